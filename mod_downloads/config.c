@@ -275,10 +275,10 @@ static void config_check_secret(check_t *check)
     const char *why = NULL;
     apr_status_t rv;
 
-    if (check->settings->secret_file == NULL) {
+    if (check->settings->secret_files->nelts == 0) {
         return;
     }
-    rv = mdl_secret_read(&secret, check->settings->secret_file, &why, check->ptemp);
+    rv = mdl_secret_read(&secret, check->settings->secret_files, &why, check->ptemp);
     if (rv == APR_SUCCESS) {
         return;
     }

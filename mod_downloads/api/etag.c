@@ -147,23 +147,22 @@ static const char *etag_digits(const char *text, apr_pool_t *p)
     return digits;
 }
 
-static void etag_set(const mdl_request_t *request, const mdl_json_t *entity,
-                     const unsigned char *digest)
+static const char *etag_of(const mdl_request_t *request, const mdl_json_t *entity,
+                           const unsigned char *digest)
 {
     apr_pool_t *p = request->r->pool;
     const char *updated_at = mdl_json_string(mdl_json_member(entity, "updated_at"));
 
-    apr_table_setn(request->r->headers_out, "ETag",
-                   apr_pstrcat(p, "\"", etag_id(request, entity), "-", etag_digits(updated_at, p),
-                               ".", mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL));
+    return apr_pstrcat(p, "\"", etag_id(request, entity), "-", etag_digits(updated_at, p), ".",
+                       mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL);
 }
 
-void mdl_etag_send(const mdl_request_t *request, const mdl_json_t *entity, const char *text)
+const char *mdl_etag_of_read(const mdl_request_t *request, const char *text)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
 
     mdl_sha256(text, strlen(text), digest);
-    etag_set(request, entity, digest);
+    return etag_of(request, request->response, digest);
 }
 
 static void etag_digest(void *sha, const char *text, apr_size_t length)
@@ -171,29 +170,19 @@ static void etag_digest(void *sha, const char *text, apr_size_t length)
     mdl_sha256_update(sha, text, length);
 }
 
-void mdl_etag_send_written(const mdl_request_t *request, const mdl_json_t *response)
+const char *mdl_etag_of_written(const mdl_request_t *request)
 {
-    const mdl_json_t *entity = mdl_json_member(response, request->route->noun);
+    const mdl_json_t *entity = mdl_json_member(request->response, request->route->noun);
     unsigned char digest[MDL_SHA256_LENGTH];
     mdl_sha256_t *sha;
 
-    if (entity != NULL) {
-        sha = mdl_sha256_begin(request->r->pool);
-        mdl_json_put(entity, etag_digest, sha);
-        mdl_sha256_end(sha, digest);
-        etag_set(request, entity, digest);
+    if (!request->route->versioned || entity == NULL) {
+        return NULL;
     }
-}
-
-void mdl_etag_send_replayed(const mdl_request_t *request, const char *body)
-{
-    mdl_json_t *response;
-    const char *why;
-
-    if (mdl_json_parse(&response, body, strlen(body), (apr_size_t)-1, &why, request->r->pool) ==
-        APR_SUCCESS) {
-        mdl_etag_send_written(request, response);
-    }
+    sha = mdl_sha256_begin(request->r->pool);
+    mdl_json_put(entity, etag_digest, sha);
+    mdl_sha256_end(sha, digest);
+    return etag_of(request, entity, digest);
 }
 
 int mdl_etag_known(const mdl_request_t *request)

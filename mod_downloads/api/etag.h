@@ -13,14 +13,11 @@
     there is no version that it could name. */
 apr_status_t mdl_etag_parse(mdl_request_t *request);
 
-/** Sends the ETag of an entity with the members of a response; text is what they are as JSON. */
-void mdl_etag_send(const mdl_request_t *request, const mdl_json_t *entity, const char *text);
+/** The ETag of the entity that is the response to a read; text is what it is as JSON. */
+const char *mdl_etag_of_read(const mdl_request_t *request, const char *text);
 
-/** The same for the entity in a response to a write, if it has one. */
-void mdl_etag_send_written(const mdl_request_t *request, const mdl_json_t *response);
-
-/** The same for one that is sent again, as text. */
-void mdl_etag_send_replayed(const mdl_request_t *request, const char *body);
+/** The ETag of the entity in the response to a write; NULL if there is none. */
+const char *mdl_etag_of_written(const mdl_request_t *request);
 
 /** Whether If-None-Match names the ETag that is sent, so that the response is 304. */
 int mdl_etag_known(const mdl_request_t *request);

@@ -138,6 +138,7 @@ static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     write->due_at = mdl_db_take_due(db);
     gate_fill_response(request, &write->response);
+    write->response.etag = mdl_etag_of_written(request);
     if ((rv = gate_audit(db, request, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -178,6 +179,7 @@ static apr_status_t gate_prepare_write(mdl_request_t *request, gate_write_t *wri
         return rv;
     }
     write->request = request;
+    write->idempotency.secret = request->service->secret;
     write->idempotency.shop_id = request->caller.shop_id;
     write->idempotency.retention = request->service->settings->idempotency_retention;
     write->idempotency.now = apr_time_now();
@@ -196,7 +198,8 @@ static apr_status_t gate_parse(mdl_request_t *request)
 
 static void gate_tag_read(const mdl_request_t *request, mdl_stored_response_t *response)
 {
-    mdl_etag_send(request, request->response, response->body);
+    response->etag = mdl_etag_of_read(request, response->body);
+    apr_table_setn(request->r->headers_out, "ETag", response->etag);
     if (mdl_etag_known(request)) {
         response->status = HTTP_NOT_MODIFIED;
         response->body = "";
@@ -245,15 +248,12 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
         return rv;
     }
     *response = write.response;
+    if (response->etag != NULL) {
+        apr_table_setn(request->r->headers_out, "ETag", response->etag);
+    }
     if (write.replayed) {
         apr_table_setn(request->r->headers_out, "Idempotent-Replayed", "true");
-        if (request->route->versioned) {
-            mdl_etag_send_replayed(request, response->body);
-        }
     } else {
-        if (request->route->versioned) {
-            mdl_etag_send_written(request, request->response);
-        }
         mdl_service_wake(request->service, write.due_at);
     }
     return APR_SUCCESS;

@@ -221,23 +221,22 @@ void mdl_list_view(mdl_list_t *list)
     list->summary = mdl_list_choice(list, "view", views) != NULL;
 }
 
-/* The authenticator of a position in this list, of this shop, under these filters. */
-static void list_sign(const mdl_list_t *list, const char *position,
-                      unsigned char mac[MDL_SHA256_LENGTH])
-{
-    const char *text = apr_psprintf(list->pool, "%" APR_INT64_T_FMT "\n%s\n%s%s",
-                                    list->request->caller.shop_id, list->request->path,
-                                    list->filters, position);
+#define CURSOR_PURPOSE "cursor"
 
-    mdl_secret_mac(list->request->service->secret, "cursor", text, strlen(text), mac);
+/* What is signed: a position in this list, of this shop, under these filters. */
+static const char *list_signed(const mdl_list_t *list, const char *position)
+{
+    return apr_psprintf(list->pool, "%" APR_INT64_T_FMT "\n%s\n%s%s", list->request->caller.shop_id,
+                        list->request->path, list->filters, position);
 }
 
 static const char *list_cursor(const mdl_list_t *list, const char *position)
 {
     unsigned char bytes[MDL_SHA256_LENGTH + MAX_POSITION];
+    const char *text = list_signed(list, position);
     apr_size_t length = strlen(position);
 
-    list_sign(list, position, bytes);
+    mdl_secret_mac(list->request->service->secret, CURSOR_PURPOSE, text, strlen(text), bytes);
     memcpy(bytes + MAC_LENGTH, position, length);
     return mdl_base64url(bytes, MAC_LENGTH + length, list->pool);
 }
@@ -247,7 +246,7 @@ static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
 {
     unsigned char bytes[MAC_LENGTH + MAX_POSITION + 1];
     const char *position = (const char *)bytes + MAC_LENGTH;
-    unsigned char mac[MDL_SHA256_LENGTH];
+    const char *text;
     apr_size_t length = strlen(cursor) * 3 / 4;
 
     if (length <= MAC_LENGTH || length > MAC_LENGTH + MAX_POSITION ||
@@ -259,8 +258,11 @@ static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
     if (strspn(position, WORD) != length - MAC_LENGTH) {
         return NULL;
     }
-    list_sign(list, position, mac);
-    return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
+    text = list_signed(list, position);
+    return mdl_secret_verify(list->request->service->secret, CURSOR_PURPOSE, text, strlen(text),
+                             bytes, MAC_LENGTH)
+               ? apr_pstrdup(list->pool, position)
+               : NULL;
 }
 
 apr_status_t mdl_list_refuse_cursor(mdl_list_t *list)

@@ -21,6 +21,7 @@
 #define SECRET_MIN   32
 #define SECRET_MAX   1024
 #define PURPOSES_MAX 16
+#define ID_LENGTH    9 /* bytes */
 
 /*
  * The keyed contexts of one purpose.  They belong to the secret, not to threads: a destructor of
@@ -36,6 +37,8 @@ struct mdl_secret_t {
     unsigned char bytes[SECRET_MAX];
     apr_size_t length;
     purpose_t **purposes; /* PURPOSES_MAX of them, filled from the front, never emptied */
+    mdl_secret_t *older;  /* NULL: none */
+    const char *id;
 };
 
 /* Without a cryptographic primitive there is no safe way to go on. */
@@ -130,15 +133,13 @@ static apr_status_t secret_load(mdl_secret_t *secret, int fd, const char *path, 
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char **why,
-                             apr_pool_t *p)
+static apr_status_t secret_read_file(mdl_secret_t **secret, const char *path, const char **why,
+                                     apr_pool_t *p)
 {
     mdl_secret_t *made;
     apr_status_t rv;
     int fd;
 
-    *secret = NULL;
-    *why = NULL;
     /* O_NONBLOCK: a named pipe must not stop the server's start. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
@@ -155,6 +156,51 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char
     }
     *secret = made;
     return APR_SUCCESS;
+}
+
+apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *paths,
+                             const char **why, apr_pool_t *p)
+{
+    mdl_secret_t *first = NULL, **last = &first;
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    *secret = NULL;
+    *why = NULL;
+    for (int i = 0; i < paths->nelts; i++) {
+        apr_status_t rv = secret_read_file(last, APR_ARRAY_IDX(paths, i, const char *), why, p);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        mdl_secret_mac(*last, "secret-id", "", 0, mac);
+        (*last)->id = mdl_base64url(mac, ID_LENGTH, p);
+        last = &(*last)->older;
+    }
+    *secret = first;
+    return APR_SUCCESS;
+}
+
+int mdl_secret_count(const mdl_secret_t *secret)
+{
+    int count = 0;
+
+    for (; secret != NULL; secret = secret->older) {
+        count++;
+    }
+    return count;
+}
+
+const char *mdl_secret_id(const mdl_secret_t *secret)
+{
+    return secret->id;
+}
+
+const mdl_secret_t *mdl_secret_at(const mdl_secret_t *secret, int index)
+{
+    while (index-- > 0) {
+        secret = secret->older;
+    }
+    return secret;
 }
 
 static EVP_MAC_CTX *keyed_context(const unsigned char *key, apr_size_t length)
@@ -247,6 +293,20 @@ void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void 
     }
     context_mac(context, data, length, mac);
     EVP_MAC_CTX_free(__atomic_exchange_n(&entry->spare, context, __ATOMIC_ACQ_REL));
+}
+
+int mdl_secret_verify(const mdl_secret_t *secret, const char *purpose, const void *data,
+                      apr_size_t length, const void *mac, apr_size_t mac_length)
+{
+    int valid = 0;
+
+    for (; secret != NULL; secret = secret->older) {
+        unsigned char ours[MDL_SHA256_LENGTH];
+
+        mdl_secret_mac(secret, purpose, data, length, ours);
+        valid |= mdl_equal(ours, mac, mac_length);
+    }
+    return valid;
 }
 
 int mdl_certificates_in(const char *path)

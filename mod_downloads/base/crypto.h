@@ -7,21 +7,35 @@
 
 #include <apr_errno.h>
 #include <apr_pools.h>
+#include <apr_tables.h>
 
 #define MDL_SHA256_LENGTH     32
 #define MDL_SHA256_HEX_LENGTH 64
 
-/** The server's secret, from which all keys of the service are derived, each by its purpose. */
+#define MDL_SECRETS_MAX 4
+
+/** The server's secrets, from which all keys of the service are derived, each by its purpose.  The
+    first signs; what one of the others has signed is valid, too. */
 typedef struct mdl_secret_t mdl_secret_t;
 
 /**
- * Reads a secret file: 32 to 1,024 bytes taken as they are, a regular file that is closed to group
- * and others.  Returns APR_ENOENT, APR_EACCES, APR_EINVAL (too short, too long, mode too open, not
- * a file) or the system's error, and in *why a sentence that names the file and says what to do,
- * allocated from p.  The secret lives in p and is wiped when p is cleared.
+ * Reads secret files, 1 to MDL_SECRETS_MAX (const char *): 32 to 1,024 bytes taken as they are, a
+ * regular file that is closed to group and others.  Returns APR_ENOENT, APR_EACCES, APR_EINVAL (too
+ * short, too long, mode too open, not a file) or the system's error, and in *why a sentence that
+ * names the file and says what to do, allocated from p.  The secrets live in p and are wiped when p
+ * is cleared.
  */
-apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char **why,
-                             apr_pool_t *p);
+apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *paths,
+                             const char **why, apr_pool_t *p);
+
+/** How many there are. */
+int mdl_secret_count(const mdl_secret_t *secret);
+
+/** A short text that names the first one, and from which nobody learns it. */
+const char *mdl_secret_id(const mdl_secret_t *secret);
+
+/** The one at a place, 0 to mdl_secret_count - 1, alone. */
+const mdl_secret_t *mdl_secret_at(const mdl_secret_t *secret, int index);
 
 /**
  * HMAC-SHA-256 under the key that belongs to purpose, a short constant such as "api-key":
@@ -30,6 +44,11 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char
  */
 void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void *data,
                     apr_size_t length, unsigned char mac[MDL_SHA256_LENGTH]);
+
+/** Whether mac, of mac_length bytes, is the beginning of what mdl_secret_mac gives by one of the
+    secrets.  Takes the same time whichever it is, and when there is none. */
+int mdl_secret_verify(const mdl_secret_t *secret, const char *purpose, const void *data,
+                      apr_size_t length, const void *mac, apr_size_t mac_length);
 
 /** How many certificates in PEM form (RFC 7468 section 5) a file holds; 0 also when one of them is
     broken, or when the file can't be read. */

@@ -14,7 +14,7 @@
 #define VERSION_LENGTH 3
 #define NONCE_LENGTH   12
 #define TAG_LENGTH     16
-#define MAX_LENGTH     65536
+#define MAX_LENGTH     (64 * 1024 * 1024) /* of a sealed text */
 
 /* Without a cryptographic primitive there is no safe way to go on. */
 static void __attribute__((noreturn)) seal_give_up(void)
@@ -45,36 +45,52 @@ static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpos
 }
 
 const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                     const char *text, apr_pool_t *p)
+                     const void *data, apr_size_t size, apr_pool_t *p)
 {
-    int length = (int)strlen(text);
-    unsigned char *bytes = apr_palloc(p, NONCE_LENGTH + (apr_size_t)length + TAG_LENGTH);
+    int length = (int)size;
+    unsigned char *bytes = apr_palloc(p, NONCE_LENGTH + size + TAG_LENGTH);
     unsigned char *body = bytes + NONCE_LENGTH;
     EVP_CIPHER_CTX *context;
     int written = 0, more = 0;
 
     mdl_random(bytes, NONCE_LENGTH);
     context = seal_begin(secret, purpose, owner, bytes, 1);
-    if (EVP_CipherUpdate(context, body, &written, (const unsigned char *)text, length) != 1 ||
+    if (EVP_CipherUpdate(context, body, &written, data, length) != 1 ||
         EVP_CipherFinal_ex(context, body + written, &more) != 1 || written + more != length ||
         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, TAG_LENGTH, body + length) != 1) {
         seal_give_up();
     }
     EVP_CIPHER_CTX_free(context);
-    return apr_pstrcat(
-        p, VERSION, mdl_base64url(bytes, NONCE_LENGTH + (apr_size_t)length + TAG_LENGTH, p), NULL);
+    return apr_pstrcat(p, VERSION, mdl_base64url(bytes, NONCE_LENGTH + size + TAG_LENGTH, p), NULL);
+}
+
+/* Opens what is behind the nonce with one secret; false when that has not sealed it. */
+static int seal_open(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                     unsigned char *bytes, apr_size_t length, unsigned char *plain)
+{
+    unsigned char *body = bytes + NONCE_LENGTH;
+    EVP_CIPHER_CTX *context = seal_begin(secret, purpose, owner, bytes, 0);
+    int written = 0, more = 0;
+    int opened = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, TAG_LENGTH, body + length) ==
+                     1 &&
+                 EVP_CipherUpdate(context, plain, &written, body, (int)length) == 1 &&
+                 EVP_CipherFinal_ex(context, plain + written, &more) == 1;
+
+    EVP_CIPHER_CTX_free(context);
+    if (!opened) {
+        OPENSSL_cleanse(plain, length);
+    }
+    return opened;
 }
 
 apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                        const char *sealed, const char **text, apr_pool_t *p)
+                        const char *sealed, const char **data, apr_size_t *length, apr_pool_t *p)
 {
     apr_size_t digits = strlen(sealed);
-    apr_size_t size, length;
-    unsigned char *bytes, *body, *plain;
-    EVP_CIPHER_CTX *context;
-    int written = 0, more = 0, opened;
+    apr_size_t size;
+    unsigned char *bytes, *plain;
 
-    *text = NULL;
+    *data = NULL;
     if (digits > MAX_LENGTH || strncmp(sealed, VERSION, VERSION_LENGTH) != 0) {
         return APR_EINVAL;
     }
@@ -84,18 +100,13 @@ apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const c
         mdl_base64url_decode(bytes, size, sealed + VERSION_LENGTH) != APR_SUCCESS) {
         return APR_EINVAL;
     }
-    length = size - NONCE_LENGTH - TAG_LENGTH;
-    body = bytes + NONCE_LENGTH;
-    plain = apr_pcalloc(p, length + 1);
-    context = seal_begin(secret, purpose, owner, bytes, 0);
-    opened = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, TAG_LENGTH, body + length) == 1 &&
-             EVP_CipherUpdate(context, plain, &written, body, (int)length) == 1 &&
-             EVP_CipherFinal_ex(context, plain + written, &more) == 1;
-    EVP_CIPHER_CTX_free(context);
-    if (!opened) {
-        OPENSSL_cleanse(plain, length);
-        return APR_EINVAL;
+    *length = size - NONCE_LENGTH - TAG_LENGTH;
+    plain = apr_pcalloc(p, *length + 1);
+    for (int i = 0; i < mdl_secret_count(secret); i++) {
+        if (seal_open(mdl_secret_at(secret, i), purpose, owner, bytes, *length, plain)) {
+            *data = (const char *)plain;
+            return APR_SUCCESS;
+        }
     }
-    *text = (const char *)plain;
-    return APR_SUCCESS;
+    return APR_EINVAL;
 }

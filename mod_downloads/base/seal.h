@@ -8,16 +8,17 @@
 #include "base/crypto.h"
 
 /**
- * Seals text under the key that belongs to purpose, a short constant.  It can be opened only with
- * the same owner, so a sealed text is useless in another's row.  The result is printable ASCII in p
- * and different each time.
+ * Seals bytes under the key that belongs to purpose, a short constant.  They can be opened only
+ * with the same owner, so a sealed text is useless in another's row.  The result is printable ASCII
+ * in p and different each time.
  */
 const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                     const char *text, apr_pool_t *p);
+                     const void *data, apr_size_t size, apr_pool_t *p);
 
-/** Opens a sealed text; *text lives in p.  Returns APR_EINVAL when it was changed, belongs to
-   another owner or was sealed with another secret; which of these can't be told. */
+/** Opens a sealed text, with any of the secrets; *data lives in p, with a NUL behind its *length
+    bytes.  Returns APR_EINVAL when it was changed, belongs to another owner or was sealed with
+    another secret; which of these can't be told. */
 apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                        const char *sealed, const char **text, apr_pool_t *p);
+                        const char *sealed, const char **data, apr_size_t *length, apr_pool_t *p);
 
 #endif

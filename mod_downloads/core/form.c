@@ -13,38 +13,44 @@ typedef struct {
     unsigned char mac[MDL_SHA256_LENGTH];
 } form_token_t;
 
-static void form_mac(const form_token_t *token, const mdl_secret_t *secret, const char *user,
-                     unsigned char mac[MDL_SHA256_LENGTH], apr_pool_t *p)
+/* What is signed; *length gets how long it is. */
+static const char *form_signed(const form_token_t *token, const char *user, apr_size_t *length,
+                               apr_pool_t *p)
 {
-    apr_size_t length = strlen(user);
-    char *data = apr_palloc(p, offsetof(form_token_t, mac) + length);
+    char *data;
 
+    *length = offsetof(form_token_t, mac) + strlen(user);
+    data = apr_palloc(p, *length);
     memcpy(data, token, offsetof(form_token_t, mac));
-    memcpy(data + offsetof(form_token_t, mac), user, length);
-    mdl_secret_mac(secret, PURPOSE, data, offsetof(form_token_t, mac) + length, mac);
+    memcpy(data + offsetof(form_token_t, mac), user, strlen(user));
+    return data;
 }
 
 const char *mdl_form_token(const mdl_secret_t *secret, const char *user, apr_time_t now,
                            apr_pool_t *p)
 {
     form_token_t token = {.expires_at = now + LIFETIME};
+    const char *data;
+    apr_size_t length;
 
     mdl_random(token.id, sizeof token.id);
-    form_mac(&token, secret, user, token.mac, p);
+    data = form_signed(&token, user, &length, p);
+    mdl_secret_mac(secret, PURPOSE, data, length, token.mac);
     return mdl_base64url(&token, sizeof token, p);
 }
 
 apr_status_t mdl_form_read(mdl_form_t *form, const mdl_secret_t *secret, const char *user,
                            const char *token, apr_time_t now, apr_pool_t *p)
 {
-    unsigned char mac[MDL_SHA256_LENGTH];
     form_token_t read;
+    const char *data;
+    apr_size_t length;
 
     if (mdl_base64url_decode(&read, sizeof read, token) != APR_SUCCESS) {
         return APR_EINVAL;
     }
-    form_mac(&read, secret, user, mac, p);
-    if (!mdl_equal(mac, read.mac, sizeof mac)) {
+    data = form_signed(&read, user, &length, p);
+    if (!mdl_secret_verify(secret, PURPOSE, data, length, read.mac, sizeof read.mac)) {
         return APR_EINVAL;
     }
     form->id = mdl_base64url(read.id, sizeof read.id, p);

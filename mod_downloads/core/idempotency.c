@@ -5,9 +5,16 @@
 #include <apr_strings.h>
 
 #include "base/crypto.h"
+#include "base/deflate.h"
+#include "base/seal.h"
 
-#define MAX_KEY 255
-#define BATCH   250 /* rows; SQLite's other writers wait that long */
+#define MAX_KEY      255
+#define BATCH        250 /* rows; SQLite's other writers wait that long */
+#define PURPOSE      "stored-response"
+#define PLAIN        'p'
+#define PACKED       'z'
+#define PACKED_FROM  8192 /* bytes; a smaller body is not worth the time */
+#define RESPONSE_MAX (64 * 1024 * 1024)
 
 static const char *idempotency_unquote(const char *header, apr_pool_t *p)
 {
@@ -72,6 +79,59 @@ static void idempotency_halves(const char *key, apr_int64_t *hi, apr_int64_t *lo
     memcpy(lo, digest + sizeof *hi, sizeof *lo);
 }
 
+/* Whom a sealed response belongs to. */
+static const char *response_owner(const mdl_idempotency_t *idempotency, apr_int64_t hi,
+                                  apr_int64_t lo, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%" APR_INT64_T_FMT " %" APR_INT64_T_FMT " %" APR_INT64_T_FMT,
+                        idempotency->shop_id, hi, lo);
+}
+
+/* What is sealed: how the body is kept, the ETag, a line's end and the body. */
+static const char *response_seal(const mdl_idempotency_t *idempotency, const char *owner,
+                                 const mdl_stored_response_t *response, apr_pool_t *p)
+{
+    const void *body = response->body;
+    apr_size_t length = strlen(response->body);
+    char how = PLAIN;
+    const char *head;
+    char *data;
+
+    if (length >= PACKED_FROM) {
+        body = mdl_deflate(body, length, &length, p);
+        how = PACKED;
+    }
+    head = apr_psprintf(p, "%c%s\n", how, response->etag != NULL ? response->etag : "");
+    data = apr_palloc(p, strlen(head) + length);
+    memcpy(data, head, strlen(head));
+    memcpy(data + strlen(head), body, length);
+    return mdl_seal(idempotency->secret, PURPOSE, owner, data, strlen(head) + length, p);
+}
+
+/* APR_EINVAL when the secret that has sealed it is not among those of the server any more. */
+static apr_status_t response_unseal(const mdl_idempotency_t *idempotency, const char *owner,
+                                    const char *sealed, mdl_stored_response_t *response,
+                                    apr_pool_t *p)
+{
+    const char *data, *end;
+    apr_size_t length, head;
+
+    if (*sealed == '{' || *sealed == '\0') { /* of a version that sealed none */
+        response->body = sealed;
+        return APR_SUCCESS;
+    }
+    if (mdl_unseal(idempotency->secret, PURPOSE, owner, sealed, &data, &length, p) != APR_SUCCESS ||
+        (end = memchr(data, '\n', length)) == NULL) {
+        return APR_EINVAL;
+    }
+    head = (apr_size_t)(end - data) + 1;
+    response->etag = head > 2 ? apr_pstrmemdup(p, data + 1, head - 2) : NULL;
+    response->body = end + 1;
+    return *data == PACKED
+               ? mdl_inflate(end + 1, length - head, RESPONSE_MAX, &response->body, &length, p)
+               : APR_SUCCESS;
+}
+
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                   mdl_stored_response_t *response, apr_pool_t *p)
 {
@@ -91,20 +151,22 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
     }
     response->status = (int)mdl_rows_int(row, 1);
     response->location = mdl_rows_text(row, 2);
-    response->body = mdl_rows_text(row, 3);
-    return APR_SUCCESS;
+    return response_unseal(idempotency, response_owner(idempotency, hi, lo, p),
+                           mdl_rows_text(row, 3), response, p);
 }
 
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                    const mdl_stored_response_t *response, apr_pool_t *p)
 {
     apr_int64_t hi, lo;
+    const char *sealed;
 
     idempotency_halves(idempotency->key, &hi, &lo);
+    sealed = response_seal(idempotency, response_owner(idempotency, hi, lo, p), response, p);
     return mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, NULL, p,
                        MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
                                 mdl_text(idempotency->fingerprint), mdl_int(response->status),
-                                mdl_text(response->location), mdl_text(response->body),
+                                mdl_text(response->location), mdl_text(sealed),
                                 mdl_int(idempotency->now),
                                 mdl_int(idempotency->now - idempotency->retention)));
 }

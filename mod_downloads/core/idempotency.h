@@ -1,20 +1,24 @@
 /*
  * An Idempotency-Key and the successful response that belongs to it (contract, section 3), which is
- * stored in the transaction of its effect: neither exists without the other.
+ * stored in the transaction of its effect: neither exists without the other.  It is sealed, for it
+ * may have license keys and the addresses of pages and uploads in it.
  */
 #ifndef MDL_CORE_IDEMPOTENCY_H
 #define MDL_CORE_IDEMPOTENCY_H
 
+#include "base/crypto.h"
 #include "base/text/json.h"
 #include "db/db.h"
 
 typedef struct {
     int status;
     const char *location; /* or NULL */
+    const char *etag;     /* or NULL */
     const char *body;
 } mdl_stored_response_t;
 
 typedef struct {
+    const mdl_secret_t *secret;
     apr_int64_t shop_id;
     const char *key;         /* as the client sent it, unquoted */
     const char *fingerprint; /* digest of method, path and canonical body */
@@ -34,7 +38,8 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path,
 
 /**
  * Looks for an earlier response.  Returns APR_SUCCESS and the response, APR_ENOENT when there is
- * none, APR_EMISMATCH when the key was used with another request.
+ * none, APR_EMISMATCH when the key was used with another request, APR_EINVAL when the server's
+ * secret is another one than that which has sealed it.
  */
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                   mdl_stored_response_t *response, apr_pool_t *p);

@@ -15,7 +15,7 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     mdl_secret_t *secret;
     apr_status_t rv;
 
-    if ((rv = mdl_secret_read(&secret, settings->secret_file, why, p)) != APR_SUCCESS) {
+    if ((rv = mdl_secret_read(&secret, settings->secret_files, why, p)) != APR_SUCCESS) {
         return rv;
     }
     if ((rv = mdl_key_cache_create(&made->key_cache, p)) != APR_SUCCESS ||

@@ -86,7 +86,8 @@ static int check_httpd(mdl_ctl_t *ctl, const char **message)
 
 static int check_secret(mdl_ctl_t *ctl, const char **message)
 {
-    *message = ctl->no_secret != NULL ? ctl->no_secret : ctl->settings->secret_file;
+    *message = ctl->no_secret != NULL ? ctl->no_secret
+                                      : apr_array_pstrcat(ctl->p, ctl->settings->secret_files, ' ');
     return ctl->no_secret == NULL;
 }
 

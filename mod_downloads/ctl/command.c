@@ -44,10 +44,10 @@ static void settings_load(mdl_ctl_t *ctl)
 void mdl_ctl_configure(mdl_ctl_t *ctl)
 {
     settings_load(ctl);
-    if (ctl->settings->secret_file == NULL) {
+    if (ctl->settings->secret_files->nelts == 0) {
         ctl->no_secret = MDL_SETTINGS_FIRST;
-    } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_file, &ctl->no_secret, ctl->p) ==
-               APR_SUCCESS) {
+    } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_files, &ctl->no_secret,
+                               ctl->p) == APR_SUCCESS) {
         ctl->no_secret = NULL;
     }
     /* SQLite's files contain customers' addresses, which other users must not read. */

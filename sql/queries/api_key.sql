@@ -1,6 +1,6 @@
 -- name: api_key_insert
-INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at, expires_at)
-VALUES (%s, %lld, %s, %s, %s, %lld, %lld)
+INSERT INTO api_key (id, shop_id, name, scope, secret_mac, secret_id, created_at, expires_at)
+VALUES (%s, %lld, %s, %s, %s, %s, %lld, %lld)
 
 -- part: api_key_columns
 id, shop_id, name, scope, created_at, last_used_at, expires_at, revoked_at
@@ -19,7 +19,7 @@ SELECT status FROM shop WHERE id = %lld {{for_update}}
 
 -- name: api_key_verify
 SELECT k.secret_mac, k.shop_id, k.scope, k.name, k.expires_at, k.revoked_at,
-    s.name, s.domain, s.status, s.blocked_at
+    s.name, s.domain, s.status, s.blocked_at, COALESCE(k.secret_id, '')
 FROM api_key k JOIN shop s ON s.id = k.shop_id
 WHERE k.id = %s
 
@@ -33,6 +33,9 @@ SELECT {{api_key_columns}} FROM api_key WHERE id = %s
 -- name: api_key_touch
 UPDATE api_key SET last_used_at = %lld
 WHERE id = %s AND (last_used_at IS NULL OR last_used_at < %lld)
+
+-- name: api_key_sign
+UPDATE api_key SET secret_mac = %s, secret_id = %s WHERE id = %s AND secret_mac = %s
 
 -- name: epoch_read
 SELECT n FROM epoch WHERE id = 1

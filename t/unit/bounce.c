@@ -182,11 +182,13 @@ static mdl_secret_t *make_secret(apr_pool_t *p)
     const char *temp = getenv("TMPDIR");
     char *path = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/bounce-XXXXXX", NULL);
     int file = mkstemp(path);
+    apr_array_header_t *paths = apr_array_make(p, 1, sizeof(const char *));
     mdl_secret_t *secret = NULL;
     const char *why = NULL;
 
+    APR_ARRAY_PUSH(paths, const char *) = path;
     if (write(file, "a secret that is long enough for the test", 41) == 41) {
-        mdl_secret_read(&secret, path, &why, p);
+        mdl_secret_read(&secret, paths, &why, p);
     }
     close(file);
     unlink(path);

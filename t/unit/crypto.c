@@ -29,12 +29,20 @@ static const char *file_of(const char *name, const void *data, apr_size_t length
     return path;
 }
 
+static const apr_array_header_t *paths_of(const char *path)
+{
+    apr_array_header_t *paths = apr_array_make(p, 1, sizeof(const char *));
+
+    APR_ARRAY_PUSH(paths, const char *) = path;
+    return paths;
+}
+
 /* The message that refuses a secret file, or NULL if the status is another. */
 static const char *problem(const char *path, apr_status_t expected)
 {
     mdl_secret_t *secret;
     const char *why;
-    apr_status_t rv = mdl_secret_read(&secret, path, &why, p);
+    apr_status_t rv = mdl_secret_read(&secret, paths_of(path), &why, p);
 
     return rv == expected && secret == NULL ? why : NULL;
 }
@@ -73,9 +81,10 @@ static void secret_files_are_checked(void)
     ok(names(problem(path, APR_EINVAL), path), "a named pipe is refused without waiting for it");
 
     path = file_of("smallest", bytes, 32, 0600);
-    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "32 bytes are accepted");
+    is_int(mdl_secret_read(&secret, paths_of(path), &why, p), APR_SUCCESS, "32 bytes are accepted");
     path = file_of("largest", bytes, 1024, 0400);
-    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "1,024 bytes are accepted");
+    is_int(mdl_secret_read(&secret, paths_of(path), &why, p), APR_SUCCESS,
+           "1,024 bytes are accepted");
 }
 
 static mdl_secret_t *secret_of(const char *name, const void *bytes, apr_size_t length,
@@ -84,7 +93,7 @@ static mdl_secret_t *secret_of(const char *name, const void *bytes, apr_size_t l
     mdl_secret_t *secret = NULL;
     const char *why = NULL;
 
-    if (mdl_secret_read(&secret, file_of(name, bytes, length, 0600), &why, pool)) {
+    if (mdl_secret_read(&secret, paths_of(file_of(name, bytes, length, 0600)), &why, pool)) {
         printf("Bail out! %s\n", why);
         exit(2);
     }

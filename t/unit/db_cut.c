@@ -107,6 +107,7 @@ static int write_cut(write_case_t *test, int n, apr_pool_t *p)
     int cut, runs, wrong = test->wrong;
 
     request.idempotency = (mdl_idempotency_t){
+        .secret = make_secret('s', p),
         .shop_id = shop,
         .key = apr_psprintf(p, "%s-%d-%d", test->name, test->refuses, n),
         .fingerprint = "print",

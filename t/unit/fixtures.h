@@ -18,24 +18,39 @@
 #define PRODUCT(n) "gid://shopfront/Product/" n
 #define VARIANT(n) "gid://shopfront/ProductVariant/" n
 
-/** A secret that consists of one byte, 32 times. */
-static inline mdl_secret_t *make_secret(char byte, apr_pool_t *p)
+/** Secrets of one byte each, 32 times: "ba" is that of "b", which signs, and an older one. */
+static inline mdl_secret_t *make_secrets(const char *bytes, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
-    char *path = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-secret.XXXXXX", NULL);
-    char *bytes = memset(apr_palloc(p, 32), byte, 32);
+    apr_array_header_t *paths = apr_array_make(p, 2, sizeof(const char *));
     const char *why = "no file";
     mdl_secret_t *secret = NULL;
-    int file = mkstemp(path);
 
-    if (file < 0 || write(file, bytes, 32) != 32 ||
-        mdl_secret_read(&secret, path, &why, p) != APR_SUCCESS) {
+    for (; *bytes != '\0'; bytes++) {
+        char *path = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-secret.XXXXXX", NULL);
+        int file = mkstemp(path);
+
+        if (file < 0 || write(file, memset(apr_palloc(p, 32), *bytes, 32), 32) != 32) {
+            printf("Bail out! secret: %s\n", why);
+            exit(2);
+        }
+        close(file);
+        APR_ARRAY_PUSH(paths, const char *) = path;
+    }
+    if (mdl_secret_read(&secret, paths, &why, p) != APR_SUCCESS) {
         printf("Bail out! secret: %s\n", why);
         exit(2);
     }
-    close(file);
-    unlink(path);
+    for (int i = 0; i < paths->nelts; i++) {
+        unlink(APR_ARRAY_IDX(paths, i, const char *));
+    }
     return secret;
+}
+
+/** A secret that consists of one byte, 32 times. */
+static inline mdl_secret_t *make_secret(char byte, apr_pool_t *p)
+{
+    return make_secrets((char[]){byte, '\0'}, p);
 }
 
 static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, mdl_shop_status_t status,

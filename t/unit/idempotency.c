@@ -68,10 +68,16 @@ static void test_fingerprint(apr_pool_t *p)
        "another body gives another fingerprint");
 }
 
+static const mdl_secret_t *secret;
+
 static mdl_idempotency_t entry(apr_int64_t shop_id, const char *key)
 {
-    return (mdl_idempotency_t){
-        .shop_id = shop_id, .key = key, .fingerprint = "print", .retention = 24 * HOUR, .now = NOW};
+    return (mdl_idempotency_t){.secret = secret,
+                               .shop_id = shop_id,
+                               .key = key,
+                               .fingerprint = "print",
+                               .retention = 24 * HOUR,
+                               .now = NOW};
 }
 
 static void test_store(mdl_db_t *db, apr_int64_t shop, apr_int64_t other_shop, apr_pool_t *p)
@@ -131,6 +137,30 @@ static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_str(out.body, "new", "it is the new response");
 }
 
+/* Answers have license keys and addresses in them, which a copy of the database must not show. */
+static void test_sealed(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    mdl_idempotency_t idempotency = entry(shop, "sealed"), large = entry(shop, "large");
+    mdl_stored_response_t in = {.status = 200, .etag = "\"7-1.x\"", .body = "{\"AAAA-BBBB\":1}"};
+    mdl_stored_response_t big = {.status = 200,
+                                 .body = memset(apr_pcalloc(p, 1000001), 'b', 1000000)};
+    mdl_stored_response_t out = {0};
+
+    mdl_idempotency_store(db, &idempotency, &in, p);
+    mdl_idempotency_find(db, &idempotency, &out, p);
+    is_str(out.etag, in.etag, "a response has its ETag");
+    mdl_idempotency_store(db, &large, &big, p);
+    mdl_idempotency_find(db, &large, &out, p);
+    is_str(out.body, big.body, "a large body is the same");
+    ok(out.etag == NULL, "without an ETag there is none");
+    idempotency.secret = make_secrets("ns", p);
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS,
+           "an older secret opens it");
+    is_str(out.body, in.body, "with the same body");
+    idempotency.secret = make_secret('n', p);
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_EINVAL, "another does not");
+}
+
 typedef struct {
     apr_int64_t shop_id;
     int responses;
@@ -183,6 +213,7 @@ static void tests(const database_t *database, apr_pool_t *p)
 
     test_store(db, shop, make_shop(db, "two.test", p), p);
     test_expired(db, shop, p);
+    test_sealed(db, shop, p);
     test_prune(db, shop, p);
 }
 
@@ -190,6 +221,7 @@ int main(void)
 {
     apr_pool_t *p = tap_begin();
 
+    secret = make_secret('s', p);
     test_header(p);
     test_fingerprint(p);
     on_each_database(tests, p);

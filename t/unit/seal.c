@@ -13,11 +13,13 @@ static mdl_secret_t *secret_of(const char *bytes)
 {
     char path[] = "/tmp/mdl-seal-XXXXXX";
     int fd = mkstemp(path);
+    apr_array_header_t *paths = apr_array_make(p, 1, sizeof(const char *));
     mdl_secret_t *secret = NULL;
     const char *why;
 
+    APR_ARRAY_PUSH(paths, const char *) = path;
     if (fd < 0 || write(fd, bytes, strlen(bytes)) != (ssize_t)strlen(bytes) ||
-        mdl_secret_read(&secret, path, &why, p) != APR_SUCCESS) {
+        mdl_secret_read(&secret, paths, &why, p) != APR_SUCCESS) {
         exit(2);
     }
     close(fd);
@@ -30,7 +32,8 @@ static int opens(const mdl_secret_t *secret, const char *purpose, const char *ow
                  const char *sealed, const char *expected)
 {
     const char *text = "before";
-    apr_status_t rv = mdl_unseal(secret, purpose, owner, sealed, &text, p);
+    apr_size_t length;
+    apr_status_t rv = mdl_unseal(secret, purpose, owner, sealed, &text, &length, p);
 
     if (expected != NULL) {
         return rv == APR_SUCCESS && strcmp(text, expected) == 0;
@@ -41,22 +44,22 @@ static int opens(const mdl_secret_t *secret, const char *purpose, const char *ow
 static void only_the_owner_opens_a_sealed_text(const mdl_secret_t *secret,
                                                const mdl_secret_t *other)
 {
-    const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", p);
+    const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", 12, p);
 
     ok(opens(secret, "test", "7", sealed, "shpat_secret"), "a sealed text can be opened");
     ok(!strstr(sealed, "shpat"), "the sealed form does not contain the text");
-    ok(strcmp(sealed, mdl_seal(secret, "test", "7", "shpat_secret", p)) != 0,
+    ok(strcmp(sealed, mdl_seal(secret, "test", "7", "shpat_secret", 12, p)) != 0,
        "the same text has another sealed form each time");
     ok(!opens(other, "test", "7", sealed, NULL), "another secret does not open it");
     ok(!opens(secret, "other", "7", sealed, NULL), "another purpose does not open it");
     ok(!opens(secret, "test", "8", sealed, NULL), "another owner does not open it");
-    ok(opens(secret, "test", "7", mdl_seal(secret, "test", "7", "", p), ""),
+    ok(opens(secret, "test", "7", mdl_seal(secret, "test", "7", "", 0, p), ""),
        "an empty text can be sealed and opened");
 }
 
 static void a_change_is_detected(const mdl_secret_t *secret)
 {
-    const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", p);
+    const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", 12, p);
     int accepted = 0;
 
     for (apr_size_t i = 0; i < strlen(sealed); i++) {

@@ -28,7 +28,8 @@ static void test_read(void)
     is_str(s->db_driver, "pgsql", "directives inside a section are read");
     is_str(s->db_params, "host=x options='-c a=1'", "quotes of the other kind are kept");
     is_str(s->templates, "/a 'b\\", "a backslash escapes itself and the quote");
-    is_str(s->secret_file, "/a\\b\\c", "a backslash before anything else is kept");
+    is_str(APR_ARRAY_IDX(s->secret_files, 0, const char *), "/a\\b\\c",
+           "a backslash before anything else is kept");
     is_int(s->ingest.hosts->nelts, 2, "a backslash continues a line");
     is_int(s->lease_time, apr_time_from_sec(9), "the last line needs no newline");
 

@@ -36,13 +36,8 @@ static const char *signed_url_sign(const mdl_secret_t *secret, const char *purpo
 static int signed_url_verify(const mdl_secret_t *secret, const char *purpose, const char *token,
                              unsigned char *bytes, apr_size_t length)
 {
-    unsigned char mac[MDL_SHA256_LENGTH];
-
-    if (mdl_base64url_decode(bytes, length + MAC_LENGTH, token) != APR_SUCCESS) {
-        return 0;
-    }
-    mdl_secret_mac(secret, purpose, bytes, length, mac);
-    return mdl_equal(bytes + length, mac, MAC_LENGTH);
+    return mdl_base64url_decode(bytes, length + MAC_LENGTH, token) == APR_SUCCESS &&
+           mdl_secret_verify(secret, purpose, bytes, length, bytes + length, MAC_LENGTH);
 }
 
 const char *mdl_signed_url_new_page_id(apr_pool_t *p)
@@ -126,38 +121,45 @@ apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *to
 /* A session's id is random in its first half; the second is a MAC of that and the page id. */
 #define HALF_LENGTH (ID_LENGTH / 2)
 
-static void session_tie(const mdl_secret_t *secret, const unsigned char *random,
-                        const char *page_id, unsigned char *to, apr_pool_t *p)
+/* What is signed for that; *length gets how long it is. */
+static const unsigned char *session_signed(const unsigned char *random, const char *page_id,
+                                           apr_size_t *length, apr_pool_t *p)
 {
-    apr_size_t length = strlen(page_id);
-    unsigned char *bytes = apr_palloc(p, HALF_LENGTH + length);
-    unsigned char mac[MDL_SHA256_LENGTH];
+    unsigned char *bytes;
 
+    *length = HALF_LENGTH + strlen(page_id);
+    bytes = apr_palloc(p, *length);
     memcpy(bytes, random, HALF_LENGTH);
-    memcpy(bytes + HALF_LENGTH, page_id, length);
-    mdl_secret_mac(secret, SESSION_PURPOSE, bytes, HALF_LENGTH + length, mac);
-    memcpy(to, mac, HALF_LENGTH);
+    memcpy(bytes + HALF_LENGTH, page_id, strlen(page_id));
+    return bytes;
 }
 
 int mdl_signed_url_session_of(const mdl_secret_t *secret, const char *session, const char *page_id,
                               apr_pool_t *p)
 {
-    unsigned char bytes[ID_LENGTH], tied[HALF_LENGTH];
+    unsigned char bytes[ID_LENGTH];
+    const unsigned char *data;
+    apr_size_t length;
 
     if (mdl_base64url_decode(bytes, ID_LENGTH, session) != APR_SUCCESS) {
         return 0;
     }
-    session_tie(secret, bytes, page_id, tied, p);
-    return memcmp(bytes + HALF_LENGTH, tied, HALF_LENGTH) == 0;
+    data = session_signed(bytes, page_id, &length, p);
+    return mdl_secret_verify(secret, SESSION_PURPOSE, data, length, bytes + HALF_LENGTH,
+                             HALF_LENGTH);
 }
 
 const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_file_t *file,
                                       apr_pool_t *p)
 {
-    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH], mac[MDL_SHA256_LENGTH];
+    const unsigned char *data;
+    apr_size_t length;
 
     mdl_random(bytes, HALF_LENGTH);
-    session_tie(secret, bytes, file->page_id, bytes + HALF_LENGTH, p);
+    data = session_signed(bytes, file->page_id, &length, p);
+    mdl_secret_mac(secret, SESSION_PURPOSE, data, length, mac);
+    memcpy(bytes + HALF_LENGTH, mac, HALF_LENGTH);
     put_number(bytes + ID_LENGTH, file->assignment_id);
     put_number(bytes + ID_LENGTH + 8, file->asset_id);
     put_number(bytes + ID_LENGTH + 16, apr_time_sec(file->expires_at));

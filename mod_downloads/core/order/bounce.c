@@ -11,24 +11,18 @@
 #define TOKEN_LENGTH (2 * (ID_LENGTH + MAC_LENGTH))
 #define PURPOSE      "mail-bounce"
 
-static void bounce_sign(const mdl_secret_t *secret, apr_int64_t email_id, unsigned char *bytes)
+const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from,
+                               apr_int64_t email_id, apr_pool_t *p)
 {
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
     unsigned char mac[MDL_SHA256_LENGTH];
+    const char *at = strchr(mail_from, '@');
 
     for (int i = 0; i < ID_LENGTH; i++) {
         bytes[i] = (unsigned char)((apr_uint64_t)email_id >> (8 * (ID_LENGTH - 1 - i)));
     }
     mdl_secret_mac(secret, PURPOSE, bytes, ID_LENGTH, mac);
     memcpy(bytes + ID_LENGTH, mac, MAC_LENGTH);
-}
-
-const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from,
-                               apr_int64_t email_id, apr_pool_t *p)
-{
-    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
-    const char *at = strchr(mail_from, '@');
-
-    bounce_sign(secret, email_id, bytes);
     return apr_pstrcat(p, apr_pstrmemdup(p, mail_from, (apr_size_t)(at - mail_from)), "+",
                        mdl_hex(bytes, sizeof bytes, p), at, NULL);
 }
@@ -44,7 +38,7 @@ static int hex_digit_value(char c)
 
 apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
 {
-    unsigned char bytes[ID_LENGTH + MAC_LENGTH], ours[ID_LENGTH + MAC_LENGTH];
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
     const char *at = strrchr(address, '@');
     apr_uint64_t id = 0;
     const char *token;
@@ -64,8 +58,9 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
     for (int i = 0; i < ID_LENGTH; i++) {
         id = id << 8 | bytes[i];
     }
-    bounce_sign(secret, (apr_int64_t)id, ours);
-    return mdl_equal(bytes, ours, sizeof ours) ? (apr_int64_t)id : 0;
+    return mdl_secret_verify(secret, PURPOSE, bytes, ID_LENGTH, bytes + ID_LENGTH, MAC_LENGTH)
+               ? (apr_int64_t)id
+               : 0;
 }
 
 apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce)

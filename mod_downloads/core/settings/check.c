@@ -21,6 +21,9 @@ static void settings_problem_add(apr_array_header_t *problems, const char *sente
 
 static void settings_check_required(const mdl_settings_t *settings, apr_array_header_t *problems)
 {
+    const char *secret_file = settings->secret_files->nelts > 0
+                                  ? APR_ARRAY_IDX(settings->secret_files, 0, const char *)
+                                  : NULL;
     const struct {
         const char *value;
         const char *sentence;
@@ -28,8 +31,8 @@ static void settings_check_required(const mdl_settings_t *settings, apr_array_he
         {settings->public_url, "DownloadsPublicURL is missing: give the URL under which customers "
                                "reach the downloads-delivery handler, such as "
                                "https://downloads.example.com/d."},
-        {settings->secret_file, "DownloadsSecretFile is missing: give the absolute path of a file "
-                                "of 32 or more random bytes, mode 0600."},
+        {secret_file, "DownloadsSecretFile is missing: give the absolute path of a file "
+                      "of 32 or more random bytes, mode 0600."},
         {settings->storage, "DownloadsStorage is missing: give the absolute path of the folder "
                             "where files are stored."},
         {settings->templates, "DownloadsTemplates is missing: give the absolute path of the folder "

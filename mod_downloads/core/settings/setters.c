@@ -10,6 +10,7 @@
 #include <apr_time.h>
 #include <apr_uri.h>
 
+#include "base/crypto.h"
 #include "base/http/policy.h"
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
@@ -117,16 +118,38 @@ static int is_absolute_path(const char *path)
     return path[0] == '/' && mdl_utf8_is_name(path, MAX_PATH_LENGTH);
 }
 
+static const char *path_check(const char *word, apr_pool_t *p)
+{
+    return is_absolute_path(word)
+               ? NULL
+               : apr_psprintf(
+                     p,
+                     "must be an absolute path, beginning with a slash and without control "
+                     "characters, not \"%s\".",
+                     word);
+}
+
 const char *mdl_set_path(void *settings, const mdl_directive_t *directive, const char *word,
                          apr_pool_t *p)
 {
-    if (!is_absolute_path(word)) {
+    const char *why = path_check(word, p);
+
+    return why != NULL ? why : mdl_set_text(settings, directive, word, p);
+}
+
+const char *mdl_add_secret_file(void *settings, const mdl_directive_t *directive, const char *word,
+                                apr_pool_t *p)
+{
+    apr_array_header_t *files = *(apr_array_header_t **)member_of(settings, directive);
+    const char *why = path_check(word, p);
+
+    if (why == NULL && files->nelts == MDL_SECRETS_MAX) {
         return apr_psprintf(p,
-                            "must be an absolute path, beginning with a slash and without control "
-                            "characters, not \"%s\".",
-                            word);
+                            "takes %d files at most: the secret that signs, and those before it.",
+                            MDL_SECRETS_MAX);
     }
-    return mdl_set_text(settings, directive, word, p);
+    APR_ARRAY_PUSH(files, const char *) = apr_pstrdup(p, word);
+    return why;
 }
 
 static int has_only_url_characters(const char *text)

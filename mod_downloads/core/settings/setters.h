@@ -51,6 +51,9 @@ mdl_setter_fn mdl_set_db_driver;
 /** An absolute path. */
 mdl_setter_fn mdl_set_path;
 
+/** One more absolute path of a secret file, up to MDL_SECRETS_MAX. */
+mdl_setter_fn mdl_add_secret_file;
+
 /** An absolute https or http URL that paths can be appended to; stored without trailing slashes and
     with scheme and host in lower case. */
 mdl_setter_fn mdl_set_public_url;

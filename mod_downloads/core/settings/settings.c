@@ -66,7 +66,7 @@ static const mdl_directive_t directives[] = {
     TEXT("DBDriver", mdl_set_db_driver, db_driver),
     TEXT("DBDParams", mdl_set_text, db_params),
     URL("DownloadsPublicURL", public_url, "d"),
-    TEXT("DownloadsSecretFile", mdl_set_path, secret_file),
+    LIST("DownloadsSecretFile", mdl_add_secret_file, secret_files),
     TEXT("DownloadsStorage", mdl_set_path, storage),
     TEXT("DownloadsTemplates", mdl_set_path, templates),
     FLAG("DownloadsRequireTLS", "On", require_tls),
@@ -140,6 +140,7 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
     settings->ingest.networks = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
     settings->tls_proxies = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
     settings->ingest.ports = apr_array_make(p, 2, sizeof(int));
+    settings->secret_files = apr_array_make(p, 1, sizeof(const char *));
     settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
     settings->ingest.max_redirects = MAX_REDIRECTS;
     settings->mail.tls = MDL_MAIL_TLS_REQUIRED;

@@ -36,9 +36,9 @@ typedef struct {
     const char *db_params;
     int db_max; /* DBDMax: connections of one process */
 
-    const char *public_url;  /* no trailing slash */
-    const char *secret_file; /* this and the next two are absolute paths */
-    const char *storage;
+    const char *public_url;           /* no trailing slash */
+    apr_array_header_t *secret_files; /* const char *: paths, that of the secret that signs first */
+    const char *storage;              /* this and the next are absolute paths */
     const char *templates;
     int require_tls;
     apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: they may vouch for TLS */

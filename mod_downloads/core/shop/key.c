@@ -108,7 +108,8 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
                        MDL_ARGS(mdl_text(key->id), mdl_int(key->shop_id), mdl_text(key->name),
                                 mdl_text(mdl_key_scope_names[key->scope]),
                                 mdl_text(mdl_base64url(mac, sizeof mac, p)),
-                                mdl_int(key->created_at), mdl_int_or_null(key->expires_at)));
+                                mdl_text(mdl_secret_id(create->secret)), mdl_int(key->created_at),
+                                mdl_int_or_null(key->expires_at)));
 }
 
 static mdl_key_t *key_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -205,7 +206,16 @@ apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *loo
     record->shop_domain = mdl_rows_text(row, 7);
     record->shop_status = mdl_rows_enum(row, 8, mdl_shop_status_names);
     record->shop_blocked = !mdl_rows_null(row, 9);
+    record->secret_id = mdl_rows_text(row, 10);
     return APR_SUCCESS;
+}
+
+apr_status_t mdl_key_sign(mdl_db_t *db, apr_pool_t *p, const mdl_key_sign_t *sign)
+{
+    return mdl_db_exec(db, MDL_Q_API_KEY_SIGN, NULL, p,
+                       MDL_ARGS(mdl_text(mdl_base64url(sign->mac, MDL_SHA256_LENGTH, p)),
+                                mdl_text(sign->secret_id), mdl_text(sign->id),
+                                mdl_text(mdl_base64url(sign->before, MDL_SHA256_LENGTH, p))));
 }
 
 apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, const mdl_key_touch_t *touch)

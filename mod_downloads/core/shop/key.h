@@ -75,6 +75,7 @@ apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list);
 typedef struct {
     int known;
     unsigned char mac[MDL_SHA256_LENGTH];
+    const char *secret_id; /* of the secret that gave mac (mdl_secret_id); "" for not known */
     mdl_key_t key;
     const char *shop_name;
     const char *shop_domain;
@@ -89,6 +90,15 @@ typedef struct {
     mdl_key_record_t record; /* out */
 } mdl_key_look_up_t;
 apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *look_up);
+
+/** Effect: replaces the MAC of a key, unless somebody else has. */
+typedef struct {
+    const char *id;
+    const char *secret_id;
+    const unsigned char *before; /* MDL_SHA256_LENGTH bytes, as mac */
+    const unsigned char *mac;
+} mdl_key_sign_t;
+apr_status_t mdl_key_sign(mdl_db_t *db, apr_pool_t *p, const mdl_key_sign_t *sign);
 
 /** Effect that reads the epoch. */
 apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, apr_int64_t *epoch);

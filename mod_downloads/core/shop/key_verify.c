@@ -8,7 +8,8 @@
 
 typedef struct {
     mdl_token_t token;
-    unsigned char mac[MDL_SHA256_LENGTH];
+    unsigned char macs[MDL_SECRETS_MAX][MDL_SHA256_LENGTH]; /* under each of the server's secrets */
+    int nmacs;
     apr_time_t now;      /* for what people see */
     apr_time_t asked_at; /* by mdl_clock_monotonic */
 } presented_t;
@@ -46,8 +47,12 @@ static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t
 static int key_matches(const presented_t *presented, const unsigned char *mac,
                        apr_time_t expires_at)
 {
-    return mdl_equal(presented->mac, mac, MDL_SHA256_LENGTH) &&
-           (expires_at == 0 || expires_at > presented->now);
+    int equal = 0;
+
+    for (int i = 0; i < presented->nmacs; i++) {
+        equal |= mdl_equal(presented->macs[i], mac, MDL_SHA256_LENGTH);
+    }
+    return equal && (expires_at == 0 || expires_at > presented->now);
 }
 
 static mdl_caller_t key_caller(const mdl_key_record_t *record)
@@ -69,6 +74,26 @@ static void key_remember(const mdl_key_verify_t *verify, const mdl_key_record_t 
     memcpy(key.mac, record->mac, sizeof key.mac);
     mdl_key_cache_set_epoch(verify->cache, record->epoch, asked_at);
     mdl_key_cache_put(verify->cache, &key, record->epoch);
+}
+
+static apr_status_t key_sign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_sign(db, p, arg);
+}
+
+/* A key that an older secret has signed is signed by the first.  If that fails, its next use tries
+   again. */
+static void key_sign_anew(const mdl_key_verify_t *verify, const presented_t *presented,
+                          mdl_key_record_t *record)
+{
+    mdl_key_sign_t sign = {.id = record->key.id,
+                           .secret_id = mdl_secret_id(verify->secret),
+                           .before = record->mac,
+                           .mac = presented->macs[0]};
+
+    if (verify->run(verify->baton, mdl_db_write, key_sign_effect, &sign) == APR_SUCCESS) {
+        memcpy(record->mac, presented->macs[0], sizeof record->mac);
+    }
 }
 
 static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const presented_t *presented)
@@ -93,6 +118,9 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
         return APR_SUCCESS;
     }
     verify->validity = MDL_KEY_VALID;
+    if (strcmp(record->secret_id, mdl_secret_id(verify->secret)) != 0) {
+        key_sign_anew(verify, presented, &look_up.record);
+    }
     key_remember(verify, record, presented->asked_at);
     return APR_SUCCESS;
 }
@@ -106,7 +134,10 @@ apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
 
     verify->validity = MDL_KEY_INVALID;
     verify->caller = (mdl_caller_t){.key_id = ""};
-    mdl_token_mac(verify->secret, &presented.token, presented.mac);
+    presented.nmacs = mdl_secret_count(verify->secret);
+    for (int i = 0; i < presented.nmacs; i++) {
+        mdl_token_mac(mdl_secret_at(verify->secret, i), &presented.token, presented.macs[i]);
+    }
     if (!well_formed) {
         return APR_SUCCESS;
     }

@@ -85,7 +85,10 @@ static const char *storefront_token_owner(apr_int64_t shop_id, const char *url, 
 apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_id, const char *url,
                                   const char *sealed, const char **token, apr_pool_t *p)
 {
-    return mdl_unseal(secret, PURPOSE, storefront_token_owner(shop_id, url, p), sealed, token, p);
+    apr_size_t length;
+
+    return mdl_unseal(secret, PURPOSE, storefront_token_owner(shop_id, url, p), sealed, token,
+                      &length, p);
 }
 
 static apr_status_t storefront_refuse(mdl_problem_t *problem, const char *message)
@@ -140,9 +143,10 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
         return storefront_refuse(problem, "An access token is one line of up to 512 visible ASCII "
                                           "characters.");
     }
-    return storefront_write(
-        db, shop_id, *url,
-        mdl_seal(set->secret, PURPOSE, storefront_token_owner(shop_id, *url, p), set->token, p), p);
+    return storefront_write(db, shop_id, *url,
+                            mdl_seal(set->secret, PURPOSE, storefront_token_owner(shop_id, *url, p),
+                                     set->token, strlen(set->token), p),
+                            p);
 }
 
 /* The order is asked for only where its risk is wanted: then a token that may read customers alone
