@@ -36,7 +36,7 @@ static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *reque
 {
     const mdl_assignment_t *assignment = entity;
 
-    mdl_assignment_write(to, assignment);
+    mdl_assignment_write(to, request, assignment);
     return mdl_resource_id(request, assignment->id);
 }
 
@@ -90,7 +90,7 @@ static const mdl_assignment_t *assignment_found(const mdl_assignment_list_t *lis
 
 static void assignment_write(mdl_request_t *request)
 {
-    mdl_assignment_write(request->response, assignment_found(request->arg));
+    mdl_assignment_write(request->response, request, assignment_found(request->arg));
 }
 
 const mdl_route_t mdl_route_assignment = {
@@ -174,10 +174,19 @@ static void urls_write(mdl_request_t *request)
     urls_write_zip(request, request->arg, &link);
 }
 
+/* Whoever has such a URL may download. */
+static apr_status_t urls_parse(mdl_request_t *request)
+{
+    return request->caller.scope < MDL_KEY_SCOPE_DELIVER
+               ? mdl_problem_set(&request->problem, 403, "insufficient_scope",
+                                 "This key may read, but not deliver.")
+               : assignment_parse(request);
+}
+
 const mdl_route_t mdl_route_download_urls = {
     .method = "GET",
     .path = "/orders/{}/assignments/{}/download-urls",
-    .parse = assignment_parse,
+    .parse = urls_parse,
     .snapshot = 1,
     .effect = urls_read,
     .write = urls_write,

@@ -263,7 +263,7 @@ static apr_status_t gate_admit(mdl_request_t *request, int writes)
 {
     apr_status_t rv = mdl_authenticate(request);
 
-    if (rv == APR_SUCCESS && writes && request->caller.scope == MDL_KEY_SCOPE_READ) {
+    if (rv == APR_SUCCESS && writes && request->caller.scope < MDL_KEY_SCOPE_FULL) {
         rv = mdl_problem_set(&request->problem, 403, "insufficient_scope",
                              "This key may only read.");
     }

@@ -27,7 +27,8 @@ static void order_write_links(mdl_json_t *to, const apr_array_header_t *links)
     }
 }
 
-void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
+void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
+                          const mdl_assignment_t *assignment)
 {
     mdl_json_t *list;
 
@@ -46,9 +47,14 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
                          APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
     }
     order_write_links(mdl_json_add_array(to, "links"), assignment->links);
-    list = mdl_json_add_array(to, "license_keys");
-    for (int i = 0; i < assignment->license_keys->nelts; i++) {
-        mdl_json_add_string(list, NULL, APR_ARRAY_IDX(assignment->license_keys, i, const char *));
+    if (request->caller.scope < MDL_KEY_SCOPE_DELIVER) {
+        mdl_json_add_string(to, "license_keys", NULL);
+    } else {
+        list = mdl_json_add_array(to, "license_keys");
+        for (int i = 0; i < assignment->license_keys->nelts; i++) {
+            mdl_json_add_string(list, NULL,
+                                APR_ARRAY_IDX(assignment->license_keys, i, const char *));
+        }
     }
     mdl_json_add_int(to, "license_keys_pending", assignment->license_keys_pending);
     mdl_json_add_time(to, "created_at", assignment->created_at);
@@ -115,12 +121,13 @@ static void order_write_history(mdl_json_t *to, const mdl_order_t *order, apr_po
     }
 }
 
-static void order_write_assignments(mdl_json_t *to, const mdl_order_t *order)
+static void order_write_assignments(mdl_json_t *to, const mdl_request_t *request,
+                                    const mdl_order_t *order)
 {
     mdl_json_t *list = mdl_json_add_array(to, "assignments");
 
     for (int i = 0; i < order->assignments->nelts; i++) {
-        mdl_assignment_write(mdl_json_add_object(list, NULL),
+        mdl_assignment_write(mdl_json_add_object(list, NULL), request,
                              APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
     }
     if (order->files_truncated) {
@@ -149,7 +156,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_string(object, "last_name", order->customer.last_name);
     mdl_json_add_string(object, "locale", order->customer.locale);
     if (order->assignments != NULL) {
-        order_write_assignments(to, order);
+        order_write_assignments(to, request, order);
     } else {
         mdl_json_add_int(to, "assignment_count", order->assignment_count);
     }
@@ -163,9 +170,11 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     }
     mdl_order_write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
-                        mdl_signed_url_page(request->service->secret,
-                                            request->service->settings->public_url, order->page_id,
-                                            p));
+                        request->caller.scope < MDL_KEY_SCOPE_DELIVER
+                            ? NULL
+                            : mdl_signed_url_page(request->service->secret,
+                                                  request->service->settings->public_url,
+                                                  order->page_id, p));
     mdl_json_add_time(to, "created_at", order->created_at);
     mdl_json_add_time(to, "updated_at", order->updated_at);
     if (order->events != NULL) {

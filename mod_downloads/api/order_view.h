@@ -14,7 +14,8 @@
 void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *order);
 
 /** Adds an assignment's members. */
-void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment);
+void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
+                          const mdl_assignment_t *assignment);
 
 /** Add the members of an email's state, of an entry of the audit trail, and of a download. */
 void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email);

@@ -30,7 +30,7 @@ static const char *upload_url_of(const mdl_request_t *request, const mdl_upload_
 {
     const mdl_settings_t *settings = request->service->settings;
 
-    if (settings->upload_url == NULL || request->caller.scope == MDL_KEY_SCOPE_READ ||
+    if (settings->upload_url == NULL || request->caller.scope < MDL_KEY_SCOPE_FULL ||
         upload->status != MDL_UPLOAD_OPEN) {
         return NULL;
     }

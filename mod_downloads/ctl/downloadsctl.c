@@ -112,7 +112,7 @@ static const command_t commands[] = {
     {"shop", "block", "ID --reason TEXT", 1, 1, OPTION_REASON, 0, mdl_ctl_shop_block, "shop",
      "blocked"},
     {"shop", "unblock", "ID", 1, 1, 0, 0, mdl_ctl_shop_unblock, "shop", "unblocked"},
-    {"key", "create", "SHOP_ID NAME [--scope full|read] [--expires SECONDS]", 2, 1,
+    {"key", "create", "SHOP_ID NAME [--scope full|deliver|read] [--expires SECONDS]", 2, 1,
      OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create, "api_key", "created"},
     {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list, NULL, NULL},
     {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke, "api_key", "revoked"},
@@ -304,7 +304,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         ctl->scope = value;
         return mdl_names_find(mdl_key_scope_names, value) >= 0
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl, "--scope is full or read, not \"%s\".", value);
+                   : fail_usage(ctl, "--scope is full, deliver or read, not \"%s\".", value);
     case LETTER_EXPIRES:
         *given |= OPTION_EXPIRES;
         return option_parse_number(value, MAX_EXPIRES, &ctl->expires_s)

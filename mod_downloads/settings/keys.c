@@ -45,6 +45,7 @@ static void keys_add_typed(mdl_json_t *data, const mdl_visit_t *visit)
 
     mdl_json_add_string(data, "typed_name", mdl_visit_field(visit, "name"));
     mdl_json_add_bool(data, "typed_read", scope != NULL && strcmp(scope, "read") == 0);
+    mdl_json_add_bool(data, "typed_deliver", scope != NULL && strcmp(scope, "deliver") == 0);
     for (int i = 0; lifetimes[i] != NULL; i++) {
         mdl_json_add_bool(data, apr_pstrcat(visit->r->pool, "typed_", lifetimes[i], NULL),
                           i == lifetime);

@@ -225,6 +225,37 @@ refused(
     403, 'insufficient_scope', 'a write without any other fault'
 );
 
+# What opens a download is for "deliver", which writes no more than "read" does.
+my $courier = new_key($shop, '--scope', 'deliver');
+is(api('GET', '/ping', key => $courier->{token})->{json}{key}{scope}, 'deliver', 'there is a third scope');
+refused(api('POST', '/mappings', key => $courier->{token}, json => { storefront_product_id => product() }),
+    403, 'insufficient_scope', 'which writes nothing');
+is(api('POST', '/assets/uploads', key => $courier->{token}, json => { filename => 'a' })->{status}, 403, 'no upload either');
+
+my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })->{json}{license_key_tag}{id};
+api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => ['SCOPE-KEY-1'] });
+my $sold = mapping_of($shop, [ ready_asset($shop, "scope-$$.txt", "a file\n")->{id} ], license_key_tag_ids => [$tag]);
+my $number = digits();
+my $bought = assign($shop, $number, [ $sold->{storefront_product_id} ])->{json}{order};
+is_deeply($bought->{assignments}[0]{license_keys}, ['SCOPE-KEY-1'], 'an order has a license key');
+my ($page_token) = $bought->{download_page_url} =~ m{([^/]+)$};
+my $of = "/orders/$number/assignments/$bought->{assignments}[0]{id}";
+for my $path ('/orders', '/orders?view=summary', "/orders/$number", "/orders/$number/assignments", $of,
+    map { "/orders/$number/$_" } qw(events downloads emails diagnosis))
+{
+    my %got = map { $_->[0] => api('GET', $path, key => $_->[1]{token}) }
+        [ full => $shop ], [ deliver => $courier ], [ read => $reader ];
+    is($got{deliver}{body}, $got{full}{body}, "GET $path: deliver sees what full sees");
+    is($got{read}{status}, 200, 'read may read it');
+    unlike($got{read}{body}, qr/SCOPE-KEY-1|\Q$page_token\E/, 'without what opens a download');
+}
+my $seen = api('GET', "/orders/$number", key => $reader->{token});
+is_answer($seen, 200, 'as the document says');
+is($seen->{json}{download_page_url}, undef, 'the page is null');
+is($seen->{json}{assignments}[0]{license_keys}, undef, 'and so are the keys');
+is(api('GET', "$of/download-urls", key => $courier->{token})->{status}, 200, 'deliver gets download URLs');
+is_error(api('GET', "$of/download-urls", key => $reader->{token}), 403, 'insufficient_scope', 'read does not');
+
 # --- when a key was last used ----------------------------------------------------------------------
 
 sub last_used

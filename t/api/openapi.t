@@ -319,6 +319,8 @@ call_of('assignOrder', "/orders/$UNKNOWN->{digits}/assignments", '404 order_not_
 call_of($_->[0], "/orders/$order/assignments/$foreign$_->[1]", '404 assignment_not_found', 'an unknown assignment')
     for [ 'getAssignment', '' ], [ 'getDownloadUrls', '/download-urls' ];
 call_of('getAssignment', "/orders/$UNKNOWN->{digits}/assignments/1", '404 order_not_found', 'of an unknown order');
+call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls", '403 insufficient_scope', 'with a key that may only read',
+    key => $read->{token});
 call_of('getDownloadUrls', "/orders/$UNKNOWN->{digits}/assignments/1/download-urls", '404 order_not_found', 'of an unknown order');
 call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
 call_of('diagnoseOrder', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');

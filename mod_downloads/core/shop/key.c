@@ -12,8 +12,10 @@
 #define PREFIX_LENGTH   (sizeof PREFIX - 1)
 #define CHECKSUM_LENGTH 6
 
-const char *const mdl_key_scope_names[] = {
-    [MDL_KEY_SCOPE_READ] = "read", [MDL_KEY_SCOPE_FULL] = "full", NULL};
+const char *const mdl_key_scope_names[] = {[MDL_KEY_SCOPE_READ] = "read",
+                                           [MDL_KEY_SCOPE_DELIVER] = "deliver",
+                                           [MDL_KEY_SCOPE_FULL] = "full",
+                                           NULL};
 
 static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -15,7 +15,8 @@
 #define MDL_KEYS_PER_SHOP     10
 #define MDL_KEY_NAME_MAX      100 /* bytes */
 
-typedef enum { MDL_KEY_SCOPE_READ, MDL_KEY_SCOPE_FULL } mdl_key_scope_t;
+/** Each may what those before it may: read, but nothing that opens a download; also that; write. */
+typedef enum { MDL_KEY_SCOPE_READ, MDL_KEY_SCOPE_DELIVER, MDL_KEY_SCOPE_FULL } mdl_key_scope_t;
 extern const char *const mdl_key_scope_names[];
 
 typedef struct {
