@@ -83,8 +83,10 @@ static int seal_open(const mdl_secret_t *secret, const char *purpose, const char
     return opened;
 }
 
-apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                        const char *sealed, const char **data, apr_size_t *length, apr_pool_t *p)
+/* The same as mdl_unseal; *which gets the place of the secret that opens it. */
+static apr_status_t unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                           const char *sealed, const char **data, apr_size_t *length, int *which,
+                           apr_pool_t *p)
 {
     apr_size_t digits = strlen(sealed);
     apr_size_t size;
@@ -105,8 +107,30 @@ apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const c
     for (int i = 0; i < mdl_secret_count(secret); i++) {
         if (seal_open(mdl_secret_at(secret, i), purpose, owner, bytes, *length, plain)) {
             *data = (const char *)plain;
+            *which = i;
             return APR_SUCCESS;
         }
     }
     return APR_EINVAL;
+}
+
+apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                        const char *sealed, const char **data, apr_size_t *length, apr_pool_t *p)
+{
+    int which;
+
+    return unseal(secret, purpose, owner, sealed, data, length, &which, p);
+}
+
+apr_status_t mdl_seal_renew(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                            const char *sealed, const char **renewed, apr_pool_t *p)
+{
+    const char *data;
+    apr_size_t length;
+    int which = 0;
+    apr_status_t rv = unseal(secret, purpose, owner, sealed, &data, &length, &which, p);
+
+    *renewed = rv == APR_SUCCESS && which > 0 ? mdl_seal(secret, purpose, owner, data, length, p)
+                                              : NULL;
+    return rv;
 }

@@ -21,4 +21,9 @@ const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char
 apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
                         const char *sealed, const char **data, apr_size_t *length, apr_pool_t *p);
 
+/** Seals anew what the first secret does not open, but an older one: *renewed, NULL for what the
+    first does.  APR_EINVAL as mdl_unseal. */
+apr_status_t mdl_seal_renew(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                            const char *sealed, const char **renewed, apr_pool_t *p);
+
 #endif

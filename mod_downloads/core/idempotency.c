@@ -171,6 +171,37 @@ apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempo
                                 mdl_int(idempotency->now - idempotency->retention)));
 }
 
+apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_renew_t *renew)
+{
+    mdl_rows_t *rows;
+    int n = 0;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_IDEMPOTENCY_AFTER, &rows, p,
+        MDL_ARGS(mdl_int(renew->shop_id), mdl_int(renew->hi), mdl_int(renew->lo), mdl_int(BATCH)));
+
+    renew->renewed = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_idempotency_t of = {.shop_id = mdl_rows_int(rows, 0)};
+        const char *sealed = mdl_rows_text(rows, 3), *renewed;
+
+        n++;
+        renew->shop_id = of.shop_id;
+        renew->hi = mdl_rows_int(rows, 1);
+        renew->lo = mdl_rows_int(rows, 2);
+        if (mdl_seal_renew(renew->secret, PURPOSE, response_owner(&of, renew->hi, renew->lo, p),
+                           sealed, &renewed, p) != APR_SUCCESS ||
+            renewed == NULL) {
+            continue;
+        }
+        renew->renewed++;
+        rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_RENEW, NULL, p,
+                         MDL_ARGS(mdl_text(renewed), mdl_int(renew->shop_id), mdl_int(renew->hi),
+                                  mdl_int(renew->lo), mdl_text(sealed)));
+    }
+    renew->done = n < BATCH;
+    return rv;
+}
+
 apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_prune_t *prune)
 {
     return mdl_db_exec(

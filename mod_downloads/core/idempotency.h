@@ -49,6 +49,16 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                    const mdl_stored_response_t *response, apr_pool_t *p);
 
+/** Effect: seals a batch of responses anew, those that an older secret has sealed.  It begins
+   behind the response that the last batch has ended with; done: there are no more. */
+typedef struct {
+    const mdl_secret_t *secret;
+    apr_int64_t shop_id, hi, lo; /* in and out; at first 0, APR_INT64_MIN, APR_INT64_MIN */
+    apr_int64_t renewed;         /* out: in this batch */
+    int done;
+} mdl_idempotency_renew_t;
+apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_renew_t *renew);
+
 /** Effect: deletes a batch of responses past their retention; removed tells how many. */
 typedef struct {
     apr_time_t before;

@@ -24,6 +24,7 @@
 #include "ctl/mail.h"
 #include "ctl/member.h"
 #include "ctl/migrate.h"
+#include "ctl/secret.h"
 #include "ctl/shop.h"
 
 #define MAX_ID      APR_INT64_C(9007199254740991) /* 2^53 - 1 */
@@ -116,6 +117,8 @@ static const command_t commands[] = {
      OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create, "api_key", "created"},
     {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list, NULL, NULL},
     {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke, "api_key", "revoked"},
+    {"secret", "status", "", 0, 0, 0, 0, mdl_ctl_secret_status, NULL, NULL},
+    {"secret", "retire", "", 0, 0, 0, 0, mdl_ctl_secret_retire, "secret", "retired"},
     {"member", "add", "USER read-only|staff|owner|operator [--shop ID]", 2, 0, OPTION_SHOP, 0,
      mdl_ctl_member_add, "member", "saved"},
     {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list, NULL, NULL},

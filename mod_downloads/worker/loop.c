@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/download/session_settle.h"
+#include "core/shop/secret.h"
 #include "worker/claim.h"
 #include "worker/cleanup.h"
 #include "worker/maintenance.h"
@@ -178,6 +179,13 @@ static void loop_finish(loop_t *loop)
     mdl_reconnect_close(worker->database);
 }
 
+static apr_status_t secret_note_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_service_t *service = arg;
+
+    return mdl_secret_note(db, service->secret, p);
+}
+
 apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
 {
     loop_t loop = {.clock = apr_time_now() - mdl_clock_monotonic()};
@@ -189,6 +197,7 @@ apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t 
     loop.maintenance = mdl_maintenance_create(service, loop.worker->storage, loop.worker->database,
                                               p);
     mdl_claim_inherit(loop.worker);
+    mdl_worker_write(loop.worker, secret_note_effect, (void *)service);
     do {
         loop_turn(&loop);
     } while (!loop_wait(&loop, stop_fd));

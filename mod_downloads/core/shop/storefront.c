@@ -149,6 +149,27 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
                             p);
 }
 
+apr_status_t mdl_storefront_renew(mdl_db_t *db, apr_pool_t *p, mdl_storefront_renew_t *renew)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_STOREFRONT_TOKENS, &rows, p, MDL_NO_ARGS);
+
+    renew->renewed = renew->lost = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        apr_int64_t shop_id = mdl_rows_int(rows, 0);
+        const char *url = mdl_rows_text(rows, 1), *renewed;
+
+        if (mdl_seal_renew(renew->secret, PURPOSE, storefront_token_owner(shop_id, url, p),
+                           mdl_rows_text(rows, 2), &renewed, p) != APR_SUCCESS) {
+            renew->lost++;
+        } else if (renewed != NULL) {
+            renew->renewed++;
+            rv = renew->only_count ? APR_SUCCESS : storefront_write(db, shop_id, url, renewed, p);
+        }
+    }
+    return rv;
+}
+
 /* The order is asked for only where its risk is wanted: then a token that may read customers alone
    is enough for a shop without fraud checks. */
 static const char query[] =

@@ -77,4 +77,13 @@ typedef struct {
 void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_response_t *http,
                          int with_order, apr_pool_t *p);
 
+/** Effect: seals the tokens anew that an older secret has sealed. */
+typedef struct {
+    const mdl_secret_t *secret;
+    int only_count;      /* and changes nothing */
+    apr_int64_t renewed; /* out */
+    apr_int64_t lost;    /* out: those that none of the secrets opens */
+} mdl_storefront_renew_t;
+apr_status_t mdl_storefront_renew(mdl_db_t *db, apr_pool_t *p, mdl_storefront_renew_t *renew);
+
 #endif

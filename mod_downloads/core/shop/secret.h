@@ -1,0 +1,34 @@
+/*
+ * The replacement of the server's secret: what still hangs on an older one, and its end.
+ */
+#ifndef MDL_CORE_SHOP_SECRET_H
+#define MDL_CORE_SHOP_SECRET_H
+
+#include "base/crypto.h"
+#include "db/db.h"
+
+/** Effect: notes since when the first secret signs, unless that is known. */
+apr_status_t mdl_secret_note(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p);
+
+/** Effect that counts what the first secret has not signed. */
+typedef struct {
+    const mdl_secret_t *secret;
+    apr_time_t since;   /* out, as all that follows: 0 when not known */
+    apr_int64_t keys;   /* live ones: each is signed anew when it is used */
+    apr_int64_t pages;  /* orders whose address was sent before since */
+    apr_int64_t recent; /* of these in the last 30 days */
+    apr_int64_t tokens; /* of storefronts */
+} mdl_secret_status_t;
+apr_status_t mdl_secret_status(mdl_db_t *db, apr_pool_t *p, mdl_secret_status_t *status);
+
+/** Effect: seals anew what an older secret has sealed, and revokes the live keys that it has
+    signed. */
+typedef struct {
+    const mdl_secret_t *secret;
+    apr_int64_t keys; /* out */
+    apr_int64_t tokens;
+    apr_int64_t lost; /* tokens that none of the secrets opens */
+} mdl_secret_retire_t;
+apr_status_t mdl_secret_retire(mdl_db_t *db, apr_pool_t *p, mdl_secret_retire_t *retire);
+
+#endif

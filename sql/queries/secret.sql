@@ -1,0 +1,29 @@
+-- name: secret_note
+INSERT INTO secret (id, since) VALUES (%s, %lld) ON CONFLICT (id) DO NOTHING
+
+-- name: secret_since
+SELECT since FROM secret WHERE id = %s
+
+-- Live keys that another secret has signed than the one that is named.
+-- name: api_keys_unsigned
+SELECT count(*) FROM api_key
+WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) AND COALESCE(secret_id, '') <> %s
+
+-- name: api_keys_revoke_unsigned
+UPDATE api_key SET revoked_at = %lld
+WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) AND COALESCE(secret_id, '') <> %s
+
+-- Orders that had an email in a time.
+-- name: pages_sent
+SELECT count(DISTINCT order_id) FROM email WHERE sent_at >= %lld AND sent_at < %lld
+
+-- name: storefront_tokens
+SELECT id, storefront_url, storefront_token FROM shop WHERE storefront_token IS NOT NULL ORDER BY id
+
+-- name: idempotency_after
+SELECT shop_id, key_hi, key_lo, body FROM idempotency
+WHERE (shop_id, key_hi, key_lo) > (%lld, %lld, %lld)
+ORDER BY shop_id, key_hi, key_lo LIMIT %lld
+
+-- name: idempotency_renew
+UPDATE idempotency SET body = %s WHERE shop_id = %lld AND key_hi = %lld AND key_lo = %lld AND body = %s
