@@ -30,7 +30,7 @@ static apr_status_t insert_key(mdl_db_t *on, apr_int64_t shop, const char *id, c
 {
     return mdl_db_exec(on, MDL_Q_API_KEY_INSERT, NULL, p,
                        MDL_ARGS(mdl_text(id), mdl_int(shop), mdl_text(name), mdl_text("full"),
-                                mdl_text("mac"), mdl_int(created_at), mdl_null()));
+                                mdl_text("mac"), mdl_text("id"), mdl_int(created_at), mdl_null()));
 }
 
 static mdl_rows_t *key_row(const char *id, apr_pool_t *p)

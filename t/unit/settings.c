@@ -402,6 +402,7 @@ static void test_sample(void)
     shown->ingest.ports = s->ingest.ports;
     shown->tls_proxies = s->tls_proxies;
     shown->upload_origins = s->upload_origins;
+    shown->secret_files = s->secret_files;
     ok(memcmp(s, shown, sizeof *s) == 0, "the defaults that the sample shows are the defaults");
 }
 
