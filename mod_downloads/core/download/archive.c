@@ -6,7 +6,7 @@
 
 #include "base/text/json.h"
 
-#define BATCH 100 /* files whose rows are in memory at once */
+#define BATCH 500 /* files whose rows are in memory at once */
 
 /* Change the number when the bytes of an archive are made in another way. */
 #define FORMAT "mod_downloads zip 1\n"
