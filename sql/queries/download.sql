@@ -1,9 +1,11 @@
--- Everything that decides about one download.  There is a row only if the file belongs to the
--- assignment, which is looked up by its key in each list.
+-- Everything that decides about one download, but for lists other than the mapping's own (download_listed):
+-- few orders need those, and their tables would double what the statement takes.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     s.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at
+    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at,
+    CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id) END
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
@@ -11,14 +13,18 @@ JOIN mapping m ON m.id = a.mapping_id
 LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
 LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
+WHERE a.id = %lld
+
+-- Whether a file belongs to an assignment by a pack or because it was pinned, looked up by its key in each
+-- list.
+-- name: download_listed
+SELECT 1 FROM assignment a
 WHERE a.id = %lld AND (
-    (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_file f
-        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id))
-    OR (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_pack mp
+    (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_pack mp
         WHERE mp.mapping_id = a.mapping_id AND (SELECT pf.position FROM pack_file pf
-            WHERE pf.pack_id = mp.pack_id AND pf.asset_id = s.id) IS NOT NULL))
+            WHERE pf.pack_id = mp.pack_id AND pf.asset_id = %lld) IS NOT NULL))
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
-        WHERE f.assignment_id = a.id AND f.asset_id = s.id)))
+        WHERE f.assignment_id = a.id AND f.asset_id = %lld)))
 
 -- A session, and when the link's first one was opened.
 -- part: session_columns

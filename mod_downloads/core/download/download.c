@@ -72,6 +72,16 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     return rv;
 }
 
+/* APR_ENOENT for a file that the assignment does not have. */
+static apr_status_t download_find_listed(mdl_db_t *db, const mdl_signed_file_t *link, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+
+    return mdl_db_select_one(
+        db, MDL_Q_DOWNLOAD_LISTED, &row, p,
+        MDL_ARGS(mdl_int(link->assignment_id), mdl_int(link->asset_id), mdl_int(link->asset_id)));
+}
+
 static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
                                        mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
@@ -81,6 +91,9 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
                                                  mdl_int(download->link->asset_id),
                                                  mdl_int(download->link->assignment_id)));
 
+    if (rv == APR_SUCCESS && mdl_rows_null(row, 16)) {
+        rv = download_find_listed(db, download->link, p);
+    }
     if (rv != APR_SUCCESS) {
         return rv;
     }
