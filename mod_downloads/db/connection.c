@@ -54,6 +54,9 @@ static apr_status_t connection_release(void *data)
     mdl_db_t *db = data;
 
     mdl_db_forget_statements(db);
+    if (db->ops->detach != NULL) {
+        db->ops->detach(db->native);
+    }
     if (db->lock_fd >= 0) {
         close(db->lock_fd);
         db->lock_fd = -1;
@@ -112,6 +115,7 @@ apr_status_t mdl_db_open(mdl_db_t **db, const char *driver_name, const char *par
                          const char **why, apr_pool_t *p)
 {
     const apr_dbd_driver_t *driver;
+    const mdl_dialect_ops_t *ops;
     apr_dbd_t *handle;
     const char *error = NULL;
     apr_status_t rv;
@@ -126,6 +130,11 @@ apr_status_t mdl_db_open(mdl_db_t **db, const char *driver_name, const char *par
     }
     if (apr_dbd_get_driver(p, driver_name, &driver) != APR_SUCCESS) {
         return APR_EINVAL;
+    }
+    ops = dialect_of(driver);
+    if (ops != NULL && ops->refusal != NULL && (error = ops->refusal(params)) != NULL) {
+        *why = error;
+        return MDL_DB_EGONE;
     }
     if (apr_dbd_open_ex(driver, p, params, &handle, &error) != APR_SUCCESS) {
         *why = error != NULL ? apr_pstrndup(p, error, strcspn(error, "\n")) : "It gave no reason.";

@@ -40,8 +40,12 @@ typedef struct {
 typedef struct {
     const char *name; /* of the driver, as in DBDriver */
     mdl_dialect_t dialect;
+    /** Why a database must not be opened at present, NULL if it may; NULL for PostgreSQL. */
+    const char *(*refusal)(const char *params);
     /** Takes a native handle of apr_dbd's; returns what the others want, which lives in p. */
     void *(*attach)(void *native, apr_pool_t *p);
+    /** Closes what reset has opened; NULL for PostgreSQL, whose handle stays the same. */
+    void (*detach)(void *native);
     /** Makes the settings of a new or reset session. */
     apr_status_t (*session)(void *native);
     /** Whether the session is not the one that got the settings, because somebody else has
@@ -71,7 +75,7 @@ typedef struct {
     apr_status_t (*classify)(void *native);
     /** The text of the last error, valid until the next call. */
     const char *(*error_text)(void *native);
-    /** Reconnects; MDL_DB_EGONE if it can't.  NULL for SQLite, which opens its file only once. */
+    /** Reconnects, after all statements were ended; MDL_DB_EGONE if it can't. */
     apr_status_t (*reset)(void *native);
     /** Begins a transaction that may write, or sends that.  On SQLite it waits for others to write
         until patience (mdl_clock_monotonic), on PostgreSQL as long as the session's settings say.

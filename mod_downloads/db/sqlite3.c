@@ -1,6 +1,9 @@
 #include "db/dialect.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <apr_strings.h>
 #include <apr_tables.h>
@@ -9,10 +12,14 @@
 #include "base/clock.h"
 
 #define BUSY_WAIT apr_time_from_sec(5)
-#define BUSY_NAP  1000 /* microseconds */
+#define BUSY_NAP  1000                                   /* microseconds */
+#define READ_ONLY "attempt to write a readonly database" /* SQLite's words */
 
 typedef struct {
     sqlite3 *handle;
+    sqlite3 *own; /* the handle, if it had to be opened here; else it is apr_dbd's */
+    const char *path;
+    int refused; /* whether the session was, because a file can't be written */
     apr_time_t busy_since;
     apr_time_t patience; /* of a write that begins; 0: none does */
 } sqlite_t;
@@ -22,7 +29,34 @@ static void *sqlite3_attach(void *native, apr_pool_t *p)
     sqlite_t *sqlite = apr_pcalloc(p, sizeof *sqlite);
 
     sqlite->handle = native;
+    sqlite->path = apr_pstrdup(p, sqlite3_db_filename(native, "main"));
     return sqlite;
+}
+
+static void sqlite3_detach(void *native)
+{
+    const sqlite_t *sqlite = native;
+
+    sqlite3_close(sqlite->own);
+}
+
+/* Whether a file can be written, or made. */
+static int is_writable(const char *path, const char *ending)
+{
+    char name[APR_PATH_MAX];
+
+    apr_snprintf(name, sizeof name, "%s%s", path, ending);
+    return faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0 || errno == ENOENT;
+}
+
+/* A handle of a file that can't be written stays read-only, whatever happens to the file.  So does
+   the -shm file for all connections of this process, for as long as one of them reads.  And each
+   attempt to open the file costs a descriptor until the others are closed. */
+static const char *sqlite3_refusal(const char *path)
+{
+    return is_writable(path, "") && is_writable(path, "-wal") && is_writable(path, "-shm")
+               ? NULL
+               : READ_ONLY;
 }
 
 static int sqlite3_wait_for_others(void *data, int naps)
@@ -148,6 +182,11 @@ static apr_status_t sqlite3_session(void *native)
     sqlite_t *sqlite = native;
     int naps = 0;
 
+    sqlite->refused = sqlite3_refusal(sqlite->path) != NULL ||
+                      sqlite3_db_readonly(sqlite->handle, "main") == 1;
+    if (sqlite->refused) {
+        return MDL_DB_EGONE;
+    }
     sqlite3_busy_handler(sqlite->handle, sqlite3_wait_for_others, sqlite);
     /* WAL is a property of the file; asking for it again costs nothing.  If another connection
        makes the change at the same time, it is refused without a call of the busy handler.  The
@@ -168,6 +207,9 @@ static apr_status_t sqlite3_classify(void *native)
 {
     const sqlite_t *sqlite = native;
 
+    if (sqlite->refused) {
+        return MDL_DB_EGONE;
+    }
     switch (sqlite3_extended_errcode(sqlite->handle)) {
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
@@ -187,7 +229,7 @@ static apr_status_t sqlite3_classify(void *native)
     case SQLITE_FULL:
         return MDL_DB_EFULL;
     case SQLITE_CANTOPEN:
-    case SQLITE_READONLY: /* the handle stays read-only, whatever happens to the file */
+    case SQLITE_READONLY:
         return MDL_DB_EGONE;
     default:
         return MDL_DB_EOTHER;
@@ -198,13 +240,30 @@ static const char *sqlite3_error_text(void *native)
 {
     const sqlite_t *sqlite = native;
 
-    return sqlite3_errmsg(sqlite->handle);
+    return sqlite->refused ? READ_ONLY : sqlite3_errmsg(sqlite->handle);
+}
+
+static apr_status_t sqlite3_open_anew(void *native)
+{
+    sqlite_t *sqlite = native;
+    sqlite3 *opened = NULL;
+
+    if (sqlite3_refusal(sqlite->path) != NULL ||
+        sqlite3_open_v2(sqlite->path, &opened, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+        sqlite3_close(opened);
+        return MDL_DB_EGONE;
+    }
+    sqlite3_detach(sqlite);
+    sqlite->handle = sqlite->own = opened;
+    return APR_SUCCESS;
 }
 
 const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
     .name = "sqlite3",
     .dialect = MDL_SQLITE3,
+    .refusal = sqlite3_refusal,
     .attach = sqlite3_attach,
+    .detach = sqlite3_detach,
     .prepare = sqlite3_prepare_statement,
     .finish = sqlite3_finish,
     .run = sqlite3_run,
@@ -212,6 +271,7 @@ const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
     .command = sqlite3_command,
     .classify = sqlite3_classify,
     .error_text = sqlite3_error_text,
+    .reset = sqlite3_open_anew,
     .begin_write = sqlite3_begin_write,
     .begin_snapshot = "BEGIN",
 };

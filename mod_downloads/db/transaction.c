@@ -110,7 +110,7 @@ static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
     if (rv == MDL_DB_ESTALE) {
         return db->ops->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
     }
-    if (db->ops->reset == NULL) {
+    if (is_file_replaced(db)) {
         return MDL_DB_EGONE;
     }
     if ((rv = db->ops->reset(db->native)) != APR_SUCCESS) {
@@ -121,8 +121,7 @@ static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
 
 static apr_status_t transaction_out_of_reach(const mdl_db_t *db)
 {
-    mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s%s", db->error,
-            db->ops->reset == NULL ? "; when that is mended, restart httpd" : "");
+    mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
     return MDL_DB_EGONE;
 }
 
