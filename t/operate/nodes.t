@@ -11,6 +11,7 @@ use MDL::Test;
 use Test::More;
 
 plan skip_all => 'SQLite serves one node' if database() ne 'pgsql';
+plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
 use constant { MB => 1024 * 1024, LEASE => 3, JOBS => 12 };
 

@@ -11,7 +11,8 @@
 #   single   1: one child of few threads, so that its memory is that of what it does, and each thread
 #            soon has some
 #   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
-#   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock
+#   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock.  Not with the
+#            sanitizers
 #   modules  [ names ] of further httpd modules to load
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # It stops with the test at the latest.
@@ -199,7 +200,7 @@ sub httpd
     my ($self, @arguments) = @_;
     my %clock = $self->{clock} ? clock_environment($self->{folder}) : ();
     local @ENV{ keys %clock } = values %clock;
-    local $ENV{LD_PRELOAD}   = join ' ', grep { defined } $ENV{SANITIZER_RUNTIME}, $clock{LD_PRELOAD};
+    local $ENV{LD_PRELOAD}   = $clock{LD_PRELOAD} // $ENV{SANITIZER_RUNTIME} // '';
     local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     # Into a file: a pipe would stay open for as long as the server lives.
     my $output = "$self->{folder}/output";
