@@ -7,6 +7,7 @@
 
 #include "api/list.h"
 #include "api/resource.h"
+#include "core/job_source.h"
 #include "base/http/media_type.h"
 #include "child_storage.h"
 
@@ -108,7 +109,7 @@ static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, c
     mdl_json_add_int_if(to, "size", asset->size, asset->sha256 != NULL);
     mdl_json_add_string(to, "sha256", asset->sha256);
     mdl_json_add_int_if(to, "category_id", asset->category_id, asset->category_id != 0);
-    mdl_json_add_string(to, "source_url", asset->source_url);
+    mdl_json_add_string(to, "source_url", mdl_source_shown(asset->source_url, request->r->pool));
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_time(to, "created_at", asset->created_at);
     mdl_json_add_time(to, "updated_at", asset->updated_at);

@@ -58,6 +58,7 @@ static apr_status_t import_check_host(mdl_request_t *request, mdl_members_t *mem
 static void import_begin(mdl_request_t *request, mdl_members_t *members, mdl_import_t *import)
 {
     import->shop_id = request->caller.shop_id;
+    import->secret = request->service->secret;
     import->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
     import->max_attempts = request->service->settings->ingest_max_attempts;
     import->problem = &request->problem;

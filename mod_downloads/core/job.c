@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "base/names.h"
+#include "core/job_source.h"
 
 #define LOOKED 1000 /* jobs, where not all of them fit */
 
@@ -332,13 +333,16 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
+    mdl_arg_t source_url = job->status == MDL_JOB_SUCCEEDED
+                               ? mdl_text(mdl_source_shown(job->source_url, p))
+                               : mdl_null();
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_FINISH, &changed, p,
-                                  MDL_ARGS(mdl_text(mdl_job_status_names[job->status]),
-                                           mdl_int(job->bytes_received),
-                                           mdl_count_or_null(job->bytes_total),
-                                           mdl_text(job->error_code), mdl_text(job->error_message),
-                                           now, now, mdl_text(job->id), mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_JOB_FINISH, &changed, p,
+        MDL_ARGS(mdl_text(mdl_job_status_names[job->status]), mdl_int(job->bytes_received),
+                 mdl_count_or_null(job->bytes_total), mdl_text(job->error_code),
+                 mdl_text(job->error_message), now, now, source_url, mdl_text(job->id),
+                 mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }

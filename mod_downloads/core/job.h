@@ -69,7 +69,7 @@ typedef struct {
     apr_time_t finished_at;
     apr_time_t updated_at; /* moves with whatever of it changes, its progress too; never back */
     mdl_job_lane_t lane;
-    const char *source_url;
+    const char *source_url; /* as mdl_source_seal */
     const char *expected_sha256;
     const char *validator; /* of the partial file, see worker/job_import.c; NULL for none */
     apr_int64_t lease_token;

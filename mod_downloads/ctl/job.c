@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 
 #include "core/job_control.h"
+#include "core/job_source.h"
 #include "core/shop/shop.h"
 
 #define MAX_SHOWN    50
@@ -36,16 +37,6 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
-/* The query of a signed URL is a credential, and the output may end up in a ticket. */
-static void job_hide_query(mdl_job_t *job, apr_pool_t *p)
-{
-    const char *query = job->source_url != NULL ? strchr(job->source_url, '?') : NULL;
-
-    if (query != NULL) {
-        job->source_url = apr_pstrmemdup(p, job->source_url, (apr_size_t)(query - job->source_url));
-    }
-}
-
 typedef struct {
     mdl_job_list_t list;
     mdl_problem_t *problem;
@@ -74,7 +65,7 @@ static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_head
         mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
 
         if (ctl->status == NULL || strcmp(mdl_job_status_names[job->status], ctl->status) == 0) {
-            job_hide_query(job, ctl->p);
+            job->source_url = mdl_source_shown(job->source_url, ctl->p);
             APR_ARRAY_PUSH(chosen, mdl_job_t *) = job;
         }
     }
@@ -126,7 +117,7 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
     int failed = mdl_ctl_read(ctl, job_find, &find, &problem);
 
     if (!failed) {
-        job_hide_query(find.job, ctl->p);
+        find.job->source_url = mdl_source_shown(find.job->source_url, ctl->p);
         mdl_printer_record(ctl->output, fields, find.job);
     }
     return failed;
@@ -159,7 +150,7 @@ int mdl_ctl_job_retry(mdl_ctl_t *ctl)
         return failed;
     }
     job = retry.control.job;
-    job_hide_query(job, ctl->p);
+    job->source_url = mdl_source_shown(job->source_url, ctl->p);
     mdl_printer_result(ctl->output, fields, job, "Job %s is queued again.", job->id);
     return MDL_EXIT_DONE;
 }

@@ -10,6 +10,7 @@
 #include "base/http/fetch.h"
 #include "base/http/media_type.h"
 #include "base/log.h"
+#include "core/job_source.h"
 #include "core/catalog/asset.h"
 #include "worker/handler.h"
 #include "worker/runner.h"
@@ -18,6 +19,7 @@
 #define PARTIAL_IN_USE apr_time_from_msec(500)
 
 typedef struct {
+    const char *url;
     mdl_partial_t *partial;
     mdl_http_fetch_t *fetch;
     const char *content_type;
@@ -213,6 +215,20 @@ static apr_status_t job_import_prepare(mdl_db_t *db, mdl_task_t *task)
     import_t *import = apr_pcalloc(task->pool, sizeof *import);
 
     task->data = import;
+    if (mdl_source_open(task->service->secret, task->job->id, task->job->source_url, &import->url,
+                        task->pool) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0307: the query of the URL that import %s reads can't be opened: it was sealed "
+                "with another secret than those of DownloadsSecretFile; the shop has to import the "
+                "file again",
+                task->job->id);
+        task->job->error_code = "source_unreadable";
+        task->job->error_message =
+            "The query of the source's URL can't be opened with the server's "
+            "secret: import the file again.";
+        task->outcome = MDL_TASK_FAILED;
+        return APR_EOF;
+    }
     return mdl_asset_room(db, task->job->asset_id, task->service->settings->storage_quota,
                           &import->room, task->pool);
 }
@@ -243,7 +259,7 @@ static void import_start(mdl_task_t *task)
         return;
     }
     atomic_store(&task->received, mdl_partial_size(import->partial));
-    import->fetch = mdl_http_fetch(mdl_runner_http(task->runner), task->job->source_url,
+    import->fetch = mdl_http_fetch(mdl_runner_http(task->runner), import->url,
                                    mdl_partial_size(import->partial), etag, &callbacks, task);
 }
 

@@ -1,5 +1,6 @@
 #include "worker/task.h"
 
+#include "core/job_source.h"
 #include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
 
@@ -16,7 +17,7 @@ apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const ch
     mdl_job_t *job = task->job;
     const mdl_asset_bytes_t bytes = {.blob = *task->stored,
                                      .content_type = content_type,
-                                     .source_url = job->source_url,
+                                     .source_url = mdl_source_shown(job->source_url, p),
                                      .job_id = job->id,
                                      .quota = task->service->settings->storage_quota};
     apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);

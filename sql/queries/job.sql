@@ -195,8 +195,16 @@ WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- name: job_finish
 UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = %lld,
-    bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld, updated_at = {{later}}
+    bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld, updated_at = {{later}},
+    source_url = COALESCE(%s, source_url)
 WHERE id = %s AND lease_token = %lld AND status = 'running'
+
+-- name: job_sources_sealed
+SELECT id, source_url FROM job
+WHERE type = 'asset_import' AND status <> 'succeeded' ORDER BY id
+
+-- name: job_set_source
+UPDATE job SET source_url = %s WHERE id = %s AND source_url = %s
 
 -- The jobs that workers have, also cancelled ones that they have not cleaned up after.  A lease shows that
 -- it is renewed by updated_at, its beat (mod_downloads/core/beat.h), which never goes back.

@@ -27,7 +27,7 @@ typedef struct {
     const char *content_type; /* NULL: what the source will say */
     const char *sha256;       /* NULL until ready */
     apr_int64_t size;
-    const char *source_url; /* NULL: it was uploaded */
+    const char *source_url; /* as mdl_source_shown; NULL: it was uploaded */
     int version;
     apr_int64_t category_id; /* 0 for none */
     apr_time_t created_at;

@@ -3,16 +3,19 @@
 #include <string.h>
 
 #include "base/ulid.h"
+#include "core/job_source.h"
 
 static apr_status_t import_queue(mdl_db_t *db, mdl_import_t *import, const char *source_url,
                                  apr_pool_t *p)
 {
-    import->job = (mdl_job_t){.id = mdl_ulid("job_", p),
+    const char *id = mdl_ulid("job_", p);
+
+    import->job = (mdl_job_t){.id = id,
                               .type = MDL_JOB_IMPORT,
                               .lane = MDL_LANE_SMALL,
                               .shop_id = import->shop_id,
                               .asset_id = import->asset.id,
-                              .source_url = source_url,
+                              .source_url = mdl_source_seal(import->secret, id, source_url, p),
                               .expected_sha256 = import->expected_sha256,
                               .max_attempts = import->max_attempts};
     return mdl_job_insert(db, &import->job, p);
@@ -20,9 +23,15 @@ static apr_status_t import_queue(mdl_db_t *db, mdl_import_t *import, const char 
 
 apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import)
 {
-    apr_status_t rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->problem, p);
+    const char *source_url = import->asset.source_url;
+    apr_status_t rv;
 
-    return rv == APR_SUCCESS ? import_queue(db, import, import->asset.source_url, p) : rv;
+    import->asset.source_url = mdl_source_shown(source_url, p);
+    rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->problem, p);
+    if (rv == APR_SUCCESS) {
+        rv = import_queue(db, import, source_url, p);
+    }
+    return rv;
 }
 
 apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version)

@@ -4,11 +4,13 @@
 #ifndef MDL_CORE_CATALOG_IMPORT_H
 #define MDL_CORE_CATALOG_IMPORT_H
 
+#include "base/crypto.h"
 #include "core/catalog/asset.h"
 #include "core/job.h"
 
 typedef struct {
     apr_int64_t shop_id;
+    const mdl_secret_t *secret;
     const char *expected_sha256; /* 64 lower-case hexadecimal digits, or NULL */
     int max_attempts;
     mdl_asset_t asset; /* in: source_url, filename, title, content_type, category_id; out: all */

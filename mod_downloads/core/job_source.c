@@ -1,0 +1,81 @@
+#include "core/job_source.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/seal.h"
+
+#define PURPOSE "import-query"
+#define SEALED  "?v1."
+
+/* A URL up to its query, and that behind it; NULL for none. */
+static const char *source_split(const char *url, const char **query, apr_pool_t *p)
+{
+    const char *mark = strchr(url, '?');
+
+    *query = mark != NULL ? mark + 1 : NULL;
+    return mark != NULL ? apr_pstrmemdup(p, url, (apr_size_t)(mark - url)) : url;
+}
+
+const char *mdl_source_shown(const char *url, apr_pool_t *p)
+{
+    const char *query, *rest;
+
+    if (url == NULL) {
+        return NULL;
+    }
+    rest = source_split(url, &query, p);
+    return query != NULL ? apr_pstrcat(p, rest, "?***", NULL) : url;
+}
+
+const char *mdl_source_seal(const mdl_secret_t *secret, const char *job_id, const char *url,
+                            apr_pool_t *p)
+{
+    const char *query;
+    const char *rest = source_split(url, &query, p);
+
+    return query != NULL
+               ? apr_pstrcat(p, rest, "?",
+                             mdl_seal(secret, PURPOSE, job_id, query, strlen(query), p), NULL)
+               : url;
+}
+
+apr_status_t mdl_source_open(const mdl_secret_t *secret, const char *job_id, const char *source_url,
+                             const char **url, apr_pool_t *p)
+{
+    const char *sealed, *query;
+    const char *rest = source_split(source_url, &sealed, p);
+    apr_size_t length;
+    apr_status_t rv;
+
+    *url = source_url;
+    if (strstr(source_url, SEALED) == NULL) { /* no query, or a job of an older version */
+        return APR_SUCCESS;
+    }
+    rv = mdl_unseal(secret, PURPOSE, job_id, sealed, &query, &length, p);
+    if (rv == APR_SUCCESS) {
+        *url = apr_pstrcat(p, rest, "?", query, NULL);
+    }
+    return rv;
+}
+
+apr_status_t mdl_source_renew(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_SOURCES_SEALED, &rows, p, MDL_NO_ARGS);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *id = mdl_rows_text(rows, 0), *sealed, *renewed;
+        const char *rest = source_split(mdl_rows_text(rows, 1), &sealed, p);
+
+        if (sealed != NULL &&
+            mdl_seal_renew(secret, PURPOSE, id, sealed, &renewed, p) == APR_SUCCESS &&
+            renewed != NULL) {
+            rv = mdl_db_exec(db, MDL_Q_JOB_SET_SOURCE, NULL, p,
+                             MDL_ARGS(mdl_text(apr_pstrcat(p, rest, "?", renewed, NULL)),
+                                      mdl_text(id), mdl_text(mdl_rows_text(rows, 1))));
+        }
+    }
+    return rv;
+}
