@@ -216,6 +216,7 @@ apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *c
                                 const char *id)
 {
     const mdl_settings_t *settings = request->service->settings;
+    apr_status_t rv;
 
     complete->id = id;
     complete->shop_id = request->caller.shop_id;
@@ -224,7 +225,8 @@ apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *c
     complete->quota = settings->storage_quota;
     complete->max_attempts = settings->ingest_max_attempts;
     complete->problem = &request->problem;
-    return upload_check_storage(request);
+    rv = upload_check_storage(request);
+    return rv == APR_SUCCESS ? mdl_upload_sync(complete, request->r->pool) : rv;
 }
 
 void mdl_upload_write_asset(mdl_request_t *request, const mdl_upload_complete_t *complete)

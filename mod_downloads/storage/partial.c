@@ -259,6 +259,25 @@ apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int6
     return rv;
 }
 
+/* What is written after the count may not be synced, and isn't counted. */
+apr_status_t mdl_partial_sync(mdl_storage_t *storage, const char *id, apr_int64_t *length,
+                              apr_pool_t *p)
+{
+    apr_status_t rv = mdl_partial_length(storage, id, length, p);
+    int fd;
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    fd = open(partial_path(storage, id, p), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return mdl_storage_status(errno);
+    }
+    rv = mdl_storage_sync_file(fd);
+    close(fd);
+    return rv == APR_SUCCESS ? mdl_storage_sync_folder(storage->partial) : rv;
+}
+
 apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p)
 {
     apr_finfo_t entry;

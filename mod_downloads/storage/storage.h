@@ -84,6 +84,10 @@ apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_
 apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int64_t *length,
                                 apr_pool_t *p);
 
+/** Makes the bytes that are written last a power cut; length gets their number.  APR_ENOENT. */
+apr_status_t mdl_partial_sync(mdl_storage_t *storage, const char *id, apr_int64_t *length,
+                              apr_pool_t *p);
+
 /** The ids (const char *) of all partial files. */
 apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p);
 

@@ -79,6 +79,7 @@ EFFECT(mdl_shop_add, mdl_shop_add_t *)
 EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
 EFFECT(mdl_upload_abort, mdl_upload_get_t *)
 EFFECT(mdl_upload_begin, mdl_upload_begin_t *)
+EFFECT(mdl_upload_complete, mdl_upload_complete_t *)
 EFFECT(mdl_upload_find_live, mdl_upload_get_t *)
 EFFECT(mdl_version_queue, mdl_version_t *)
 

@@ -5,6 +5,7 @@
 
 #define MAX_SIZE 100
 
+static char *folder;
 static mdl_storage_t *storage;
 static mdl_problem_t problem;
 
@@ -269,13 +270,51 @@ static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(arrived(db, id, p), 6, "it changes nothing");
 }
 
+static ino_t file_of(const char *id, apr_pool_t *p)
+{
+    struct stat file = {0};
+
+    stat(apr_pstrcat(p, folder, "/partial/", id, NULL), &file);
+    return file.st_ino;
+}
+
+/* What was not synced could be gone after a power cut. */
+static void test_complete(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    mdl_upload_complete_t complete = {.id = new_upload(db, shop, 6, p),
+                                      .shop_id = shop,
+                                      .storage = storage,
+                                      .max_attempts = 1,
+                                      .problem = &problem};
+
+    patch(db, complete.id, 0, "abc", p);
+    is_int(mdl_upload_sync(&complete, p), APR_SUCCESS, "bytes that have arrived are synced");
+    patch(db, complete.id, 3, "def", p);
+    is_int(status_of(mdl_db_write(db, mdl_upload_complete_effect, &complete, p)), 409,
+           "others don't count when an upload is completed");
+    is_str(problem.code, "upload_incomplete", "the code says so");
+    atomic_store(&synced_file, 0);
+    is_int(mdl_upload_sync(&complete, p), APR_SUCCESS, "they are synced, too");
+    is_int((apr_int64_t)atomic_load(&synced_file), (apr_int64_t)file_of(complete.id, p),
+           "in the upload's own file");
+    problem = (mdl_problem_t){0};
+    is_int(status_of(mdl_db_write(db, mdl_upload_complete_effect, &complete, p)), 0,
+           "now the upload is completed");
+    ok(complete.job != NULL, "a job hashes it");
+    complete.id = new_upload(db, shop, 3, p);
+    put(db, complete.id, "abc", p);
+    is_int(mdl_upload_sync(&complete, p), APR_SUCCESS, "an upload that is a blob needs no syncing");
+    is_int(status_of(mdl_db_write(db, mdl_upload_complete_effect, &complete, p)), 0,
+           "it is completed");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
-    char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-upload.XXXXXX", NULL);
     mdl_db_t *db = database_ready(database, p);
     apr_int64_t shop = make_shop(db, "uploads.test", p);
 
+    folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-upload.XXXXXX", NULL);
     if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, 0, p) != APR_SUCCESS) {
         printf("Bail out! storage\n");
         exit(2);
@@ -286,6 +325,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_checksum(db, shop, p);
     test_cut(db, shop, p);
     test_outage(db, shop, p);
+    test_complete(db, shop, p);
     test_states(db, shop, p);
     is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder is removed");
 }

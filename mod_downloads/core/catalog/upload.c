@@ -354,6 +354,9 @@ static apr_status_t upload_check_bytes(const mdl_upload_complete_t *complete,
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    if (upload->sha256 == NULL && bytes > complete->synced) {
+        bytes = complete->synced;
+    }
     if (upload->size < 0 || bytes < upload->size) {
         return upload_incomplete(complete->problem, upload, bytes, p);
     }
@@ -444,6 +447,13 @@ static apr_status_t upload_hold_category(mdl_db_t *db, const mdl_upload_complete
         rv = mdl_category_hold(db, complete->shop_id, upload->category_id, &unused, p);
     }
     return rv == APR_ENOENT || rv == MDL_EPROBLEM ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_upload_sync(mdl_upload_complete_t *complete, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_partial_sync(complete->storage, complete->id, &complete->synced, p);
+
+    return APR_STATUS_IS_ENOENT(rv) ? APR_SUCCESS : rv;
 }
 
 apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complete_t *complete)

@@ -129,12 +129,17 @@ typedef struct {
     mdl_storage_t *storage;
     apr_int64_t quota; /* of the shop's storage; 0: none */
     int max_attempts;
+    apr_int64_t synced; /* bytes, by mdl_upload_sync */
     int repeated;       /* out: the upload had been completed before, into the asset */
     mdl_asset_t *asset; /* out */
     mdl_job_t *job;     /* out: NULL when there is nothing left to do */
     mdl_problem_t *problem;
 } mdl_upload_complete_t;
 apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complete_t *complete);
+
+/** To be called before that effect: makes the bytes that have arrived last a power cut.  No others
+    count. */
+apr_status_t mdl_upload_sync(mdl_upload_complete_t *complete, apr_pool_t *p);
 
 /** Effect: aborts up to limit open uploads that have expired. */
 typedef struct {
