@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
 
 /* --- the sendmail program --- */
 
@@ -110,6 +112,32 @@ static int count_files(const char *path, const char **one, apr_pool_t *p)
     return open != NULL ? count : -1;
 }
 
+/* A file in the Maildir's tmp/ that was written so many hours ago. */
+static const char *make_left(const char *name, int hours, apr_pool_t *p)
+{
+    const char *path = apr_pstrcat(p, in_folder("post/box/tmp/", p), name, NULL);
+    time_t written = time(NULL) - hours * 3600;
+    FILE *file = fopen(path, "w");
+
+    fputs("half a mess", file);
+    fclose(file);
+    utimes(path, (const struct timeval[]){{.tv_sec = written}, {.tv_sec = written}});
+    return path;
+}
+
+static void maildir_leftovers(mdl_mailer_t *mailer, apr_pool_t *p)
+{
+    const char *old = make_left("old", 37, p);
+    const char *fresh = make_left("fresh", 35, p);
+    const char *detail;
+
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT,
+           "a message is delivered beside leftovers");
+    ok(access(old, F_OK) != 0, "what has been in tmp/ for more than 36 hours is removed");
+    ok(access(fresh, F_OK) == 0, "what may still be written stays");
+    unlink(fresh);
+}
+
 static void maildir(apr_pool_t *p)
 {
     const char *path = in_folder("post/box", p);
@@ -134,6 +162,7 @@ static void maildir(apr_pool_t *p)
     is_int(count_files(in_folder("post/box/new", p), &one, p), 21,
            "each message gets its own file");
     is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0, "nothing is left in tmp/");
+    maildir_leftovers(mailer, p);
     is_int(count_files(in_folder("post/box/cur", p), &one, p), 0, "the folder cur/ exists");
     config.transport = apr_pstrcat(p, "maildir:", one, "/below", NULL);
     mailer = mailer_of(&config, p);

@@ -15,6 +15,7 @@
 #include <apr_time.h>
 
 #define NAME_ATTEMPTS 100
+#define LEFT_AFTER_S  (36 * 3600) /* as Maildir's readers have it */
 
 static const char *maildir_failure(const char *what, const char *path, int error, apr_pool_t *p)
 {
@@ -152,6 +153,32 @@ static int temporary_write(const char *folder, const char *head, const char *mes
     return error;
 }
 
+static void leftover_remove(const char *path)
+{
+    time_t before = apr_time_sec(apr_time_now()) - LEFT_AFTER_S;
+    struct stat file;
+
+    if (lstat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_mtime < before) {
+        unlink(path);
+    }
+}
+
+/* Removes what was left in tmp/ by whoever was killed while writing. */
+static void leftovers_sweep(const char *folder, apr_pool_t *p)
+{
+    const char *path = apr_pstrcat(p, folder, "/tmp", NULL);
+    apr_finfo_t entry;
+    apr_dir_t *tmp;
+
+    if (apr_dir_open(&tmp, path, p) != APR_SUCCESS) {
+        return;
+    }
+    while (apr_dir_read(&entry, APR_FINFO_NAME, tmp) == APR_SUCCESS) {
+        leftover_remove(apr_pstrcat(p, path, "/", entry.name, NULL));
+    }
+    apr_dir_close(tmp);
+}
+
 mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const char *to,
                                     const char *message, apr_size_t length, const char **detail,
                                     apr_pool_t *p)
@@ -165,6 +192,7 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
     if (folders_make(folder, detail, p) != APR_SUCCESS) {
         return MDL_MAIL_LATER;
     }
+    leftovers_sweep(folder, p);
     error = temporary_write(folder, head, message, length, &name, p);
     if (error != 0) {
         *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);

@@ -16,7 +16,7 @@
  * their owner alone.  The file begins with Return-Path (RFC 5321 section 4.4) and Delivered-To and
  * has LF line ends.  A message that is delivered twice is two files.  LATER when the file can't be
  * written, UNKNOWN when it may not survive a crash; *detail then says why.  from and to are valid
- * addresses.
+ * addresses.  Files that have been in tmp/ for 36 hours are removed.
  */
 mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const char *to,
                                     const char *message, apr_size_t length, const char **detail,
