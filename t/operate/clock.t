@@ -30,8 +30,7 @@ my $file = new_file($shop, 64 * MB);
 my @STEPS = (
     [ 'back by an hour'          => -HOUR() ],
     [ 'forward to the true time' => 0 ],
-    [ 'forward by an hour'       => HOUR ],
-    [ 'back to the true time'    => 0 ],
+    $ENV{FULL} ? ([ 'forward by an hour' => HOUR ], [ 'back to the true time' => 0 ]) : (),
 );
 
 # Calls check for each step of the clock, with a function that does it.

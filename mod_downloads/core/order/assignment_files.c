@@ -300,8 +300,11 @@ static apr_status_t files_read_of_packs(const reading_t *reading)
             APR_ARRAY_PUSH(with_packs, apr_int64_t) = assignment_at(reading, i)->id;
         }
     }
-    if (with_packs->nelts == 0 || (rv = files_read_wanted(reading, files)) != APR_SUCCESS) {
-        return with_packs->nelts == 0 ? APR_SUCCESS : rv;
+    if (with_packs->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = files_read_wanted(reading, files)) != APR_SUCCESS) {
+        return rv;
     }
     for (int i = 0; i < reading->assignments->nelts; i++) {
         for (int j = 0; reading->wanted[i] != NULL && j < reading->wanted[i]->nelts; j++) {
