@@ -171,6 +171,15 @@ sub story
     task('owner', 'fill', values => { Name => 'ada@example.com', Role => 'read-only: sees, and changes nothing' });
     like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
     seen('owner', 'members');
+    told('member', 'add', "clerk $_", 'staff', '--shop', $shop) for 1 .. 10;
+    like(task('owner', 'open', url => "$settings/$shop/members")->{text}, qr/ada\@example\.com.*clerk 7/s, 'a long list');
+    if ($script) {
+        my $fewer = task('owner', 'fill', values => { 'Show only' => ' CLERK 7' })->{text};
+        unlike($fewer, qr/ada\@example\.com/, 'gets shorter as one types');
+        like($fewer, qr/clerk 7/, 'and has what was looked for');
+        seen('owner', 'members-filtered');
+    }
+    told('member', 'remove', "clerk $_", '--shop', $shop) for 1 .. 10;
     orders($shop, $order->{json}{order}{storefront_order_id}, $token);
     needs($customer, $order->{json}{order}{storefront_order_id});
     task('owner', 'open', url => "$settings/$shop/");
