@@ -142,6 +142,7 @@ for my $kind ([ 'the page', @pages ], [ 'the page of a revoked order', @revoked 
 
 remove_tree($folder);
 make_path($_->{folder}) for @presses;
+local $ENV{LC_ALL} = 'C.UTF-8';    # or Chromium saves what has other letters than ASCII as "download"
 open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@presses) or die "node: $!";
 my @results = map { decode_json($_) } <$out>;
 close $out;
