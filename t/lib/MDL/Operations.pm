@@ -247,11 +247,11 @@ sub send_request
         defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
 }
 
-# Waits until no job is due within ten minutes, the clean-up after cancelled ones included.
+# Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included.
 sub settle
 {
     wait_for(sub {
-        my ($row) = sql('SELECT count(*) FROM job WHERE due_at < '
+        my ($row) = sql("SELECT count(*) FROM job WHERE status = 'running' OR due_at < "
             . (time + 600) . '000000');
         !$row->[0];
     }, 60, 'all due jobs to end');
