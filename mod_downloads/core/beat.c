@@ -85,3 +85,17 @@ apr_array_header_t *mdl_beats_look(mdl_beats_t *beats, const apr_array_header_t 
     }
     return lost;
 }
+
+apr_status_t mdl_beats_read(mdl_db_t *db, mdl_statement_t statement, apr_array_header_t **beats,
+                            apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, statement, &rows, p, MDL_NO_ARGS);
+
+    *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
+                                                          .beat = mdl_rows_int(rows, 1)};
+    }
+    return rv;
+}

@@ -11,6 +11,8 @@
 #include <apr_tables.h>
 #include <apr_time.h>
 
+#include "db/db.h"
+
 typedef struct mdl_beats_t mdl_beats_t;
 
 typedef struct {
@@ -29,5 +31,9 @@ mdl_beats_t *mdl_beats_watch(apr_interval_time_t patience, apr_pool_t *p);
  */
 apr_array_header_t *mdl_beats_look(mdl_beats_t *beats, const apr_array_header_t *now,
                                    apr_pool_t *p);
+
+/** Reads beats (mdl_beat_t): the columns id and beat of a statement without arguments. */
+apr_status_t mdl_beats_read(mdl_db_t *db, mdl_statement_t statement, apr_array_header_t **beats,
+                            apr_pool_t *p);
 
 #endif

@@ -370,15 +370,7 @@ apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold)
 
 apr_status_t mdl_job_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_JOBS_LEASED, &rows, p, MDL_NO_ARGS);
-
-    *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
-                                                          .beat = mdl_rows_int(rows, 1)};
-    }
-    return rv;
+    return mdl_beats_read(db, MDL_Q_JOBS_LEASED, beats, p);
 }
 
 apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *lost)

@@ -7,7 +7,8 @@
 #include "base/seal.h"
 
 #define PURPOSE "import-query"
-#define SEALED  "?v1."
+#define SEALED  "v1."
+#define BATCH   250
 
 /* A URL up to its query, and that behind it; NULL for none. */
 static const char *source_split(const char *url, const char **query, apr_pool_t *p)
@@ -50,7 +51,8 @@ apr_status_t mdl_source_open(const mdl_secret_t *secret, const char *job_id, con
     apr_status_t rv;
 
     *url = source_url;
-    if (strstr(source_url, SEALED) == NULL) { /* no query, or a job of an older version */
+    if (sealed == NULL ||
+        strncmp(sealed, SEALED, strlen(SEALED)) != 0) { /* no query, or a job of an older version */
         return APR_SUCCESS;
     }
     rv = mdl_unseal(secret, PURPOSE, job_id, sealed, &query, &length, p);
@@ -60,22 +62,27 @@ apr_status_t mdl_source_open(const mdl_secret_t *secret, const char *job_id, con
     return rv;
 }
 
-apr_status_t mdl_source_renew(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p)
+apr_status_t mdl_source_renew(mdl_db_t *db, apr_pool_t *p, mdl_source_renew_t *renew)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_SOURCES_SEALED, &rows, p, MDL_NO_ARGS);
+    int n = 0;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_SOURCES, &rows, p,
+                                    MDL_ARGS(mdl_text(renew->after), mdl_int(BATCH)));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0), *sealed, *renewed;
         const char *rest = source_split(mdl_rows_text(rows, 1), &sealed, p);
 
+        n++;
+        apr_cpystrn(renew->after, id, sizeof renew->after);
         if (sealed != NULL &&
-            mdl_seal_renew(secret, PURPOSE, id, sealed, &renewed, p) == APR_SUCCESS &&
+            mdl_seal_renew(renew->secret, PURPOSE, id, sealed, &renewed, p) == APR_SUCCESS &&
             renewed != NULL) {
             rv = mdl_db_exec(db, MDL_Q_JOB_SET_SOURCE, NULL, p,
                              MDL_ARGS(mdl_text(apr_pstrcat(p, rest, "?", renewed, NULL)),
                                       mdl_text(id), mdl_text(mdl_rows_text(rows, 1))));
         }
     }
+    renew->done = n < BATCH;
     return rv;
 }

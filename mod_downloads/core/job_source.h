@@ -19,7 +19,12 @@ const char *mdl_source_seal(const mdl_secret_t *secret, const char *job_id, cons
 apr_status_t mdl_source_open(const mdl_secret_t *secret, const char *job_id, const char *source_url,
                              const char **url, apr_pool_t *p);
 
-/** Effect: seals anew what an older secret has sealed. */
-apr_status_t mdl_source_renew(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p);
+/** Effect: seals anew what an older secret has sealed, some hundred jobs at a time. */
+typedef struct {
+    const mdl_secret_t *secret;
+    char after[32]; /* in, out: the job that was looked at last; "" at first */
+    int done;       /* out: there are no more */
+} mdl_source_renew_t;
+apr_status_t mdl_source_renew(mdl_db_t *db, apr_pool_t *p, mdl_source_renew_t *renew);
 
 #endif

@@ -44,10 +44,12 @@ int mdl_ctl_secret_status(mdl_ctl_t *ctl)
 
 static apr_status_t secret_retire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_secret_retire_t *retire = arg;
-    apr_status_t rv = mdl_secret_retire(db, p, retire);
+    return mdl_secret_retire(db, p, arg);
+}
 
-    return rv == APR_SUCCESS ? mdl_source_renew(db, retire->secret, p) : rv;
+static apr_status_t source_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_source_renew(db, p, arg);
 }
 
 static apr_status_t idempotency_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -59,6 +61,7 @@ int mdl_ctl_secret_retire(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     mdl_secret_retire_t retire = {.secret = ctl->secret};
+    mdl_source_renew_t sources = {.secret = ctl->secret};
     mdl_idempotency_renew_t responses = {
         .secret = ctl->secret, .hi = APR_INT64_MIN, .lo = APR_INT64_MIN};
     int failed;
@@ -72,6 +75,9 @@ int mdl_ctl_secret_retire(mdl_ctl_t *ctl)
             "DownloadsSecretFile names one file: there is no older secret to retire.");
     }
     failed = mdl_ctl_write(ctl, secret_retire_effect, &retire, &problem);
+    while (!failed && !sources.done) {
+        failed = mdl_ctl_write_on(ctl, source_renew_effect, &sources, &problem);
+    }
     while (!failed && !responses.done) {
         failed = mdl_ctl_write_on(ctl, idempotency_renew_effect, &responses, &problem);
     }

@@ -32,38 +32,25 @@ static const char *members_version(const mdl_member_list_t *list, apr_pool_t *p)
     return mdl_base64url(digest, VERSION_LENGTH, p);
 }
 
-typedef struct {
-    const mdl_visit_t *visit;
-    mdl_effect_fn *effect;
-    void *arg;
-    mdl_problem_t *problem;
-} members_write_t;
-
-/* Changes the members, if they are still those that the form's page has shown. */
-static apr_status_t members_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t members_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    members_write_t *write = arg;
-    const char *seen = mdl_visit_field(write->visit, "seen");
-    mdl_member_list_t list = {.shop_id = write->visit->shop->id};
-    apr_status_t rv;
+    mdl_visit_t *visit = arg;
+    mdl_member_list_t list = {.shop_id = visit->shop->id};
+    apr_status_t rv = mdl_shop_lock(db, list.shop_id, p);
 
-    if (seen != NULL) {
-        if ((rv = mdl_shop_lock(db, list.shop_id, p)) != APR_SUCCESS ||
-            (rv = mdl_member_list(db, p, &list)) != APR_SUCCESS) {
-            return rv;
-        }
-        if (strcmp(seen, members_version(&list, p)) != 0) {
-            return mdl_version_refuse(write->problem);
-        }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_member_list(db, p, &list);
     }
-    return write->effect(db, p, write->arg);
+    return rv == APR_SUCCESS &&
+                   strcmp(mdl_visit_field(visit, "seen"), members_version(&list, p)) != 0
+               ? mdl_version_refuse(&visit->problem)
+               : rv;
 }
 
+/* Changes the members, if they are still those that the form's page has shown. */
 static apr_status_t members_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
-    members_write_t write = {visit, effect, arg, &visit->problem};
-
-    return mdl_visit_write(visit, members_write_effect, &write);
+    return mdl_visit_write_seen(visit, members_check_effect, effect, arg);
 }
 
 static int members_send(mdl_visit_t *visit, int status)

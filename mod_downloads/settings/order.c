@@ -262,31 +262,20 @@ static int order_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
                : mdl_frame_failure(visit, rv);
 }
 
-typedef struct {
-    mdl_visit_t *visit;
-    mdl_effect_fn *effect;
-    void *arg;
-} order_write_t;
-
-static apr_status_t order_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t order_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    const order_write_t *write = arg;
-    mdl_visit_t *visit = write->visit;
-    const char *event = mdl_visit_field(visit, "seen");
+    mdl_visit_t *visit = arg;
     mdl_event_seen_t seen = {.shop_id = visit->shop->id,
                              .storefront_order_id = visit->argument,
-                             .event_id = event != NULL ? apr_atoi64(event) : 0};
-    apr_status_t rv = mdl_event_check_seen(db, &seen, &visit->problem, p);
+                             .event_id = apr_atoi64(mdl_visit_field(visit, "seen"))};
 
-    return rv == APR_SUCCESS ? write->effect(db, p, write->arg) : rv;
+    return mdl_event_check_seen(db, &seen, &visit->problem, p);
 }
 
 /* Runs the effect of a form, unless the order has changed since its page was shown. */
 static apr_status_t order_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
-    order_write_t write = {visit, effect, arg};
-
-    return mdl_visit_write(visit, order_write_effect, &write);
+    return mdl_visit_write_seen(visit, order_check_effect, effect, arg);
 }
 
 /* The reason that was typed; false when it is too long. */

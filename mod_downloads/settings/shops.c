@@ -131,38 +131,25 @@ int mdl_shops_add(mdl_visit_t *visit)
                : mdl_frame_failure(visit, rv);
 }
 
-typedef struct {
-    mdl_visit_t *visit;
-    mdl_effect_fn *effect;
-    void *arg;
-} shop_write_t;
-
-/* Changes the shop, if it still stands as the form's page has shown. */
-static apr_status_t shop_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t shop_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    const shop_write_t *write = arg;
-    const char *seen = mdl_visit_field(write->visit, "seen");
-    apr_int64_t id = write->visit->shop->id;
+    mdl_visit_t *visit = arg;
     mdl_shop_t *shop;
-    apr_status_t rv;
+    apr_status_t rv = mdl_shop_lock(db, visit->shop->id, p);
 
-    if (seen != NULL) {
-        if ((rv = mdl_shop_lock(db, id, p)) != APR_SUCCESS ||
-            (rv = mdl_shop_find(db, id, &shop, p)) != APR_SUCCESS) {
-            return rv;
-        }
-        if (strcmp(seen, mdl_frame_shop_state(shop, p)) != 0) {
-            return mdl_version_refuse(&write->visit->problem);
-        }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_shop_find(db, visit->shop->id, &shop, p);
     }
-    return write->effect(db, p, write->arg);
+    return rv == APR_SUCCESS &&
+                   strcmp(mdl_visit_field(visit, "seen"), mdl_frame_shop_state(shop, p)) != 0
+               ? mdl_version_refuse(&visit->problem)
+               : rv;
 }
 
+/* Changes the shop, if it still stands as the form's page has shown. */
 static apr_status_t shop_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
-    shop_write_t write = {visit, effect, arg};
-
-    return mdl_visit_write(visit, shop_write_effect, &write);
+    return mdl_visit_write_seen(visit, shop_check_effect, effect, arg);
 }
 
 static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

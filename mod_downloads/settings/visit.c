@@ -26,6 +26,7 @@ apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg
 
 typedef struct {
     mdl_visit_t *visit;
+    mdl_effect_fn *check; /* NULL: of nothing */
     mdl_effect_fn *effect;
     void *arg;
     apr_time_t due_at; /* of the earliest job that the effect has queued; 0: none */
@@ -44,6 +45,9 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
         return mdl_problem_set(&visit->problem, HTTP_CONFLICT, "form_used",
                                "This form was sent before, and has taken effect.");
     }
+    if (rv == APR_SUCCESS && write->check != NULL && mdl_visit_field(visit, "seen") != NULL) {
+        rv = write->check(db, p, visit);
+    }
     if (rv == APR_SUCCESS) {
         rv = write->effect(db, p, write->arg);
     }
@@ -56,7 +60,13 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
-    visit_write_t write = {.visit = visit, .effect = effect, .arg = arg};
+    return mdl_visit_write_seen(visit, NULL, effect, arg);
+}
+
+apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_effect_fn *effect,
+                                  void *arg)
+{
+    visit_write_t write = {visit, check, effect, arg, 0};
     apr_status_t rv = visit_run(visit, mdl_db_write, visit_write_effect, &write);
 
     if (rv == APR_SUCCESS) {

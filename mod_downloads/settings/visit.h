@@ -37,6 +37,14 @@ apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg
  */
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
+/**
+ * The same, if what the form's page has shown, its field "seen", is still so: check, an effect
+ * with the visit as its argument, returns MDL_EPROBLEM when it is not.  A form without the field
+ * is not checked.
+ */
+apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_effect_fn *effect,
+                                  void *arg);
+
 /** Runs another transaction of the change that mdl_visit_write has begun. */
 apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 

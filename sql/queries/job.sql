@@ -199,9 +199,9 @@ UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = 
     source_url = COALESCE(%s, source_url)
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
--- name: job_sources_sealed
+-- name: job_sources
 SELECT id, source_url FROM job
-WHERE type = 'asset_import' AND status <> 'succeeded' ORDER BY id
+WHERE id > %s AND type = 'asset_import' AND status <> 'succeeded' ORDER BY id LIMIT %lld
 
 -- name: job_set_source
 UPDATE job SET source_url = %s WHERE id = %s AND source_url = %s

@@ -85,7 +85,7 @@ sub vanishes
 
 # The time that a client has is the server's 3 s or 8 s, and one more for a busy machine.
 subtest 'its packets are dropped' => sub {
-    plan skip_all => 'the kernel lets no user have a network of his own' if !$drops;
+    plan skip_all => 'the kernel lets no user have a network of their own' if !$drops;
     vanishes('drop', 4);
 };
 subtest 'nothing answers' => sub { vanishes('silence', 9) };

@@ -53,7 +53,7 @@ static const struct {
     {MDL_Q_JOBS_RESUME, "job_shop", "an operator's command that reads a shop's jobs, once"},
     {MDL_Q_ORDER_WALK_OF_PRODUCT, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_UNDELIVERED, "SCAN q", "scans q, which the statement has found before"},
-    {MDL_Q_JOB_SOURCES_SEALED, "job", "an operator's command, run once for a secret"},
+    {MDL_Q_JOB_SOURCES, "job", "an operator's command, run once for a secret"},
     {MDL_Q_PAGES_SENT, "email", "an operator's command"},
     {MDL_Q_STOREFRONT_TOKENS, "shop", "an operator's command"},
     {MDL_Q_SHOPS_BLOCKED, "shop_blocked", "the index has a row for each blocked shop"},

@@ -119,15 +119,7 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
 
 apr_status_t mdl_lease_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_LEASE_BEATS, &rows, p, MDL_NO_ARGS);
-
-    *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
-                                                          .beat = mdl_rows_int(rows, 1)};
-    }
-    return rv;
+    return mdl_beats_read(db, MDL_Q_LEASE_BEATS, beats, p);
 }
 
 /* The lease's row goes once none of its transfers is left. */
