@@ -116,11 +116,9 @@ static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, c
     return mdl_resource_id(request, asset->id);
 }
 
-static const mdl_resource_t resource = {"asset", asset_write_members};
-
 void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset)
 {
-    asset_write_members(mdl_json_add_object(request->response, resource.noun), request, asset);
+    asset_write_members(mdl_json_add_object(request->response, "asset"), request, asset);
 }
 
 static apr_status_t asset_parse_list(mdl_request_t *request)
@@ -149,7 +147,7 @@ static apr_status_t asset_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_list = {
     .method = "GET",
     .path = "/assets",
-    .resource = &resource,
+    .write_entity = asset_write_members,
     .parse = asset_parse_list,
     .effect = asset_list_effect,
     .write = mdl_list_write,
@@ -164,7 +162,7 @@ const mdl_route_t mdl_route_asset = {
     .method = "GET",
     .path = "/assets/{}",
     .versioned = 1,
-    .resource = &resource,
+    .write_entity = asset_write_members,
     .parse = mdl_resource_parse,
     .effect = asset_get_effect,
     .write = mdl_resource_write,
@@ -195,10 +193,10 @@ const mdl_route_t mdl_route_asset_change = {
     .versioned = 1,
     .noun = "asset",
     .action = "changed",
-    .resource = &resource,
+    .write_entity = asset_write_members,
     .parse = asset_parse_change,
     .effect = asset_change_effect,
-    .write = mdl_resource_write_changed,
+    .write = mdl_resource_write,
 };
 
 static apr_status_t asset_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -40,8 +40,6 @@ static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *reque
     return mdl_resource_id(request, assignment->id);
 }
 
-static const mdl_resource_t resource = {"assignment", assignment_write_members};
-
 static apr_status_t assignment_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_assignment_list(db, p, arg);
@@ -50,7 +48,7 @@ static apr_status_t assignment_list_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_assignment_list = {
     .method = "GET",
     .path = "/orders/{}/assignments",
-    .resource = &resource,
+    .write_entity = assignment_write_members,
     .parse = assignment_parse_list,
     .snapshot = 1,
     .effect = assignment_list_effect,

@@ -19,8 +19,6 @@ static const char *category_write_members(mdl_json_t *to, mdl_request_t *request
     return mdl_resource_id(request, category->id);
 }
 
-static const mdl_resource_t resource = {"category", category_write_members};
-
 static apr_status_t category_parse_create(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -47,7 +45,7 @@ static apr_status_t category_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_category_list = {
     .method = "GET",
     .path = "/categories",
-    .resource = &resource,
+    .write_entity = category_write_members,
     .parse = mdl_list_parse,
     .effect = category_page_effect,
     .write = mdl_list_write,
@@ -64,7 +62,7 @@ const mdl_route_t mdl_route_category_create = {
     .versioned = 1,
     .noun = "category",
     .action = "created",
-    .resource = &resource,
+    .write_entity = category_write_members,
     .parse = category_parse_create,
     .effect = category_create_effect,
     .write = mdl_resource_write_created,
@@ -79,7 +77,7 @@ const mdl_route_t mdl_route_category = {
     .method = "GET",
     .path = "/categories/{}",
     .versioned = 1,
-    .resource = &resource,
+    .write_entity = category_write_members,
     .parse = mdl_resource_parse,
     .effect = category_find_effect,
     .write = mdl_resource_write,
@@ -96,10 +94,10 @@ const mdl_route_t mdl_route_category_change = {
     .versioned = 1,
     .noun = "category",
     .action = "changed",
-    .resource = &resource,
+    .write_entity = category_write_members,
     .parse = category_parse_change,
     .effect = category_change_effect,
-    .write = mdl_resource_write_changed,
+    .write = mdl_resource_write,
 };
 
 static apr_status_t category_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -114,7 +112,7 @@ const mdl_route_t mdl_route_category_delete = {
     .noun = "category",
     .action = "deleted",
     .optional_body = 1,
-    .resource = &resource,
+    .write_entity = category_write_members,
     .parse = mdl_resource_parse_delete,
     .effect = category_delete_effect,
     .write = mdl_resource_write_deleted,

@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
+#include "api/resource.h"
 #include "base/crypto.h"
 #include "core/version.h"
 
@@ -147,42 +148,22 @@ static const char *etag_digits(const char *text, apr_pool_t *p)
     return digits;
 }
 
-static const char *etag_of(const mdl_request_t *request, const mdl_json_t *entity,
-                           const unsigned char *digest)
+const char *mdl_etag_of(const mdl_request_t *request, const char *text)
 {
     apr_pool_t *p = request->r->pool;
+    const mdl_json_t *entity = mdl_resource_entity(request);
     const char *updated_at = mdl_json_string(mdl_json_member(entity, "updated_at"));
-
-    return apr_pstrcat(p, "\"", etag_id(request, entity), "-", etag_digits(updated_at, p), ".",
-                       mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL);
-}
-
-const char *mdl_etag_of_read(const mdl_request_t *request, const char *text)
-{
     unsigned char digest[MDL_SHA256_LENGTH];
 
-    mdl_sha256(text, strlen(text), digest);
-    return etag_of(request, request->response, digest);
-}
-
-static void etag_digest(void *sha, const char *text, apr_size_t length)
-{
-    mdl_sha256_update(sha, text, length);
-}
-
-const char *mdl_etag_of_written(const mdl_request_t *request)
-{
-    const mdl_json_t *entity = mdl_json_member(request->response, request->route->noun);
-    unsigned char digest[MDL_SHA256_LENGTH];
-    mdl_sha256_t *sha;
-
-    if (!request->route->versioned || entity == NULL) {
+    if (!request->route->versioned || updated_at == NULL) {
         return NULL;
     }
-    sha = mdl_sha256_begin(request->r->pool);
-    mdl_json_put(entity, etag_digest, sha);
-    mdl_sha256_end(sha, digest);
-    return etag_of(request, entity, digest);
+    if (entity != request->response) {
+        text = mdl_json_text(entity, NULL, p);
+    }
+    mdl_sha256(text, strlen(text), digest);
+    return apr_pstrcat(p, "\"", etag_id(request, entity), "-", etag_digits(updated_at, p), ".",
+                       mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL);
 }
 
 int mdl_etag_known(const mdl_request_t *request)

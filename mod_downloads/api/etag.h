@@ -13,11 +13,9 @@
     there is no version that it could name. */
 apr_status_t mdl_etag_parse(mdl_request_t *request);
 
-/** The ETag of the entity that is the response to a read; text is what it is as JSON. */
-const char *mdl_etag_of_read(const mdl_request_t *request, const char *text);
-
-/** The ETag of the entity in the response to a write; NULL if there is none. */
-const char *mdl_etag_of_written(const mdl_request_t *request);
+/** The ETag of the entity that the response is about, in the request's pool; text is the response
+    as JSON.  NULL if there is none. */
+const char *mdl_etag_of(const mdl_request_t *request, const char *text);
 
 /** Whether If-None-Match names the ETag that is sent, so that the response is 304. */
 int mdl_etag_known(const mdl_request_t *request);

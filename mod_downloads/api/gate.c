@@ -11,6 +11,7 @@
 #include "api/etag.h"
 #include "api/list.h"
 #include "api/rate.h"
+#include "api/resource.h"
 #include "core/audit.h"
 #include "core/idempotency.h"
 #include "request_body.h"
@@ -64,11 +65,9 @@ static void gate_fill_response(mdl_request_t *request, mdl_stored_response_t *re
     }
 }
 
-/* The id of what was created, as its noun's member of the response has it. */
 static const char *gate_created_id(const mdl_request_t *request)
 {
-    const mdl_json_t *id = mdl_json_member(mdl_json_member(request->response, request->route->noun),
-                                           "id");
+    const mdl_json_t *id = mdl_json_member(mdl_resource_entity(request), "id");
 
     return mdl_json_type(id) == MDL_JSON_INT
                ? apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, mdl_json_int(id))
@@ -138,7 +137,7 @@ static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     write->due_at = mdl_db_take_due(db);
     gate_fill_response(request, &write->response);
-    write->response.etag = mdl_etag_of_written(request);
+    write->response.etag = mdl_etag_of(request, write->response.body);
     if ((rv = gate_audit(db, request, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -198,7 +197,7 @@ static apr_status_t gate_parse(mdl_request_t *request)
 
 static void gate_tag_read(const mdl_request_t *request, mdl_stored_response_t *response)
 {
-    response->etag = mdl_etag_of_read(request, response->body);
+    response->etag = mdl_etag_of(request, response->body);
     apr_table_setn(request->r->headers_out, "ETag", response->etag);
     if (mdl_etag_known(request)) {
         response->status = HTTP_NOT_MODIFIED;

@@ -111,8 +111,6 @@ static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const v
     return job->id;
 }
 
-static const mdl_resource_t resource = {"job", job_write_row};
-
 static apr_status_t job_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_job_page(db, p, arg);
@@ -137,7 +135,7 @@ static apr_status_t job_parse_list(mdl_request_t *request)
 const mdl_route_t mdl_route_job_list = {
     .method = "GET",
     .path = "/jobs",
-    .resource = &resource,
+    .write_entity = job_write_row,
     .parse = job_parse_list,
     .effect = job_page_effect,
     .write = mdl_list_write,
@@ -162,7 +160,7 @@ static apr_status_t job_parse_control(mdl_request_t *request)
 
 static void job_write_control(mdl_request_t *request)
 {
-    mdl_job_write(request, ((mdl_job_control_t *)request->arg)->job);
+    job_write_members(request->response, ((mdl_job_control_t *)request->arg)->job);
 }
 
 static void job_write_retry(mdl_request_t *request)

@@ -27,8 +27,6 @@ static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *requ
     return mdl_resource_id(request, tag->id);
 }
 
-static const mdl_resource_t resource = {"license_key_tag", license_tag_write_members};
-
 static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *members,
                                       mdl_presence_t name)
 {
@@ -61,7 +59,7 @@ static apr_status_t license_tag_page_effect(mdl_db_t *db, apr_pool_t *p, void *a
 const mdl_route_t mdl_route_license_tags = {
     .method = "GET",
     .path = "/license-key-tags",
-    .resource = &resource,
+    .write_entity = license_tag_write_members,
     .parse = mdl_list_parse,
     .effect = license_tag_page_effect,
     .write = mdl_list_write,
@@ -78,7 +76,7 @@ const mdl_route_t mdl_route_license_tag_create = {
     .versioned = 1,
     .noun = "license_key_tag",
     .action = "created",
-    .resource = &resource,
+    .write_entity = license_tag_write_members,
     .parse = license_tag_parse_create,
     .effect = license_tag_create_effect,
     .write = mdl_resource_write_created,
@@ -93,7 +91,7 @@ const mdl_route_t mdl_route_license_tag = {
     .method = "GET",
     .path = "/license-key-tags/{}",
     .versioned = 1,
-    .resource = &resource,
+    .write_entity = license_tag_write_members,
     .parse = mdl_resource_parse,
     .effect = license_tag_find_effect,
     .write = mdl_resource_write,
@@ -110,10 +108,10 @@ const mdl_route_t mdl_route_license_tag_change = {
     .versioned = 1,
     .noun = "license_key_tag",
     .action = "changed",
-    .resource = &resource,
+    .write_entity = license_tag_write_members,
     .parse = license_tag_parse_change,
     .effect = license_tag_change_effect,
-    .write = mdl_resource_write_changed,
+    .write = mdl_resource_write,
 };
 
 static apr_status_t license_tag_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -128,7 +126,7 @@ const mdl_route_t mdl_route_license_tag_delete = {
     .noun = "license_key_tag",
     .action = "deleted",
     .optional_body = 1,
-    .resource = &resource,
+    .write_entity = license_tag_write_members,
     .parse = mdl_resource_parse_delete,
     .effect = license_tag_delete_effect,
     .write = mdl_resource_write_deleted,

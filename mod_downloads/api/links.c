@@ -21,8 +21,6 @@ static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, co
     return mdl_resource_id(request, link->id);
 }
 
-static const mdl_resource_t resource = {"link", link_write_members};
-
 static const char *link_url_of(mdl_members_t *members, mdl_presence_t presence)
 {
     const char *url = mdl_members_text(members, "url", presence, MAX_URL);
@@ -64,7 +62,7 @@ static apr_status_t link_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_list = {
     .method = "GET",
     .path = "/links",
-    .resource = &resource,
+    .write_entity = link_write_members,
     .parse = mdl_list_parse,
     .effect = link_page_effect,
     .write = mdl_list_write,
@@ -81,7 +79,7 @@ const mdl_route_t mdl_route_link_create = {
     .versioned = 1,
     .noun = "link",
     .action = "created",
-    .resource = &resource,
+    .write_entity = link_write_members,
     .parse = link_parse_create,
     .effect = link_create_effect,
     .write = mdl_resource_write_created,
@@ -96,7 +94,7 @@ const mdl_route_t mdl_route_link = {
     .method = "GET",
     .path = "/links/{}",
     .versioned = 1,
-    .resource = &resource,
+    .write_entity = link_write_members,
     .parse = mdl_resource_parse,
     .effect = link_find_effect,
     .write = mdl_resource_write,
@@ -113,10 +111,10 @@ const mdl_route_t mdl_route_link_change = {
     .versioned = 1,
     .noun = "link",
     .action = "changed",
-    .resource = &resource,
+    .write_entity = link_write_members,
     .parse = link_parse_change,
     .effect = link_change_effect,
-    .write = mdl_resource_write_changed,
+    .write = mdl_resource_write,
 };
 
 static apr_status_t link_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -131,7 +129,7 @@ const mdl_route_t mdl_route_link_delete = {
     .noun = "link",
     .action = "deleted",
     .optional_body = 1,
-    .resource = &resource,
+    .write_entity = link_write_members,
     .parse = mdl_resource_parse_delete,
     .effect = link_delete_effect,
     .write = mdl_resource_write_deleted,

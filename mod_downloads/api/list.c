@@ -308,8 +308,8 @@ void mdl_list_write(mdl_request_t *request)
     const char *last = NULL, *cursor;
 
     for (int i = 0; i < shown; i++) {
-        last = request->route->resource->write(mdl_json_add_object(data, NULL), request,
-                                               APR_ARRAY_IDX(rows, i, const void *));
+        last = request->route->write_entity(mdl_json_add_object(data, NULL), request,
+                                            APR_ARRAY_IDX(rows, i, const void *));
     }
     cursor = more ? list_cursor(list, page->next != NULL ? page->next : last) : NULL;
     mdl_json_add_bool(request->response, "has_more", more);

@@ -98,13 +98,10 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
     return mdl_resource_id(request, mapping->id);
 }
 
-static const mdl_resource_t resource = {"mapping", mapping_write_members};
-
 static void mapping_write_put(mdl_request_t *request)
 {
     const mdl_mapping_put_t *put = request->arg;
-    const char *id = mapping_write_members(mdl_json_add_object(request->response, resource.noun),
-                                           request, &put->mapping);
+    const char *id = mapping_write_members(request->response, request, &put->mapping);
 
     if (put->created) {
         request->status = HTTP_CREATED;
@@ -121,7 +118,7 @@ static apr_status_t mapping_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_mapping_list = {
     .method = "GET",
     .path = "/mappings",
-    .resource = &resource,
+    .write_entity = mapping_write_members,
     .parse = mapping_parse_list,
     .snapshot = 1,
     .effect = mapping_list_effect,
@@ -153,7 +150,7 @@ const mdl_route_t mdl_route_mapping = {
     .method = "GET",
     .path = "/mappings/{}",
     .versioned = 1,
-    .resource = &resource,
+    .write_entity = mapping_write_members,
     .parse = mdl_resource_parse,
     .snapshot = 1,
     .effect = mapping_find_effect,

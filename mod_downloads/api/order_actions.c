@@ -73,8 +73,7 @@ static apr_status_t access_parse_reason(mdl_request_t *request)
 
 static void access_write(mdl_request_t *request)
 {
-    mdl_order_write(mdl_json_add_object(request->response, "order"), request,
-                    ((mdl_access_t *)request->arg)->order);
+    mdl_order_write(request->response, request, ((mdl_access_t *)request->arg)->order);
 }
 
 static apr_status_t access_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -182,8 +181,7 @@ static apr_status_t grant_parse(mdl_request_t *request)
 
 static void grant_write(mdl_request_t *request)
 {
-    mdl_order_write(mdl_json_add_object(request->response, "order"), request,
-                    ((mdl_access_grant_t *)request->arg)->access.order);
+    mdl_order_write(request->response, request, ((mdl_access_grant_t *)request->arg)->access.order);
 }
 
 static apr_status_t access_grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -241,8 +239,7 @@ static apr_status_t resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static void resend_write(mdl_request_t *request)
 {
     request->status = 202;
-    mdl_order_write(mdl_json_add_object(request->response, "order"), request,
-                    ((resend_t *)request->arg)->resend.order);
+    mdl_order_write(request->response, request, ((resend_t *)request->arg)->resend.order);
 }
 
 const mdl_route_t mdl_route_order_resend = {

@@ -122,7 +122,7 @@ static void assign_write(mdl_request_t *request)
         request->location = apr_pstrcat(request->r->pool, request->root, "/orders/",
                                         assign->storefront_order_id, NULL);
     }
-    mdl_order_write(mdl_json_add_object(request->response, "order"), request, assign->order);
+    mdl_order_write(request->response, request, assign->order);
 }
 
 static apr_status_t order_assign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

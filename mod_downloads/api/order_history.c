@@ -26,8 +26,6 @@ static const char *event_write_row(mdl_json_t *to, mdl_request_t *request, const
     return mdl_resource_id(request, event->id);
 }
 
-static const mdl_resource_t event_resource = {"event", event_write_row};
-
 static apr_status_t event_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_history_events(db, p, arg);
@@ -36,7 +34,7 @@ static apr_status_t event_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_events = {
     .method = "GET",
     .path = "/orders/{}/events",
-    .resource = &event_resource,
+    .write_entity = event_write_row,
     .parse = history_parse,
     .effect = event_list_effect,
     .write = mdl_list_write,
@@ -50,8 +48,6 @@ static const char *download_write_row(mdl_json_t *to, mdl_request_t *request, co
     return mdl_session_place(download, request->r->pool);
 }
 
-static const mdl_resource_t download_resource = {"download", download_write_row};
-
 static apr_status_t download_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_history_downloads(db, p, arg);
@@ -60,7 +56,7 @@ static apr_status_t download_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_downloads = {
     .method = "GET",
     .path = "/orders/{}/downloads",
-    .resource = &download_resource,
+    .write_entity = download_write_row,
     .parse = history_parse,
     .effect = download_list_effect,
     .write = mdl_list_write,
@@ -76,8 +72,6 @@ static const char *email_write_row(mdl_json_t *to, mdl_request_t *request, const
     return mdl_resource_id(request, email->id);
 }
 
-static const mdl_resource_t email_resource = {"email", email_write_row};
-
 static apr_status_t email_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_history_emails(db, p, arg);
@@ -86,7 +80,7 @@ static apr_status_t email_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_emails = {
     .method = "GET",
     .path = "/orders/{}/emails",
-    .resource = &email_resource,
+    .write_entity = email_write_row,
     .parse = history_parse,
     .effect = email_list_effect,
     .write = mdl_list_write,

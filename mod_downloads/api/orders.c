@@ -41,8 +41,6 @@ static const char *order_write_row(mdl_json_t *to, mdl_request_t *request, const
     return mdl_resource_id(request, order->id);
 }
 
-static const mdl_resource_t resource = {"order", order_write_row};
-
 static apr_status_t order_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_order_list(db, p, arg);
@@ -51,7 +49,7 @@ static apr_status_t order_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_list = {
     .method = "GET",
     .path = "/orders",
-    .resource = &resource,
+    .write_entity = order_write_row,
     .parse = order_parse_list,
     .snapshot = 1,
     .effect = order_list_effect,

@@ -22,8 +22,6 @@ static const char *pack_write_members(mdl_json_t *to, mdl_request_t *request, co
     return mdl_resource_id(request, pack->id);
 }
 
-static const mdl_resource_t resource = {"pack", pack_write_members};
-
 static apr_status_t pack_parse_create(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -61,7 +59,7 @@ static apr_status_t pack_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_list = {
     .method = "GET",
     .path = "/packs",
-    .resource = &resource,
+    .write_entity = pack_write_members,
     .parse = pack_parse_list,
     .snapshot = 1,
     .effect = pack_page_effect,
@@ -79,7 +77,7 @@ const mdl_route_t mdl_route_pack_create = {
     .versioned = 1,
     .noun = "pack",
     .action = "created",
-    .resource = &resource,
+    .write_entity = pack_write_members,
     .parse = pack_parse_create,
     .effect = pack_create_effect,
     .write = mdl_resource_write_created,
@@ -94,7 +92,7 @@ const mdl_route_t mdl_route_pack = {
     .method = "GET",
     .path = "/packs/{}",
     .versioned = 1,
-    .resource = &resource,
+    .write_entity = pack_write_members,
     .parse = mdl_resource_parse,
     .snapshot = 1,
     .effect = pack_find_effect,
@@ -112,10 +110,10 @@ const mdl_route_t mdl_route_pack_change = {
     .versioned = 1,
     .noun = "pack",
     .action = "changed",
-    .resource = &resource,
+    .write_entity = pack_write_members,
     .parse = pack_parse_change,
     .effect = pack_change_effect,
-    .write = mdl_resource_write_changed,
+    .write = mdl_resource_write,
 };
 
 static apr_status_t pack_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -130,7 +128,7 @@ const mdl_route_t mdl_route_pack_delete = {
     .noun = "pack",
     .action = "deleted",
     .optional_body = 1,
-    .resource = &resource,
+    .write_entity = pack_write_members,
     .parse = mdl_resource_parse_delete,
     .effect = pack_delete_effect,
     .write = mdl_resource_write_deleted,

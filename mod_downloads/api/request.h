@@ -16,7 +16,6 @@
 #define MDL_MAX_PARAMETERS 2
 
 typedef struct mdl_route_t mdl_route_t;
-typedef struct mdl_resource_t mdl_resource_t;
 typedef struct mdl_list_t mdl_list_t;
 
 typedef struct {
@@ -43,26 +42,28 @@ typedef struct {
     int retry_after;  /* seconds; 0 for none */
 } mdl_request_t;
 
+/** Adds the members of an entity; returns its id, which is its position in a list. */
+typedef const char *mdl_write_entity_fn(mdl_json_t *to, mdl_request_t *request, const void *entity);
+
 /**
  * An operation.  parse checks the members and fills request->arg, or refuses; effect runs in the
  * gate's transaction (a GET's without one, unless it is a snapshot), perhaps more than once; write
  * fills the response from request->arg.  A response with the status 204 has no body.
  *
- * noun is also the name of the response's member that has the id of what was created.
+ * A response is the entity itself; one with two nouns has each as a member of its name.
  */
 struct mdl_route_t {
     const char *method;
     const char *path; /* "/jobs/{}": a parameter is one segment */
     const char *noun; /* of a write: what the audit has of it */
     const char *action;
-    int versioned; /* has an ETag, and a write minds If-Match: the response of a GET is an entity
-                      with updated_at, that of a write has it as its noun */
-    int no_key;    /* open to everybody */
-    int snapshot;  /* a GET whose effect has several statements */
-    int optional_body;                             /* a write without a body counts as {} */
-    apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
-    apr_size_t max_values;                         /* in it; 0: MDL_JSON_MAX_VALUES */
-    const mdl_resource_t *resource;                /* for those who write it by api/resource.h */
+    int versioned;         /* has an ETag, and a write minds If-Match: the entity has updated_at */
+    int no_key;            /* open to everybody */
+    int snapshot;          /* a GET whose effect has several statements */
+    int optional_body;     /* a write without a body counts as {} */
+    apr_size_t max_body;   /* bytes; 0: MDL_MAX_BODY */
+    apr_size_t max_values; /* in it; 0: MDL_JSON_MAX_VALUES */
+    mdl_write_entity_fn *write_entity;             /* for mdl_resource_write and mdl_list_write */
     apr_status_t (*parse)(mdl_request_t *request); /* NULL: nothing to parse */
     mdl_effect_fn *effect;                         /* NULL of a GET: no connection is needed */
     void (*write)(mdl_request_t *request);

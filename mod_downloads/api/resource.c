@@ -36,27 +36,20 @@ apr_status_t mdl_resource_parse_delete(mdl_request_t *request)
     return mdl_members_none(request);
 }
 
-static const char *resource_write_into(mdl_request_t *request, mdl_json_t *to)
+static const char *resource_write(mdl_request_t *request)
 {
-    return request->route->resource->write(to, request,
-                                           ((const mdl_entity_ref_t *)request->arg)->entity);
+    return request->route->write_entity(request->response, request,
+                                        ((const mdl_entity_ref_t *)request->arg)->entity);
 }
 
 void mdl_resource_write(mdl_request_t *request)
 {
-    resource_write_into(request, request->response);
-}
-
-void mdl_resource_write_changed(mdl_request_t *request)
-{
-    resource_write_into(request,
-                        mdl_json_add_object(request->response, request->route->resource->noun));
+    resource_write(request);
 }
 
 void mdl_resource_write_created(mdl_request_t *request)
 {
-    const char *id = resource_write_into(
-        request, mdl_json_add_object(request->response, request->route->resource->noun));
+    const char *id = resource_write(request);
 
     request->status = HTTP_CREATED;
     request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id, NULL);
@@ -65,4 +58,13 @@ void mdl_resource_write_created(mdl_request_t *request)
 void mdl_resource_write_deleted(mdl_request_t *request)
 {
     request->status = HTTP_NO_CONTENT;
+}
+
+const mdl_json_t *mdl_resource_entity(const mdl_request_t *request)
+{
+    const mdl_json_t *member = request->route->noun != NULL
+                                   ? mdl_json_member(request->response, request->route->noun)
+                                   : NULL;
+
+    return member != NULL ? member : request->response;
 }

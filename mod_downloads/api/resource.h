@@ -8,12 +8,6 @@
 #include "api/request.h"
 #include "core/entity_ref.h"
 
-struct mdl_resource_t {
-    const char *noun; /* the member that has it in the response to a write: "pack" */
-    /** Adds the members of an entity; returns its id, which is its position in a list. */
-    const char *(*write)(mdl_json_t *to, mdl_request_t *request, const void *entity);
-};
-
 /** An id as text. */
 const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id);
 
@@ -27,16 +21,17 @@ apr_status_t mdl_resource_parse(mdl_request_t *request);
 /** mdl_resource_parse for a write, whose body has no members. */
 apr_status_t mdl_resource_parse_delete(mdl_request_t *request);
 
-/** Writes the entity itself. */
+/** Writes the entity. */
 void mdl_resource_write(mdl_request_t *request);
-
-/** Writes the entity as the member that its noun names. */
-void mdl_resource_write_changed(mdl_request_t *request);
 
 /** Does the same with status 201, and the entity's address in Location. */
 void mdl_resource_write_created(mdl_request_t *request);
 
 /** Writes status 204. */
 void mdl_resource_write_deleted(mdl_request_t *request);
+
+/** The entity that a response is about: itself or, where two nouns are in it, its member that the
+    route's noun names. */
+const mdl_json_t *mdl_resource_entity(const mdl_request_t *request);
 
 #endif

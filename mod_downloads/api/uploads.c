@@ -129,7 +129,7 @@ static void upload_write_begin(mdl_request_t *request)
     request->status = 201;
     request->location = apr_pstrcat(request->r->pool, request->root, "/assets/uploads/", upload->id,
                                     NULL);
-    upload_write_members(mdl_json_add_object(request->response, "upload"), request, upload, 0);
+    upload_write_members(request->response, request, upload, 0);
 }
 
 static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -232,7 +232,9 @@ apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *c
 void mdl_upload_write_asset(mdl_request_t *request, const mdl_upload_complete_t *complete)
 {
     mdl_asset_write(request, complete->asset);
-    if (complete->job != NULL) {
+    if (complete->job == NULL) {
+        mdl_json_add_null(request->response, "job");
+    } else {
         request->status = 202;
         request->location = apr_pstrcat(request->r->pool, request->root, "/jobs/",
                                         complete->job->id, NULL);

@@ -157,18 +157,17 @@ my %to = (filename => "neu \x{1f33b}.txt", title => 'A new title', content_type 
     category_id => $of_shop);
 my $changed = change($ready->{id}, %to);
 is_answer($changed, 200, 'an asset is changed');
-is(join(' ', keys %{ $changed->{json} }), 'asset', 'the answer has the asset');
-is_shape($changed->{json}{asset}, 'asset', 'the changed asset');
-is_deeply({ map { $_ => $changed->{json}{asset}{$_} } keys %to }, \%to, 'has the new values');
-is_deeply([ @{ $changed->{json}{asset} }{qw(status size sha256 version source_url created_at)} ],
+is_shape($changed->{json}, 'asset', 'the changed asset');
+is_deeply({ map { $_ => $changed->{json}{$_} } keys %to }, \%to, 'has the new values');
+is_deeply([ @{ $changed->{json} }{qw(status size sha256 version source_url created_at)} ],
     [ @{$first}{qw(status size sha256 version source_url created_at)} ], 'and keeps the others');
-cmp_ok($changed->{json}{asset}{updated_at}, 'gt', $first->{updated_at}, 'updated_at is later');
-is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}{asset}, 'and reading it shows the same');
+cmp_ok($changed->{json}{updated_at}, 'gt', $first->{updated_at}, 'updated_at is later');
+is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}, 'and reading it shows the same');
 is_deeply(change($ready->{id})->{json}, $changed->{json}, 'an empty change changes nothing');
-my $title = change($ready->{id}, title => 'Only this')->{json}{asset};
+my $title = change($ready->{id}, title => 'Only this')->{json};
 is_deeply([ @{$title}{qw(filename title content_type category_id)} ],
     [ $to{filename}, 'Only this', $to{content_type}, $of_shop ], 'a change of one member leaves the others');
-my $cleared = change($ready->{id}, content_type => undef, category_id => undef)->{json}{asset};
+my $cleared = change($ready->{id}, content_type => undef, category_id => undef)->{json};
 is_deeply([ @{$cleared}{qw(filename title content_type category_id)} ],
     [ $to{filename}, 'Only this', undef, undef ], 'null clears an optional member');
 

@@ -25,7 +25,7 @@ sub file_of
     my ($asset_id) = @_;
     my $mapping = mapping_of($shop, [$asset_id]);
     my $reply = assign($shop, digits(), [ $mapping->{storefront_product_id} ]);
-    return $reply->{json}{order}{assignments}[0]{files}[0];
+    return $reply->{json}{assignments}[0]{files}[0];
 }
 
 # A column of an asset in the database; '' for NULL.

@@ -232,11 +232,11 @@ refused(api('POST', '/mappings', key => $courier->{token}, json => { storefront_
     403, 'insufficient_scope', 'which writes nothing');
 is(api('POST', '/assets/uploads', key => $courier->{token}, json => { filename => 'a' })->{status}, 403, 'no upload either');
 
-my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })->{json}{license_key_tag}{id};
+my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })->{json}{id};
 api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => ['SCOPE-KEY-1'] });
 my $sold = mapping_of($shop, [ ready_asset($shop, "scope-$$.txt", "a file\n")->{id} ], license_key_tag_ids => [$tag]);
 my $number = digits();
-my $bought = assign($shop, $number, [ $sold->{storefront_product_id} ])->{json}{order};
+my $bought = assign($shop, $number, [ $sold->{storefront_product_id} ])->{json};
 is_deeply($bought->{assignments}[0]{license_keys}, ['SCOPE-KEY-1'], 'an order has a license key');
 my ($page_token) = $bought->{download_page_url} =~ m{([^/]+)$};
 my $of = "/orders/$number/assignments/$bought->{assignments}[0]{id}";

@@ -27,8 +27,7 @@ sub made
     my ($list, $members, %opt) = @_;
     my $reply = call('POST', $list, json => $members, %opt);
     die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]\z/;
-    my ($noun) = keys %{ $reply->{json} };
-    return $reply->{json}{$noun};
+    return $reply->{json};
 }
 
 sub is_gone
@@ -106,8 +105,7 @@ for my $of (@NOUNS) {
     my ($noun, $list) = @$of{qw(noun list)};
     my $reply = call('POST', $list, json => $of->{given});
     is_answer($reply, 201, "a $noun is created");
-    is(join(' ', keys %{ $reply->{json} }), $noun, "the answer has the $noun");
-    my $thing = $reply->{json}{$noun};
+    my $thing = $reply->{json};
     is_shape($thing, $noun, "the $noun");
     is_deeply({ map { $_ => $thing->{$_} } keys %{ $of->{given} } }, $of->{given}, 'has the given members');
     is($thing->{updated_at}, $thing->{created_at}, 'updated_at is created_at');
@@ -130,15 +128,15 @@ for my $of (@NOUNS) {
     for my $member (sort keys %{ $of->{new} }) {
         my $change = call('PATCH', "$list/$thing->{id}", json => { $member => $of->{new}{$member} });
         is_answer($change, 200, "$member is changed");
-        is_shape($change->{json}{$noun}, $noun, "the changed $noun");
-        cmp_ok($change->{json}{$noun}{updated_at}, 'ge', $now{updated_at}, 'updated_at is not earlier');
-        %now = (%now, $member => $of->{new}{$member}, updated_at => $change->{json}{$noun}{updated_at});
-        is_deeply($change->{json}{$noun}, \%now, 'nothing else is changed');
+        is_shape($change->{json}, $noun, "the changed $noun");
+        cmp_ok($change->{json}{updated_at}, 'ge', $now{updated_at}, 'updated_at is not earlier');
+        %now = (%now, $member => $of->{new}{$member}, updated_at => $change->{json}{updated_at});
+        is_deeply($change->{json}, \%now, 'nothing else is changed');
     }
     my $before = join "\n", map { join ' ', @$_ } sql("SELECT * FROM $noun WHERE id = $thing->{id}");
     my $empty = call('PATCH', "$list/$thing->{id}", json => {});
     is_answer($empty, 200, 'a change of nothing');
-    is_deeply($empty->{json}{$noun}, \%now, 'changes nothing');
+    is_deeply($empty->{json}, \%now, 'changes nothing');
     is(join("\n", map { join ' ', @$_ } sql("SELECT * FROM $noun WHERE id = $thing->{id}")), $before,
         'not even updated_at');
     is_deeply(call('GET', "$list/$thing->{id}")->{json}, \%now, 'the changes are stored');
@@ -232,7 +230,7 @@ refused(call('POST', '/packs', json => { name => 'No files', file_ids => undef }
 refused(call('PATCH', "/packs/$pack->{id}", json => { file_ids => undef }), 400, 'invalid_request',
     'null in a change', '/file_ids');
 $pack = made('/packs', { name => 'Files', file_ids => [@files] });
-is_deeply(call('PATCH', "/packs/$pack->{id}", json => { file_ids => [] })->{json}{pack}{file_ids}, [],
+is_deeply(call('PATCH', "/packs/$pack->{id}", json => { file_ids => [] })->{json}{file_ids}, [],
     'an empty list clears the files');
 
 sql("UPDATE asset SET deleted_at = 1 WHERE id = $files[2]");

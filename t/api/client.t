@@ -84,12 +84,12 @@ is($got->{ping}{shop}{id}, $shop->{shop_id}, "ping names the key's shop");
 is($got->{replayed}, 'true', 'the import, sent again, is replayed');
 is($got->{job}{status}, 'succeeded', 'the job has succeeded');
 is($got->{mapping}{file_ids}[0], $got->{imported}{asset}{id}, 'the product is mapped to the asset');
-is($got->{assigned}{order}{storefront_order_id}, $order, 'the order is assigned');
+is($got->{assigned}{storefront_order_id}, $order, 'the order is assigned');
 is($got->{order}{assignments}[0]{files}[0]{download_limit}, 3, 'and can be read');
 is($got->{order}{events}[0]{action}, 'assigned', 'with its events');
-is($got->{revoked}{order}{access}{reason}, 'Refunded', 'access is revoked');
+is($got->{revoked}{access}{reason}, 'Refunded', 'access is revoked');
 is($got->{refused}, 'access_revoked', 'so there are no URLs');
-is($got->{restored}{order}{access}{status}, 'active', 'access is restored');
+is($got->{restored}{access}{status}, 'active', 'access is restored');
 is($got->{bytes}, "what was bought\n", 'so the URL gives the file');
 
 done_testing();

@@ -65,7 +65,7 @@ sub new_order
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
     wait_for(sub { api('GET', "/orders/$id", key => $shop->{token})->{json}{email}{status} eq 'sent' }, 15,
         'the email to be sent');
-    return ($id, map { $_->{id} } @{ $reply->{json}{order}{assignments} });
+    return ($id, map { $_->{id} } @{ $reply->{json}{assignments} });
 }
 
 sub act
@@ -73,7 +73,7 @@ sub act
     my ($id, $action, %members) = @_;
     my $reply = api('POST', "/orders/$id/$action", key => $shop->{token}, json => \%members);
     die "$action was answered with: $reply->{body}\n" if $reply->{status} !~ /^20[02]$/;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 # Downloads an assignment's first file; returns the status.

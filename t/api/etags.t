@@ -26,7 +26,6 @@ sub made
     return $reply;
 }
 
-sub id_of { my ($reply, $noun) = @_; return $reply->{json}{$noun}{id} }
 
 # What an ETag has before its dot.
 sub version { my ($reply) = @_; return ($reply->{headers}{etag} // 'no ETag') =~ s/\..*//r }
@@ -69,8 +68,7 @@ my @NOUNS = (
         list   => '/assets',
         create => sub {
             my $id = ready_asset($shop, 'etags-asset.txt', "an asset\n")->{id};
-            my $read = call('GET', "/assets/$id");
-            return { %$read, json => { asset => $read->{json} } };
+            return call('GET', "/assets/$id");
         },
         change => [ { title => 'Other title' }, { filename => 'b.txt' }, { content_type => 'text/x-other' } ],
     },
@@ -80,7 +78,7 @@ for my $of (@NOUNS) {
     my ($noun, $list, $changes) = @$of{qw(noun list change)};
     my $method  = $of->{method} // 'PATCH';
     my $created = $of->{create}->();
-    my $path    = "$list/" . id_of($created, $noun);
+    my $path    = "$list/$created->{json}{id}";
     my $change  = sub { my ($n, %opt) = @_; call($method, $path, json => $changes->[$n], %opt) };
 
     # ETag and 304.
@@ -102,7 +100,7 @@ for my $of (@NOUNS) {
     my $changed = $change->(0, matching($tag));
     is_answer($changed, 200, "$noun: a change of the version that was read");
     isnt(version($changed), version($read), "$noun: has another version");
-    cmp_ok($changed->{json}{$noun}{updated_at}, 'gt', $read->{json}{updated_at}, "$noun: and a later updated_at");
+    cmp_ok($changed->{json}{updated_at}, 'gt', $read->{json}{updated_at}, "$noun: and a later updated_at");
     is(call('GET', $path)->{headers}{etag}, $changed->{headers}{etag}, "$noun: its ETag is that of GET");
     unstored();
     my @audited = sql('SELECT count(*) FROM audit');
@@ -140,10 +138,10 @@ for my $of (@NOUNS) {
     is(call('GET', $path)->{headers}{etag}, $won->{headers}{etag}, "$noun: and has made its change");
 
     # A clock that steps back.
-    sql("UPDATE $noun SET updated_at = 4102444800000000 WHERE id = " . id_of($created, $noun));
-    is($change->(2)->{json}{$noun}{updated_at}, '2100-01-01T00:00:00.001Z', "$noun: a version is later than the one before");
+    sql("UPDATE $noun SET updated_at = 4102444800000000 WHERE id = $created->{json}{id}");
+    is($change->(2)->{json}{updated_at}, '2100-01-01T00:00:00.001Z', "$noun: a version is later than the one before");
     my $last = $change->(0);
-    is($last->{json}{$noun}{updated_at}, '2100-01-01T00:00:00.002Z', "$noun: always");
+    is($last->{json}{updated_at}, '2100-01-01T00:00:00.002Z', "$noun: always");
 
     is(call('DELETE', $path, matching($last->{headers}{etag}))->{status}, 204, "$noun: it is deleted by its version");
     for ('*', $last->{headers}{etag}, '"x"') {
@@ -226,7 +224,7 @@ my $failed = import_of($shop, "etags-$$-gone.txt", 'x', source_url => source_url
 my $job_id = $failed->{json}{job}{id};
 is(wait_job($shop, $job_id)->{status}, 'failed', 'an import fails');
 my $versioned = ready_asset($shop, "etags-$$-version.txt", "an asset\n")->{id};
-my $stock     = id_of(made('/license-key-tags', { name => 'Keys' }), 'license_key_tag');
+my $stock     = made('/license-key-tags', { name => 'Keys' })->{json}{id};
 my ($aborted, $completed) = map { begin_upload($shop, size => 3) } 1 .. 2;
 like($failed->{headers}{etag}, qr/^"$failed->{json}{asset}{id}-/, 'the answer to an import has the asset\'s ETag');
 
@@ -272,7 +270,7 @@ is(join(' ', sort map { $_->{status} } @retried), '202' . ' 412' x 7, 'of eight 
 
 # --- what a version is of --------------------------------------------------------------------------
 
-my $tag_id = id_of(made('/license-key-tags', { name => 'Stock' }), 'license_key_tag');
+my $tag_id = made('/license-key-tags', { name => 'Stock' })->{json}{id};
 my $before = call('GET', "/license-key-tags/$tag_id");
 is(call('POST', "/license-key-tags/$tag_id/keys", json => { keys => ['K1'] })->{status}, 200, 'a key is added');
 my $stocked = call('GET', "/license-key-tags/$tag_id", headers => { 'If-None-Match' => $before->{headers}{etag} });
@@ -281,7 +279,7 @@ is(version($stocked), version($before), 'in the same version');
 is_answer(call('PATCH', "/license-key-tags/$tag_id", json => { name => 'N' }, matching($before->{headers}{etag})), 200,
     'so that the tag can be changed');
 
-my $category = id_of(made('/categories', { name => 'Short' }), 'category');
+my $category = made('/categories', { name => 'Short' })->{json}{id};
 my $sorted   = call('PATCH', "/assets/$files[0]", json => { category_id => $category });
 is(call('DELETE', "/categories/$category")->{status}, 204, 'a category is deleted');
 is_error(call('PATCH', "/assets/$files[0]", json => { title => 'T' }, matching($sorted->{headers}{etag})), 412,

@@ -61,7 +61,7 @@ my $mapping_request = {
 $key = idem('mapping');
 my $mapping = api('POST', '/mappings', key => $shop->{token}, idem => $key, json => $mapping_request);
 is_answer($mapping, 201, 'POST /mappings');
-is_deeply($mapping->{json}{mapping}{$_}, $mapping_request->{$_}, "the mapping's $_")
+is_deeply($mapping->{json}{$_}, $mapping_request->{$_}, "the mapping's $_")
     for sort keys %$mapping_request;
 is(api('POST', '/mappings', key => $shop->{token}, idem => $key, json => $mapping_request)->{body},
     $mapping->{body}, 'POST /mappings with the same key and body replays the response');
@@ -81,8 +81,8 @@ my @assign = ('POST', '/orders/450789469/assignments', key => $shop->{token}, id
     json => $assign_request);
 my $assigned = api(@assign);
 is_answer($assigned, 201, 'POST /orders/{storefront_order_id}/assignments');
-is_shape($assigned->{json}{order}, 'order', 'the order');
-is($assigned->{json}{order}{assignments}[0]{files}[0]{file_id}, $file_id, 'the order has the file');
+is_shape($assigned->{json}, 'order', 'the order');
+is($assigned->{json}{assignments}[0]{files}[0]{file_id}, $file_id, 'the order has the file');
 is(api(@assign)->{body}, $assigned->{body}, 'with the same key and body the response is replayed');
 is(scalar mails($customer), 0, 'without send_email no email is sent');
 
@@ -93,7 +93,7 @@ my $emailed = api('POST', '/orders/450789470/assignments', key => $shop->{token}
         customer => { email => $customer, first_name => 'Ada' } });
 is_answer($emailed, 201, 'the next order, with an email');
 my $mail = wait_mail($customer);
-my $page_url = $emailed->{json}{order}{download_page_url};
+my $page_url = $emailed->{json}{download_page_url};
 like($mail->{headers}{to}, qr/\Q$customer\E/, 'the email goes to the customer');
 ok(scalar(grep { $_ eq $page_url } @{ $mail->{urls} }), "it has the page's address");
 

@@ -48,7 +48,7 @@ sub shop
     my (%opt) = @_;
     my $shop = new_shop();
     my $tag  = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
-        ->{json}{license_key_tag}{id};
+        ->{json}{id};
     api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
         json => { keys => [ map { "KEY-$shop->{shop_id}-$_" } 1 .. 200 ] });
     $shop->{tag}     = $tag;
@@ -77,7 +77,7 @@ sub ordered
     my $reply = assign($shop, $id, [ $shop->{product} ], storefront_customer_id => $customer,
         customer => { email => $email }, %opt);
     die "the order was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 sub checked { my ($shop, %opt) = @_; return ordered($shop, fraud_check => $true, %opt) }
@@ -402,8 +402,8 @@ subtest 'an order that is held, then approved' => sub {
     sql("UPDATE email SET created_at = 1700000000000000 WHERE id = (SELECT max(id) FROM email)");
     my $approved = act($shop, $order, 'approve', reason => 'a known customer');
     is_answer($approved, 200, 'approved');
-    is(outcome($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is approved');
-    is($approved->{json}{order}{access}{status}, 'active', 'the access is active');
+    is(outcome($approved->{json}), 'approved high blocked_domain:high', 'the decision is approved');
+    is($approved->{json}{access}{status}, 'active', 'the access is active');
     gives_all($shop, $order, 'approved');
     unlike(wait_mail($order->{customer}{email})->{headers}{date}, qr/2023/,
         'the date of the email is that of its release, not of the order');
@@ -422,7 +422,7 @@ subtest 'an order that is held, then rejected' => sub {
     my $shop  = shop();
     my $order = held($shop);
     my $rejected = act($shop, $order, 'reject', reason => 'The card was stolen.');
-    is(outcome($rejected->{json}{order}), 'rejected high blocked_domain:high', 'the decision is rejected');
+    is(outcome($rejected->{json}), 'rejected high blocked_domain:high', 'the decision is rejected');
     my $now = gives_nothing($shop, $order, qr/not released.*The card was stolen\./s, 'access_revoked', 'rejected');
     is($now->{access}{status}, 'rejected', 'the access is rejected');
     is_error(assign($shop, $order->{storefront_order_id}, [ $shop->{product} ], fraud_check => $true,
@@ -481,9 +481,9 @@ subtest 'products that are added to a held order wait too' => sub {
     my $reply = assign($shop, $order->{storefront_order_id}, [$more], send_email => $true,
         storefront_customer_id => $order->{customer}{storefront_customer_id});
     is_answer($reply, 201, 'another product');
-    is_deeply([ map { $_->{license_keys_pending} } @{ $reply->{json}{order}{assignments} } ], [ 1, 1 ],
+    is_deeply([ map { $_->{license_keys_pending} } @{ $reply->{json}{assignments} } ], [ 1, 1 ],
         'its key waits like the first one');
-    is($reply->{json}{order}{email}{status}, 'held', 'and so does the email');
+    is($reply->{json}{email}{status}, 'held', 'and so does the email');
     act($shop, $order, 'approve');
     gives_all($shop, $order, 'approved');
 };

@@ -167,7 +167,7 @@ my ($mine, $theirs) = map { api('POST', '/mappings', key => $_->{token}, idem =>
 is_answer($mine,   201, 'a key');
 is_answer($theirs, 201, 'the same key of another shop');
 is(replayed($theirs), undef, 'is another key');
-isnt($theirs->{json}{mapping}{id}, $mine->{json}{mapping}{id}, 'and has its own effect');
+isnt($theirs->{json}{id}, $mine->{json}{id}, 'and has its own effect');
 my (undef, $second) = ctl('key', 'create', $shop->{shop_id}, 'second');
 is_replay(api('POST', '/mappings', key => $second->{token}, idem => $key, json => $shared), $mine,
     "the shop's other API key");

@@ -57,7 +57,7 @@ sub made
     my ($list, %members) = @_;
     my $reply = call('POST', $list, json => \%members);
     die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return (values %{ $reply->{json} })[0];
+    return $reply->{json};
 }
 
 # 250 items of 20 files each, and what else an item gives.

@@ -28,7 +28,7 @@ sub order_of
     $sold{ $shop->{shop_id} } //= mapping_of($shop, [])->{storefront_product_id};
     my $reply = assign($shop, digits(), [ $sold{ $shop->{shop_id} } ]);
     die "the assignment was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order}{storefront_order_id};
+    return $reply->{json}{storefront_order_id};
 }
 
 sub import_into
@@ -45,8 +45,7 @@ sub made
     my ($shop, $path, $members) = @_;
     my $reply = api('POST', "/$path", key => $shop->{token}, json => $members);
     die "POST /$path was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    my ($noun) = values %{ $reply->{json} };
-    return $noun->{id};
+    return $reply->{json}{id};
 }
 
 sub get

@@ -36,8 +36,7 @@ sub made
     my ($list, $members, %opt) = @_;
     my $reply = call('POST', $list, json => $members, %opt);
     die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]\z/;
-    my ($noun) = keys %{ $reply->{json} };
-    return $reply->{json}{$noun};
+    return $reply->{json};
 }
 
 sub is_gone
@@ -71,9 +70,8 @@ my %of_other = (
 my $product = product();
 my $created = put(storefront_product_id => $product);
 is_answer($created, 201, 'a mapping may be empty');
-is(join(' ', keys %{ $created->{json} }), 'mapping', 'the answer has the mapping');
-is_shape($created->{json}{mapping}, 'mapping', 'the mapping');
-my %mapping = %{ $created->{json}{mapping} };
+is_shape($created->{json}, 'mapping', 'the mapping');
+my %mapping = %{ $created->{json} };
 my %given   = (
     storefront_product_id  => $product,
     storefront_variant_ids => [],
@@ -106,12 +104,12 @@ my @variants = map { variant() } 1 .. 3;
 );
 my $full = put(%given);
 is_answer($full, 201, 'a mapping with all members');
-is_shape($full->{json}{mapping}, 'mapping', 'the mapping with all members');
-is_deeply({ map { $_ => $full->{json}{mapping}{$_} } keys %given }, \%given, 'it has the given members');
-my $id = $full->{json}{mapping}{id};
+is_shape($full->{json}, 'mapping', 'the mapping with all members');
+is_deeply({ map { $_ => $full->{json}{$_} } keys %given }, \%given, 'it has the given members');
+my $id = $full->{json}{id};
 is(kept('mapping_file', 'asset_id', $id), "@{[ reverse @files ]}", 'the files keep their order');
 is(kept('mapping_variant', 'storefront_variant_id', $id), "@variants", 'the variants are kept');
-is_deeply(call('GET', "/mappings/$id")->{json}, $full->{json}{mapping}, 'reading it shows the same');
+is_deeply(call('GET', "/mappings/$id")->{json}, $full->{json}, 'reading it shows the same');
 is_deeply(call('GET', "/mappings/$mapping{id}")->{json}, \%mapping, 'and reading the empty one, too');
 
 # --- updating --------------------------------------------------------------------------------------
@@ -121,22 +119,22 @@ sub is_update
     my ($reply, $of, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     is_answer($reply, 200, $name);
-    is($reply->{json}{mapping}{id}, $of->{json}{mapping}{id}, "$name: the same mapping");
-    is_deeply(call('GET', "/mappings/$reply->{json}{mapping}{id}")->{json}, $reply->{json}{mapping},
+    is($reply->{json}{id}, $of->{json}{id}, "$name: the same mapping");
+    is_deeply(call('GET', "/mappings/$reply->{json}{id}")->{json}, $reply->{json},
         "$name: reading it shows the same");
-    return is($reply->{json}{mapping}{created_at}, $of->{json}{mapping}{created_at},
+    return is($reply->{json}{created_at}, $of->{json}{created_at},
         "$name: with the same created_at");
 }
 
 my $update = put(storefront_product_id => $given{storefront_product_id},
     storefront_variant_ids => [ @variants[ 2, 0, 1 ] ]);
 is_update($update, $full, 'the same variants in another order');
-is_shape($update->{json}{mapping}, 'mapping', 'the mapping, updated');
-cmp_ok($update->{json}{mapping}{updated_at}, 'ge', $full->{json}{mapping}{updated_at},
+is_shape($update->{json}, 'mapping', 'the mapping, updated');
+cmp_ok($update->{json}{updated_at}, 'ge', $full->{json}{updated_at},
     'updated_at is not earlier');
 is($update->{headers}{location}, undef, 'an update has no Location');
 is_deeply(
-    [ @{ $update->{json}{mapping} }{qw(file_ids pack_ids link_ids license_key_tag_ids download_type is_active
+    [ @{ $update->{json} }{qw(file_ids pack_ids link_ids license_key_tag_ids download_type is_active
                 download_limit access_days content)} ],
     [ [], [], [], [], 'ZIP', $true, undef, undef, 'live' ],
     'an update resets members that it leaves out to their defaults'
@@ -158,7 +156,7 @@ my $varied = product();
 my ($platform) = $varied =~ m{^gid://([^/]+)/};
 my $bare = put(storefront_product_id => $varied, storefront_variant_ids => [ '12', '345' ]);
 is_answer($bare, 201, 'variants given as numbers');
-is_deeply($bare->{json}{mapping}{storefront_variant_ids},
+is_deeply($bare->{json}{storefront_variant_ids},
     [ "gid://$platform/ProductVariant/12", "gid://$platform/ProductVariant/345" ],
     'are answered as global ids');
 is_update(
@@ -176,7 +174,7 @@ for (
     my ($name, $set) = @$_;
     my $separate = put(storefront_product_id => $varied, storefront_variant_ids => $set);
     is_answer($separate, 201, "$name: a mapping of its own");
-    isnt($separate->{json}{mapping}{id}, $bare->{json}{mapping}{id}, "$name: another mapping");
+    isnt($separate->{json}{id}, $bare->{json}{id}, "$name: another mapping");
 }
 is_answer(put(storefront_product_id => $varied =~ s/\bgid:\/\/\w+/gid:\/\/elsewhere/r), 201,
     'the same product number on another platform is another product');
@@ -224,7 +222,7 @@ pop @{ $content{license_key_tag_ids} };
 my $theirs = api('POST', '/mappings', key => $other->{token},
     json => { storefront_product_id => $product, file_ids => [$foreign] });
 is_answer($theirs, 201, 'the same product in another shop');
-isnt($theirs->{json}{mapping}{id}, $mapping{id}, 'is another mapping');
+isnt($theirs->{json}{id}, $mapping{id}, 'is another mapping');
 
 # --- assets that are not ready ---------------------------------------------------------------------
 
@@ -235,7 +233,7 @@ is_answer(put(storefront_product_id => product(), file_ids => [ $pending->{json}
 
 # --- reading ---------------------------------------------------------------------------------------
 
-my $foreign_mapping = $theirs->{json}{mapping};
+my $foreign_mapping = $theirs->{json};
 unstored();
 for my $method (qw(GET PUT DELETE)) {
     my %body = $method eq 'PUT' ? (json => { storefront_product_id => product() }) : ();
@@ -316,13 +314,13 @@ my $old = made('/mappings', { storefront_product_id => product(), storefront_var
 my $moved = product();
 my $put = replace($old->{id}, storefront_product_id => $moved);
 is_answer($put, 200, 'another product');
-is_shape($put->{json}{mapping}, 'mapping', 'the replaced mapping');
-is_deeply($put->{json}{mapping},
+is_shape($put->{json}, 'mapping', 'the replaced mapping');
+is_deeply($put->{json},
     { %mapping, id => $old->{id}, storefront_product_id => $moved, created_at => $old->{created_at},
-        updated_at => $put->{json}{mapping}{updated_at} },
+        updated_at => $put->{json}{updated_at} },
     'members that are left out get their defaults, and lists are empty');
-cmp_ok($put->{json}{mapping}{updated_at}, 'ge', $old->{updated_at}, 'updated_at is not earlier');
-is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'reading it shows the same');
+cmp_ok($put->{json}{updated_at}, 'ge', $old->{updated_at}, 'updated_at is not earlier');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}, 'reading it shows the same');
 my %whole = (
     storefront_product_id  => $moved,
     storefront_variant_ids => [ variant(), variant() ],
@@ -336,8 +334,8 @@ my %whole = (
 );
 $put = replace($old->{id}, %whole);
 is_answer($put, 200, 'a replacement of all members');
-is_deeply({ map { $_ => $put->{json}{mapping}{$_} } keys %whole }, \%whole, 'it has the given members');
-is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'reading it shows the same');
+is_deeply({ map { $_ => $put->{json}{$_} } keys %whole }, \%whole, 'it has the given members');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}, 'reading it shows the same');
 is_answer(replace($old->{id}, %whole), 200, 'the same replacement again');
 
 my $idem = idem();

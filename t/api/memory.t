@@ -14,7 +14,7 @@ use constant { MEMORY => 32 * 1024, MIB => 2**20 };    # MEMORY in KB
 my $server = MDL::Instance->new(mpm => 'event', single => 1)->start;
 my $shop = new_shop();
 my $tag  = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
-    ->{json}{license_key_tag}{id};
+    ->{json}{id};
 my ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 20, 'one child');
 
 # The child's memory in KB: VmRSS or VmHWM.

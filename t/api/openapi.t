@@ -288,7 +288,7 @@ my %assign = (storefront_customer_id => digits(), items => [ { storefront_produc
 call_of('assignOrder', "/orders/$order/assignments", '422 product_not_mapped', 'of an unknown product',
     json => { %assign, items => [ { storefront_product_id => product() } ] });
 my $made = call_of('assignOrder', "/orders/$order/assignments", '201 no error', 'with everything', json => \%assign);
-my $item = $made->{order}{assignments}[0]{id};
+my $item = $made->{assignments}[0]{id};
 call_of('assignOrder', "/orders/$order/assignments", '200 no error', 'once more', json => \%assign);
 call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that an order waits for', json => { keys => [ 'K1', 'K2', 'K2' ] });
 call_of('getAssignment', "/orders/$order/assignments/$item", '200 no error', 'with license keys');

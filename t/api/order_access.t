@@ -29,7 +29,7 @@ sub new_order
     my $id = digits();
     my $reply = assign($shop, $id, \@products, storefront_customer_id => $id, %members);
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
-    return ($id, map { $_->{id} } @{ $reply->{json}{order}{assignments} });
+    return ($id, map { $_->{id} } @{ $reply->{json}{assignments} });
 }
 
 sub act
@@ -63,11 +63,11 @@ sub acted
     my $reply  = act($id, $action, $members);
     my @after  = trail($id);
     is_answer($reply, $action eq 'resend' ? 202 : 200, $name);
-    is_shape($reply->{json}{order}, 'order', "$name: the order");
+    is_shape($reply->{json}, 'order', "$name: the order");
     is(@after - @before, $events, "$name: $events event" . ($events == 1 ? '' : 's'));
     is_deeply([ @after[ 0 .. $#before ] ], \@before, "$name: earlier events stay unchanged");
     cmp_ok(moved_at($id), '>', $moved, "$name: updated_at moves") if $events > 0;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 sub access
@@ -276,11 +276,11 @@ $to = new_address();
 ($id, $first, $second) = new_order(customer => { email => $to });
 held_by_check($shop, $id);
 my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
-    ->{json}{license_key_tag}{id};
+    ->{json}{id};
 api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => [qw(A B C)] });
 my $keyed  = mapping_of($shop, [ $one->{id} ], license_key_tag_ids => [$tag])->{storefront_product_id};
 my @add    = ($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
-my $held   = assign(@add)->{json}{order};
+my $held   = assign(@add)->{json};
 is_shape($held, 'order', 'an assignment to a held order');
 is(access($held), 'held - held active active active', 'leaves it held');
 is_deeply([ @{ $held->{email} }{qw(status to)} ], [ 'held', $to ], 'its email is held');
@@ -412,7 +412,7 @@ is_deeply([ sort keys %mixed ], [], 'an order read meanwhile is consistent');
 my $second_key = MDL::Test::new_key($shop->{shop_id});
 my %who = (first => $shop->{key_id}, second => $second_key->{key_id});
 my $rare = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Rare' })
-    ->{json}{license_key_tag}{id};
+    ->{json}{id};
 my $story = mapping_of($shop, [ $one->{id} ], license_key_tag_ids => [$rare])->{storefront_product_id};
 my ($life, $address) = (digits(), new_address());
 my @with = (storefront_customer_id => $life, customer => { email => $address });
@@ -423,7 +423,7 @@ my $now_with = sub {
     return $reply->{json};
 };
 my $born = assign($shop, $life, [ $story, $products[0] ], @with, send_email => $true, fraud_check => $true)
-    ->{json}{order};
+    ->{json};
 my ($a, $b) = map { $_->{id} } @{ $born->{assignments} };
 wait_mail($address);
 $now_with->($second_key->{token}, "/license-key-tags/$rare/keys", { keys => ['R-1'] });
@@ -435,7 +435,7 @@ $now_with->($shop->{token}, 'restore', { assignment_ids => [$a] });
 $now_with->($shop->{token}, 'revoke', { reason => 'chargeback' });
 $now_with->($shop->{token}, 'restore', { reason => 'it was a mistake' });
 my $risk = held_by_check($shop, $life)->{fraud};
-my $third = assign($shop, $life, [ $products[1] ], @with)->{json}{order}{assignments}[2]{id};
+my $third = assign($shop, $life, [ $products[1] ], @with)->{json}{assignments}[2]{id};
 $now_with->($second_key->{token}, 'reject', { reason => 'a stolen card' });
 $now_with->($shop->{token}, 'approve', { reason => 'the bank called' });
 $now_with->($shop->{token}, 'approve', {});

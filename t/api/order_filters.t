@@ -19,7 +19,7 @@ sub order
     my ($of, $number, $customer, $products, %more) = @_;
     my $reply = assign($of, $number, $products, storefront_customer_id => $customer, %more);
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 # The numbers of the orders that a query finds, page by page.

@@ -110,15 +110,15 @@ for my $path ('', '/download-urls') {
 
 sub made
 {
-    my ($path, $noun, $json) = @_;
+    my ($path, $json) = @_;
     my $reply = api('POST', $path, key => $shop->{token}, json => $json);
     die "$path was answered with: $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{$noun}{id};
+    return $reply->{json}{id};
 }
 
-my $pack  = made('/packs', 'pack', { name => 'A pack', file_ids => [ $two->{id}, $one->{id} ] });
-my $next  = made('/packs', 'pack', { name => 'Another', file_ids => [ $three->{id}, $two->{id} ] });
-my @links = map { made('/links', 'link', { title => $_, url => "https://shop.example/$_" }) } qw(first second);
+my $pack  = made('/packs', { name => 'A pack', file_ids => [ $two->{id}, $one->{id} ] });
+my $next  = made('/packs', { name => 'Another', file_ids => [ $three->{id}, $two->{id} ] });
+my @links = map { made('/links', { title => $_, url => "https://shop.example/$_" }) } qw(first second);
 
 sub content
 {

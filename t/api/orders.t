@@ -57,8 +57,7 @@ sub shown
 
 my $small = assign($shop, '450789469', [ $both->{storefront_product_id} ]);
 is_answer($small, 201, 'an assignment');
-is(join(' ', keys %{ $small->{json} }), 'order', 'the answer has the order');
-my $got = $small->{json}{order};
+my $got = $small->{json};
 is_shape($got, 'order', 'the order');
 is($got->{storefront_order_id}, '450789469', "it has the storefront's id");
 is_deeply($got->{access}, { status => 'active', reason => undef, expires_at => undef }, 'access is given');
@@ -115,9 +114,9 @@ is_deeply($list->{json}{data}, $got->{assignments}, 'and the same members as in 
 
 my $again = assign($shop, '450789469', [ $both->{storefront_product_id} ]);
 is_answer($again, 200, 'the same assignment again');
-is_shape($again->{json}{order}, 'order', 'the same order');
-is($again->{json}{order}{assignments}[0]{id}, $first_id, 'the same assignment');
-is($again->{json}{order}{customer}{id}, $customer_id, 'the same customer');
+is_shape($again->{json}, 'order', 'the same order');
+is($again->{json}{assignments}[0]{id}, $first_id, 'the same assignment');
+is($again->{json}{customer}{id}, $customer_id, 'the same customer');
 is(rows_of('450789469'), 1, 'which is stored once');
 is_answer(
     assign($shop, '450789469', [ { storefront_product_id => $both->{storefront_product_id}, quantity => 5 } ]),
@@ -128,8 +127,8 @@ is(order('450789469')->{json}{assignments}[0]{quantity}, 1, 'the quantity does n
 my $more = assign($shop, '450789469',
     [ $both->{storefront_product_id}, $none->{storefront_product_id} ]);
 is_answer($more, 201, 'another product');
-is_shape($more->{json}{order}, 'order', 'the order with two products');
-my ($old, $new) = @{ by_id(@{ $more->{json}{order}{assignments} }) };
+is_shape($more->{json}, 'order', 'the order with two products');
+my ($old, $new) = @{ by_id(@{ $more->{json}{assignments} }) };
 is($old->{id}, $first_id, 'the first is still there');
 is_deeply([ @{$new}{qw(mapping_id download_type files)} ], [ $none->{id}, 'FILES', [] ],
     'the second has the mapping, type and files of its mapping');
@@ -144,8 +143,8 @@ my $large = assign($shop, '12345678901234567890',
     customer => { email => $customer, first_name => "Zo\x{eb}", last_name => "O\x{2019}Neill \x{1f600}",
         locale => 'de-CH' });
 is_answer($large, 201, 'an assignment with all members');
-is_shape($large->{json}{order}, 'order', 'the order with all members');
-$got = $large->{json}{order};
+is_shape($large->{json}, 'order', 'the order with all members');
+$got = $large->{json};
 is($got->{storefront_order_id}, '12345678901234567890', 'an order id of twenty digits');
 is_deeply([ @{ $got->{customer} }{qw(storefront_customer_id email first_name last_name locale)} ],
     [ '98765432109876543210', $customer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}", 'de-CH' ], 'the customer');
@@ -179,16 +178,16 @@ my @with = (storefront_customer_id => '500');
 is_answer(assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
     customer => { email => 'first@buyer.example', first_name => 'Ada', locale => 'en' }), 201, 'a customer');
 my $known = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
-    customer => { last_name => 'Lovelace', email => undef })->{json}{order}{customer};
+    customer => { last_name => 'Lovelace', email => undef })->{json}{customer};
 is_deeply([ @{$known}{qw(email first_name last_name locale)} ],
     [ 'first@buyer.example', 'Ada', 'Lovelace', 'en' ],
     'members that are left out stay, new ones are added');
-is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with)->{json}{order}{customer}{id},
+is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with)->{json}{customer}{id},
     $known->{id}, 'another order has the same customer');
 my $moved = assign($shop, digits(), [ $none->{storefront_product_id} ], @with, send_email => $true,
     customer => { email => 'second@buyer.example' });
-is($moved->{json}{order}{customer}{email}, 'second@buyer.example', 'an address can change');
-is($moved->{json}{order}{email}{to}, 'second@buyer.example', 'and the email goes there');
+is($moved->{json}{customer}{email}, 'second@buyer.example', 'an address can change');
+is($moved->{json}{email}{to}, 'second@buyer.example', 'and the email goes there');
 
 unstored();
 my $contested = assign($shop, '450789469', [ $both->{storefront_product_id} ], storefront_customer_id => '78',
@@ -201,22 +200,22 @@ my $silent = digits();
 my $unsent = assign($shop, $silent, [ $none->{storefront_product_id} ], storefront_customer_id => '600',
     send_email => $true);
 is_answer($unsent, 201, 'an order whose customer has no address');
-is_deeply($unsent->{json}{order}{email},
+is_deeply($unsent->{json}{email},
     { status => 'no_recipient', to => undef, attempts => 0, last_error => undef, sent_at => undef },
     'its email has no recipient');
 my $told = assign($shop, $silent, [ $none->{storefront_product_id} ], storefront_customer_id => '600',
     send_email => $true, customer => { email => "silent-$$\@buyer.example" });
 is_answer($told, 200, 'the same assignment with an address');
-is($told->{json}{order}{email}{to}, "silent-$$\@buyer.example", 'sends the email there');
+is($told->{json}{email}{to}, "silent-$$\@buyer.example", 'sends the email there');
 wait_mail("silent-$$\@buyer.example");
 
 my $asked = digits();
 @with = (storefront_customer_id => '601', customer => { email => "asked-$$\@buyer.example" });
-is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with)->{json}{order}{email}{status},
+is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with)->{json}{email}{status},
     'not_requested', 'an order without an email');
 is(emails_of($asked), 0, 'queues no email');
 is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with, send_email => $true)
-        ->{json}{order}{email}{status}, 'queued', 'the email may be requested later');
+        ->{json}{email}{status}, 'queued', 'the email may be requested later');
 wait_mail("asked-$$\@buyer.example");
 is(emails_of($asked), 1, 'and is sent once');
 
@@ -263,10 +262,10 @@ $for{inactive} = mapping_of($shop, [], storefront_product_id => $product,
 my $varied = assign($shop, digits(), [ map { +{ storefront_product_id => $product,
     storefront_variant_id => $_ } } undef, '1', '2', '3', '4', '9' ]);
 is_answer($varied, 201, 'one product in several variants');
-is_shape($varied->{json}{order}, 'order', 'the order with variants');
+is_shape($varied->{json}, 'order', 'the order with variants');
 my ($prefix) = $product =~ m{^(gid://[^/]+/)};
 my %mapped = map { $_->{storefront_variant_id} // 'none' => $_->{mapping_id} }
-    @{ $varied->{json}{order}{assignments} };
+    @{ $varied->{json}{assignments} };
 is_deeply(\%mapped, {
     'none'                        => $for{whole},
     "${prefix}ProductVariant/1"   => $for{'1 2'},
@@ -307,13 +306,13 @@ for my $content ('live', 'pinned') {
 
 my $brief = mapping_of($shop, [ $one->{id} ], access_days => 30, download_limit => 0);
 my $dated = digits();
-$got = assign($shop, $dated, [ $brief->{storefront_product_id} ])->{json}{order};
+$got = assign($shop, $dated, [ $brief->{storefront_product_id} ])->{json};
 is_shape($got, 'order', 'an order that expires');
 my $days = sub { my ($time) = @_; return (split ' ', qx(date -u -d '$time' +%s))[0] / 86400 };
 cmp_ok(abs($days->($got->{access}{expires_at}) - $days->($got->{created_at}) - 30), '<', 0.001,
     'expires thirty days after its creation');
 is($got->{assignments}[0]{files}[0]{download_limit}, 0, 'a limit of 0 means no limit');
-my $lasting = assign($shop, $dated, [ $none->{storefront_product_id} ])->{json}{order};
+my $lasting = assign($shop, $dated, [ $none->{storefront_product_id} ])->{json};
 is($lasting->{access}{expires_at}, undef, 'an order with an assignment without an end has no end');
 
 # --- unknown orders ---------------------------------------------------------------------------------

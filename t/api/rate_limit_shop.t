@@ -115,7 +115,7 @@ sub order_of
         map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. $items
     } @products ]);
     is $reply->{status}, 201, 'an order of ' . $items * @products . ' items';
-    return ($order, $reply->{json}{order}{download_page_url});
+    return ($order, $reply->{json}{download_page_url});
 }
 
 # An order of twenty items with 250 files each.

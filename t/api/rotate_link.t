@@ -11,7 +11,7 @@ my $shop  = new_shop();
 my $other = new_shop();
 my ($file, $more) = map { ready_asset($shop, "rotate-$$-$_.txt", "what was bought, number $_\n") } 1, 2;
 my $link  = api('POST', '/links', key => $shop->{token}, json => { title => 'Forum', url => 'https://example.com/forum' })
-    ->{json}{link}{id};
+    ->{json}{id};
 my $product = mapping_of($shop, [ $file->{id}, $more->{id} ], link_ids => [$link], download_limit => 0)->{storefront_product_id};
 
 sub new_order
@@ -20,7 +20,7 @@ sub new_order
     my $id = digits();
     my $reply = assign($shop, $id, [$product], storefront_customer_id => $id, %members);
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 sub act
@@ -65,7 +65,7 @@ my $known  = () = @{ events($order) };
 
 my $reply = act($order, 'rotate-link', { reason => 'posted in a forum' });
 is_answer($reply, 200, 'a new link');
-my $rotated = $reply->{json}{order};
+my $rotated = $reply->{json};
 is_shape($rotated, 'order', 'the order');
 isnt($rotated->{download_page_url}, $order->{download_page_url}, 'its page has another address');
 is_deeply({ %$rotated, download_page_url => '' }, { %$order, download_page_url => '',
@@ -86,13 +86,13 @@ is_deeply([ @{ $events[0] }{qw(action assignment_ids reason details)} ], [ 'link
     'which says what was done, and why');
 ok($events[0]{key_id}, 'and by which key');
 
-my $again = act($order, 'rotate-link')->{json}{order};
+my $again = act($order, 'rotate-link')->{json};
 is_deeply(statuses($later), \%closed, 'a second new link replaces the first');
 is_deeply(statuses($former), \%closed, 'and the former ones stay closed');
 is(page('GET', $again->{download_page_url})->{status}, 200, 'the newest works');
 my $url = $again->{download_page_url};
 is(assign($shop, $order->{storefront_order_id}, [$product], storefront_customer_id => $order->{storefront_order_id})
-    ->{json}{order}{download_page_url}, $url, 'assigning again does not change it');
+    ->{json}{download_page_url}, $url, 'assigning again does not change it');
 
 # A file that is not in the order any more.
 my $gone = addresses($again)->{"a file's URL"};
@@ -101,7 +101,7 @@ api('PUT', "/mappings/$again->{assignments}[0]{mapping_id}", key => $shop->{toke
 is(page('GET', $gone)->{status}, 404, 'the URL of a file that left the order');
 ($token) = $url =~ m{/o/(.+)$};
 like(page('GET', $gone)->{body}, qr/\Q$token\E/, 'leads back to the page that it came from');
-$url = act($order, 'rotate-link')->{json}{order}{download_page_url};
+$url = act($order, 'rotate-link')->{json}{download_page_url};
 unlike(page('GET', $gone)->{body}, qr{/o/}, 'but not to the one that replaced it');
 api('PUT', "/mappings/$again->{assignments}[0]{mapping_id}", key => $shop->{token},
     json => { storefront_product_id => $product, file_ids => [ $file->{id}, $more->{id} ], link_ids => [$link] });
@@ -110,7 +110,7 @@ api('PUT', "/mappings/$again->{assignments}[0]{mapping_id}", key => $shop->{toke
 
 my $to = "rotate-$$\@buyer.example";
 $order   = new_order(customer => { email => $to });
-$rotated = act($order, 'rotate-link')->{json}{order};
+$rotated = act($order, 'rotate-link')->{json};
 is(scalar(mails($to)), 0, 'a new link sends no email');
 is_answer(act($order, 'resend'), 202, 'the email is sent again');
 my $urls = wait_mail($to)->{urls};
@@ -123,7 +123,7 @@ $order = new_order();
 my $key  = idem('rotate');
 my @same = map { act($order, 'rotate-link', { reason => 'once' }, idem => $key) } 1, 2;
 is($same[1]{body}, $same[0]{body}, 'a replay has the same answer');
-is(page('GET', $same[0]{json}{order}{download_page_url})->{status}, 200, 'and does not replace the link again');
+is(page('GET', $same[0]{json}{download_page_url})->{status}, 200, 'and does not replace the link again');
 is(scalar(grep { $_->{action} eq 'link_rotated' } @{ events($order) }), 1, 'nor does it add an event');
 
 unstored();
@@ -135,7 +135,7 @@ refused(act($order, 'rotate-link', { assignment_ids => [1] }), 400, 'invalid_req
     '/assignment_ids');
 
 act($order, 'revoke', { reason => 'a refund' });
-my $revoked = act($order, 'rotate-link')->{json}{order};
+my $revoked = act($order, 'rotate-link')->{json};
 is($revoked->{access}{status}, 'revoked', 'a revoked order stays revoked');
 is($revoked->{access}{reason}, 'a refund', 'with its reason');
 like(page('GET', $revoked->{download_page_url})->{body}, qr/a refund/, 'which its new page says');

@@ -13,15 +13,15 @@ my %post = (json => {});
 
 sub made
 {
-    my ($reply, $noun) = @_;
-    die "$noun: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[0-2]\z/;
-    return $noun ? $reply->{json}{$noun} : $reply->{json};
+    my ($reply) = @_;
+    die "$reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[0-2]\z/;
+    return $reply->{json};
 }
 
 sub create
 {
-    my ($shop, $path, $noun, %members) = @_;
-    return made(api('POST', $path, key => $shop->{token}, json => \%members), $noun);
+    my ($shop, $path, %members) = @_;
+    return made(api('POST', $path, key => $shop->{token}, json => \%members));
 }
 
 # Makes one entity of each kind for a shop.
@@ -29,26 +29,25 @@ sub furnish
 {
     my ($shop) = @_;
     my %has;
-    $has{category} = create($shop, '/categories', 'category', name => 'A')->{id};
+    $has{category} = create($shop, '/categories', name => 'A')->{id};
     my $import = import_of($shop, 'scope.bin', 'scope', category_id => $has{category});
-    $has{asset} = made($import, 'asset')->{id};
+    $has{asset} = made($import)->{asset}{id};
     $has{job}   = $import->{json}{job}{id};
     wait_job($shop, $has{job});
-    $has{pack} = create($shop, '/packs', 'pack', name => 'A', file_ids => [ $has{asset} ])->{id};
-    $has{link} = create($shop, '/links', 'link', title => 'A', url => 'https://example.com/a')->{id};
-    $has{tag}  = create($shop, '/license-key-tags', 'license_key_tag', name => 'A')->{id};
-    create($shop, "/license-key-tags/$has{tag}/keys", undef, keys => ['K-1']);
-    $has{upload} = create($shop, '/assets/uploads', 'upload', filename => 'a.bin', size => 3)->{id};
+    $has{pack} = create($shop, '/packs', name => 'A', file_ids => [ $has{asset} ])->{id};
+    $has{link} = create($shop, '/links', title => 'A', url => 'https://example.com/a')->{id};
+    $has{tag}  = create($shop, '/license-key-tags', name => 'A')->{id};
+    create($shop, "/license-key-tags/$has{tag}/keys", keys => ['K-1']);
+    $has{upload} = create($shop, '/assets/uploads', filename => 'a.bin', size => 3)->{id};
     $has{product} = product();
-    $has{mapping} = create($shop, '/mappings', 'mapping',
+    $has{mapping} = create($shop, '/mappings',
         storefront_product_id => $has{product},
         file_ids              => [ $has{asset} ],
         pack_ids              => [ $has{pack} ],
         link_ids              => [ $has{link} ],
         license_key_tag_ids   => [ $has{tag} ])->{id};
     $has{order} = digits();
-    my $order = made(assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }),
-        'order');
+    my $order = made(assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }));
     $has{assignment} = $order->{assignments}[0]{id};
     return \%has;
 }
@@ -174,7 +173,7 @@ for my $body (@bodies) {
 }
 
 # Two shops may have orders with the same storefront id.
-my $twin = made(assign($mine, $theirs->{order}, [ $own->{product} ]), 'order');
+my $twin = made(assign($mine, $theirs->{order}, [ $own->{product} ]));
 isnt($twin->{assignments}[0]{id}, $theirs->{assignment}, 'an order of the same number is another order');
 
 # Lists.

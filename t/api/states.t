@@ -31,8 +31,8 @@ sub order_of
     my $reply  = assign($shop, $id, [ $mapping->{storefront_product_id} ], storefront_customer_id => $id,
         send_email => JSON::PP::true(), customer => { email => "states-$$-$id\@buyer.example" });
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
-    my %order = (id => $id, page => $reply->{json}{order}{download_page_url}, asset => $asset,
-        mapping => $mapping, assignment => $reply->{json}{order}{assignments}[0]{id});
+    my %order = (id => $id, page => $reply->{json}{download_page_url}, asset => $asset,
+        mapping => $mapping, assignment => $reply->{json}{assignments}[0]{id});
     wait_for(sub { read_order(\%order)->{email}{status} eq 'sent' }, 15, 'the email');
     $order{link} = press(\%order)->{headers}{location};
     return \%order;

@@ -42,7 +42,7 @@ sub order
     my ($number, $customer, $products, %more) = @_;
     my $reply = assign($shop, $number, $products, storefront_customer_id => $customer, %more);
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 for my $list (qw(orders packs mappings)) {
@@ -52,7 +52,7 @@ for my $list (qw(orders packs mappings)) {
 }
 
 my @files = map { ready_asset($shop, "summaries-$$-$_.txt", "file $_\n")->{id} } 1 .. 3;
-my @packs = map { api('POST', '/packs', key => $shop->{token}, json => { name => "pack $_", file_ids => \@files })->{json}{pack} } 1 .. 3;
+my @packs = map { api('POST', '/packs', key => $shop->{token}, json => { name => "pack $_", file_ids => \@files })->{json} } 1 .. 3;
 my ($ever, $days, $years) = map { mapping_of($shop, [ $files[0] ], pack_ids => [ $packs[0]{id} ], access_days => $_)->{storefront_product_id} }
     undef, 30, 3650;
 

@@ -17,7 +17,7 @@ sub made
     my ($list, $members) = @_;
     my $reply = call('POST', $list, json => $members);
     die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return (values %{ $reply->{json} })[0];
+    return $reply->{json};
 }
 
 # Ready files, more of them than it would take to import in a test.
@@ -127,7 +127,7 @@ for my $content (qw(live pinned)) {
 subtest 'what one file costs and has left is counted for each item' => sub {
     my $mapping = made('/mappings', mapping(pack_ids => [ $packs[0] ], download_limit => 3));
     my $id      = digits();
-    my $order   = assign($shop, $id, items($mapping->{storefront_product_id}, 2))->{json}{order};
+    my $order   = assign($shop, $id, items($mapping->{storefront_product_id}, 2))->{json};
     my $second  = $order->{assignments}[1];
     call('POST', "/orders/$id/grant-downloads",
         json => { downloads => 2, assignment_ids => [ $second->{id} ], file_ids => [ $files[7] ] });
@@ -152,7 +152,7 @@ subtest 'an order has at most 250 items' => sub {
 
 subtest 'an order that grew beyond 5,000 files shows the first 5,000' => sub {
     my $other   = assign($shop, digits(), items(made('/mappings', mapping(file_ids => [ $files[0] ]))
-                ->{storefront_product_id}, 1))->{json}{order};
+                ->{storefront_product_id}, 1))->{json};
     my $grows   = made('/packs', { name => 'Grows', file_ids => [ $files[750] ] });
     my $mapping = made('/mappings', mapping(pack_ids => [ @packs[ 0 .. 2 ], $grows->{id} ]));
     my $id      = digits();
@@ -167,7 +167,7 @@ subtest 'an order that grew beyond 5,000 files shows the first 5,000' => sub {
     is(scalar @{ $order->{assignments} }, 6, 'all its assignments are there');
     is_deeply([ map { scalar @{ $_->{files} } } @{ $order->{assignments} } ], [ (1000) x 5, 0 ],
         'the last one lacks its files');
-    is(assign($shop, $id, [ $items->[0] ])->{json}{order}{files_truncated}, JSON::PP::true(),
+    is(assign($shop, $id, [ $items->[0] ])->{json}{files_truncated}, JSON::PP::true(),
         'assigning an item again says so, too');
     unstored();
     refused(assign($shop, $id, [ $items->[6] ]), 422, 'too_many_files', 'one item more');

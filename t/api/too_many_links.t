@@ -17,7 +17,7 @@ sub made
     my ($list, $members) = @_;
     my $reply = call('POST', $list, json => $members);
     die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return (values %{ $reply->{json} })[0];
+    return $reply->{json};
 }
 
 sql('INSERT INTO link (shop_id, title, url, created_at, updated_at)'
@@ -78,7 +78,7 @@ for my $content (qw(live pinned)) {
 }
 
 subtest 'an order that grew beyond 1,000 links shows the first 1,000' => sub {
-    my $older   = assign($shop, digits(), items(mapping(link_ids => [ $links[0] ]), 1))->{json}{order};
+    my $older   = assign($shop, digits(), items(mapping(link_ids => [ $links[0] ]), 1))->{json};
     my $mapping = mapping(link_ids => [ @links[ 0 .. 99 ] ]);
     my $id      = digits();
     my $items   = items($mapping, 8);
@@ -91,7 +91,7 @@ subtest 'an order that grew beyond 1,000 links shows the first 1,000' => sub {
     is_deeply(counts(links => $order->{assignments}), [ (150) x 6, 100 ], 'the last item lacks some');
     is_deeply([ map { $_->{link_id} } @{ $order->{assignments}[6]{links} } ], [ @links[ 0 .. 99 ] ], 'the later ones');
     is($order->{links_truncated}, JSON::PP::true(), 'the order says that there are more');
-    is(assign($shop, $id, [ $items->[0] ])->{json}{order}{links_truncated}, JSON::PP::true(),
+    is(assign($shop, $id, [ $items->[0] ])->{json}{links_truncated}, JSON::PP::true(),
         'assigning an item again says so, too');
     unstored();
     refused(assign($shop, $id, [ $items->[7] ]), 422, 'too_many_links', 'one item more');

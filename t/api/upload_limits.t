@@ -57,7 +57,7 @@ subtest 'of 30 uploads that begin at once 20 are open' => sub {
     is(scalar(grep { $_->[0] == 201 } @replies), 20, '20 begin');
     is(open_uploads(), 20, 'and are open');
     is(scalar(grep { ($_->[1]{error}{code} // '') eq 'too_many_uploads' } @replies), 10, 'the others are too many');
-    my @open = map { $_->[1]{upload} } grep { $_->[0] == 201 } @replies;
+    my @open = map { $_->[1] } grep { $_->[0] == 201 } @replies;
 
     my $refused = begin();
     is_error($refused, 422, 'too_many_uploads', 'one more', map { "/assets/uploads/$_" } sort map { $_->{id} } @open);

@@ -133,9 +133,9 @@ sub brief
 # The id of what an operation changed or made: in the path, or in the answer.
 sub id_of
 {
-    my ($request, $reply, $noun) = @_;
+    my ($request, $reply) = @_;
     my ($id) = $request->{path} =~ m{^/(?:orders|[a-z-]+)/(?:uploads/)?(\w*\d\w*)(?:/|$)};
-    return $id // $reply->{json}{$noun}{id};
+    return $id // ($reply->{json}{asset} // $reply->{json})->{id};
 }
 
 # One entry of the audit for a success.
@@ -144,11 +144,10 @@ sub is_audited
     my ($operation, $request, $reply, $last) = @_;
     my $id = $operation->{id};
     my $wanted = $AUDIT{$id} // 'a row in %AUDIT of this suite';
-    my ($noun) = split / /, $wanted;
     my @entries = sql("SELECT noun || ' ' || action, noun_id, via, key_id, user_name, detail FROM audit WHERE id > $last ORDER BY id");
     is(scalar @entries, 1, "$id: the audit has one entry more");
     my $detail = pop @{ $entries[0] };
-    is_deeply($entries[0], [ $wanted, id_of($request, $reply, $noun), 'api', $shop->{key_id}, '' ], "$id: which says what was done with what by which key")
+    is_deeply($entries[0], [ $wanted, id_of($request, $reply), 'api', $shop->{key_id}, '' ], "$id: which says what was done with what by which key")
         or diag(explain($entries[0]));
     my $json = $request->{json} // {};
     is(join(', ', sort split /, /, $detail // ''),

@@ -30,10 +30,10 @@ sql("UPDATE shop SET email = 'help\@books.example' WHERE id = $shop->{shop_id}")
 
 sub made
 {
-    my ($noun, $path, $members) = @_;
+    my ($path, $members) = @_;
     my $reply = api('POST', $path, key => $shop->{token}, json => $members);
     $reply->{status} =~ /^20/ or die "$path: $reply->{status} $reply->{body}\n";
-    return $noun ? $reply->{json}{$noun}{id} : $reply->{json};
+    return $reply->{json};
 }
 
 # An order of these assets; returns { id, url, assignments, assets }.
@@ -45,7 +45,7 @@ sub order
     my $id       = digits();
     my $reply    = assign($shop, $id, [ { storefront_product_id => $product, quantity => $quantity } ]);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
-    my $order = $reply->{json}{order};
+    my $order = $reply->{json};
     return { id => $id, url => $order->{download_page_url}, assets => $assets,
         assignment => $order->{assignments}[0]{id} };
 }
@@ -53,7 +53,7 @@ sub order
 sub act
 {
     my ($order, $action, $members) = @_;
-    made(undef, "/orders/$order->{id}/$action", $members // {});
+    made("/orders/$order->{id}/$action", $members // {});
     return $order;
 }
 
@@ -76,9 +76,9 @@ sub link_of
 my $book  = ready_asset($shop, 'the-whole-book-with-a-rather-long-name-2026-final-edition.pdf', 'b' x 2_345_678,
     title => 'The Whole Book, with a Rather Long Title That Has to Be Broken into Lines');
 my $audio = ready_asset($shop, 'audio.mp3', 'a' x 45_678, title => 'Audio');
-my $link  = made('link', '/links', { title => 'The readers’ forum', url => 'https://forum.example/a?b=c' });
-my $tag   = made('license_key_tag', '/license-key-tags', { name => 'Keys' });
-made(undef, "/license-key-tags/$tag/keys", { keys => ['AAAA-BBBB-CCCC-DDDD-EEEE-FFFF-GGGG-HHHH'] });
+my $link  = made('/links', { title => 'The readers’ forum', url => 'https://forum.example/a?b=c' })->{id};
+my $tag   = made('/license-key-tags', { name => 'Keys' })->{id};
+made("/license-key-tags/$tag/keys", { keys => ['AAAA-BBBB-CCCC-DDDD-EEEE-FFFF-GGGG-HHHH'] });
 
 sub pending { my ($asset, $status) = @_; sql("UPDATE asset SET status = '$status' WHERE id = $asset->{id}"); return }
 

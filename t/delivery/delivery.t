@@ -58,7 +58,7 @@ sub order
         items => [ map { { storefront_product_id => $_ } } @products ],
     });
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
-    my $order = $reply->{json}{order};
+    my $order = $reply->{json};
     my ($path, $token) = $order->{download_page_url} =~ m{^http://[^/]+(/d/o/(.+))$}
         or die "no page: $order->{download_page_url}\n";
     push @tokens, $token;

@@ -56,10 +56,10 @@ subtest 'visits of links are views of their page' => sub {
     my $link = api('POST', '/links', key => $shop->{token}, json => { title => 'A link', url => 'https://example.com/' });
     my $product = 'gid://shop/Product/99';
     api('POST', '/mappings', key => $shop->{token},
-        json => { storefront_product_id => $product, link_ids => [ $link->{json}{link}{id} ] });
+        json => { storefront_product_id => $product, link_ids => [ $link->{json}{id} ] });
     my $order = api('POST', '/orders/990/assignments', key => $shop->{token},
         json => { storefront_customer_id => '99', items => [ { storefront_product_id => $product } ] });
-    my ($page)  = $order->{json}{order}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
+    my ($page)  = $order->{json}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
     my ($visit) = page('GET', $page)->{body} =~ m{href="[^"]*(/d/l/[^"]+)"} or die "no link on the page\n";
     my @replies = map { page('GET', $visit) } 1 .. PAGES + 10;
     cmp_ok count(303, @replies), '>=', PAGES - 1, 'as many as a minute allows';
@@ -109,8 +109,8 @@ sub large_archive
         file_ids => [ map { $_->{id} } @files ], download_type => 'ZIP' });
     my $order = api('POST', '/orders/980/assignments', key => $shop->{token},
         json => { storefront_customer_id => '98', items => [ { storefront_product_id => $product } ] });
-    my ($page) = $order->{json}{order}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
-    return ($page, $order->{json}{order}{assignments}[0]{id});
+    my ($page) = $order->{json}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
+    return ($page, $order->{json}{assignments}[0]{id});
 }
 
 subtest 'a download manager with 16 connections gets a large ZIP' => sub {

@@ -51,7 +51,7 @@ sub order_called
     my $asset = ready_asset($shop, digits() . '.bin', encode('UTF-8', $name));
     my $reply = api('POST', '/links', key => $shop->{token},
         json => { title => 'link', url => 'https://there.example/' });
-    my $link  = $reply->{json}{link}{id};
+    my $link  = $reply->{json}{id};
     my $product = mapping_of($shop, [ $asset->{id} ], link_ids => [$link])->{storefront_product_id};
     my $id = digits();
     my $to = "names-$id\@names.example";
@@ -61,8 +61,8 @@ sub order_called
     $reply = assign($shop, $id, [$product], send_email => JSON::PP::true(), customer => { email => $to,
         $name =~ /[\x00-\x1f\x7f-\x9f]/ ? () : (first_name => substr($name, 0, 30), last_name => substr($name, 0, 30)) });
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
-    return { id => $id, to => $to, url => $reply->{json}{order}{download_page_url},
-        file => "$reply->{json}{order}{assignments}[0]{id}-$asset->{id}" };
+    return { id => $id, to => $to, url => $reply->{json}{download_page_url},
+        file => "$reply->{json}{assignments}[0]{id}-$asset->{id}" };
 }
 
 # These pages as an HTML parser sees them.

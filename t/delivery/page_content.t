@@ -10,18 +10,18 @@ my $shop = new_shop();
 
 sub made
 {
-    my ($noun, $path, $members) = @_;
+    my ($path, $members) = @_;
     my $reply = api('POST', $path, key => $shop->{token}, json => $members);
     $reply->{status} == 201 or die "$path: $reply->{status} $reply->{body}\n";
-    return $reply->{json}{$noun}{id};
+    return $reply->{json}{id};
 }
 
-sub link_of { my ($title, $url) = @_; return made('link', '/links', { title => $title, url => $url }) }
+sub link_of { my ($title, $url) = @_; return made('/links', { title => $title, url => $url }) }
 
 sub tag_of
 {
     my (@keys) = @_;
-    my $id = made('license_key_tag', '/license-key-tags', { name => 'Keys' });
+    my $id = made('/license-key-tags', { name => 'Keys' });
     add_keys($id, @keys) if @keys;
     return $id;
 }
@@ -46,8 +46,8 @@ sub order_of
     my $id    = digits();
     my $reply = assign($shop, $id, \@items, %more);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
-    return { id => $id, url => $reply->{json}{order}{download_page_url},
-        assignments => $reply->{json}{order}{assignments} };
+    return { id => $id, url => $reply->{json}{download_page_url},
+        assignments => $reply->{json}{assignments} };
 }
 
 sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }

@@ -20,7 +20,7 @@ sub order_of
     my @items = map { mapping_of($shop, $_->[0], %{ $_->[1] // {} })->{storefront_product_id} } @mappings;
     my $reply = assign($shop, $id, \@items);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
-    my $order = $reply->{json}{order};
+    my $order = $reply->{json};
     return { id => $id, url => $order->{download_page_url},
         assignments => [ map { $_->{id} } @{ $order->{assignments} } ] };
 }
@@ -62,7 +62,7 @@ sub link_of
 {
     my ($title) = @_;
     return api('POST', '/links', key => $shop->{token}, json => { title => $title, url => 'https://x.example/' })
-        ->{json}{link}{id};
+        ->{json}{id};
 }
 
 # 22:13 on 14 November 2099, a moment later in the same minute, and 22:13 on 15 November.

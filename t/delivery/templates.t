@@ -36,7 +36,7 @@ sub order
     my %more = %customer ? (customer => \%customer) : ();
     my $reply = assign($of, digits(), [$product], storefront_customer_id => digits(), %more);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
-    my $order = $reply->{json}{order};
+    my $order = $reply->{json};
     return { url => $order->{download_page_url}, id => $order->{storefront_order_id},
         file => "$order->{assignments}[0]{id}-$asset->{id}" };
 }
@@ -106,7 +106,7 @@ subtest 'Without a locale the browser decides' => sub {
 subtest "A file's name sets no Content-Encoding or Content-Language" => sub {
     my $asset = ready_asset($shop, 'plain.txt', 'not packed', filename => 'brief.de.gz');
     my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
-    my $order = assign($shop, digits(), [$product])->{json}{order};
+    my $order = assign($shop, digits(), [$product])->{json};
     my $reply = page('POST', $order->{download_page_url},
         form => { file => "$order->{assignments}[0]{id}-$asset->{id}" });
     my $got = page('GET', $reply->{headers}{location});

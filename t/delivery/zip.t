@@ -102,7 +102,7 @@ subtest 'It has the files of the mapping, then those of its packs, each once and
     stock($shop, my @files = files(7));
     my @id = map { $_->{id} } @files;
     my ($first, $second) = map {
-        MDL::Zip::made($shop, 'POST', '/packs', { name => 'Some', file_ids => $_ })->{pack}{id}
+        MDL::Zip::made($shop, 'POST', '/packs', { name => 'Some', file_ids => $_ })->{id}
     } [ @id[ 2, 0, 5 ] ], [ @id[ 5, 6, 1, 3 ] ];
     for my $content (qw(live pinned)) {
         my $order = order_of($shop, [], content => $content, file_ids => [ @id[ 4, 1 ] ],
@@ -304,7 +304,7 @@ subtest 'The buttons of several archives say what each contains' => sub {
     my @products = map { mapping_of($shop, [ map { $_->{id} } @$_ ], download_limit => 1)->{storefront_product_id} } @sets;
     my $id    = digits();
     my $reply = assign($shop, $id, [ map { { storefront_product_id => $_ } } @products ]);
-    my $order = $reply->{json}{order};
+    my $order = $reply->{json};
     my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.+)$};
     my $shown = sub { page('GET', $path, headers => { 'accept-language' => shift })->{body} };
 

@@ -179,7 +179,7 @@ subtest 'Two halves of a file from two archives are one download' => sub {
 # An order of a pack whose content the shop changes during the download.
 sub an_order_by_pack
 {
-    my $pack  = MDL::Zip::made($shop, 'POST', '/packs', { name => 'Changing', file_ids => [ $files[0]{id} ] })->{pack};
+    my $pack  = MDL::Zip::made($shop, 'POST', '/packs', { name => 'Changing', file_ids => [ $files[0]{id} ] });
     my $order = order_of($shop, [ $files[0], $files[1] ], pack_ids => [ $pack->{id} ], download_limit => 1);
     my $third = { name => 'part-3.bin', bytes => random_bytes(1000) };
     stock($shop, $third);

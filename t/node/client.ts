@@ -51,7 +51,7 @@ const imported = data(await api.POST('/assets', { params: { header }, body }));
 const repeated = await api.POST('/assets', { params: { header }, body });
 const job = await finished(imported.job.id);
 
-const { mapping } = data(await api.POST('/mappings', {
+const mapping = data(await api.POST('/mappings', {
     params: { header: once() },
     body: { storefront_product_id, file_ids: [imported.asset.id], download_type: 'FILES', download_limit: 3 },
 }));
@@ -65,7 +65,7 @@ const assigned = data(await api.POST('/orders/{storefront_order_id}/assignments'
         customer: { email: 'ada@buyer.example', first_name: 'Ada' },
     },
 }));
-const assignment_id = assigned.order.assignments[0]!.id;
+const assignment_id = assigned.assignments[0]!.id;
 
 const order = data(await api.GET('/orders/{storefront_order_id}', { params: { path } }));
 const revoked = data(await api.POST('/orders/{storefront_order_id}/revoke', {

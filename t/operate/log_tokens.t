@@ -41,14 +41,14 @@ my $shop = new_shop();
 my $file = new_file($shop, 1_000_000);
 my $buy  = buy($shop, $file, limit => 100);
 my $reply = api('POST', '/links', key => $shop->{token}, json => { title => 'A link', url => 'https://there.test/' });
-my $product = mapping_of($shop, [ $file->{id}, new_file($shop, 1000)->{id} ], link_ids => [ $reply->{json}{link}{id} ])->{storefront_product_id};
+my $product = mapping_of($shop, [ $file->{id}, new_file($shop, 1000)->{id} ], link_ids => [ $reply->{json}{id} ])->{storefront_product_id};
 my $order = assign($shop, digits(), [ { storefront_product_id => $product } ]);
-my ($link) = page('GET', $order->{json}{order}{download_page_url})->{body} =~ m{"[^"]*(/d/l/[^"]+)"};
-my ($archive) = page('POST', $order->{json}{order}{download_page_url},
-    form => { zip => $order->{json}{order}{assignments}[0]{id} })->{headers}{location} =~ m{//[^/]+(/d/z/.*)};
+my ($link) = page('GET', $order->{json}{download_page_url})->{body} =~ m{"[^"]*(/d/l/[^"]+)"};
+my ($archive) = page('POST', $order->{json}{download_page_url},
+    form => { zip => $order->{json}{assignments}[0]{id} })->{headers}{location} =~ m{//[^/]+(/d/z/.*)};
 my $upload = begin_upload($shop, filename => 'x.bin');
 my ($upload_path) = $upload->{upload_url} =~ m{//[^/]+(/u/.+)};
-my ($page_path) = $order->{json}{order}{download_page_url} =~ m{//[^/]+(/d/o/.+)};
+my ($page_path) = $order->{json}{download_page_url} =~ m{//[^/]+(/d/o/.+)};
 
 my %paths = (page => $buy->{path}, file => link_of($buy), archive => $archive, link => $link, upload => $upload_path,
     'another page' => $page_path);

@@ -57,7 +57,7 @@ sub made
     my $order = digits();
     my %same  = (idem => idem(), json => { storefront_customer_id => '77', items => [ { storefront_product_id => $product } ] });
     my $assigned = api('POST', "/orders/$order/assignments", key => $shop->{token}, %same);
-    my $of = "/orders/$order/assignments/$assigned->{json}{order}{assignments}[0]{id}/download-urls";
+    my $of = "/orders/$order/assignments/$assigned->{json}{assignments}[0]{id}/download-urls";
     is(api('GET', '/ping', key => $used->{token})->{status}, 200, "$name: a key works");
     return {
         name   => $name,
@@ -66,9 +66,9 @@ sub made
         order  => $order,
         same   => \%same,
         answer => $assigned->{body},
-        page   => $assigned->{json}{order}{download_page_url},
+        page   => $assigned->{json}{download_page_url},
         file   => api('GET', $of, key => $shop->{token})->{json}{files}[0]{url},
-        upload => api('POST', '/assets/uploads', key => $shop->{token}, json => { filename => 'u.txt', size => 3 })->{json}{upload}{upload_url},
+        upload => api('POST', '/assets/uploads', key => $shop->{token}, json => { filename => 'u.txt', size => 3 })->{json}{upload_url},
         cursor => api('GET', '/assets?limit=1', key => $shop->{token})->{json}{next_cursor},
     };
 }

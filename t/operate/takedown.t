@@ -39,7 +39,7 @@ sub order_with_email
     my ($of, $product, $to) = @_;
     my $reply = assign($of, digits(), [$product], send_email => JSON::PP::true(), customer => { email => $to });
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 # A client in a process of its own that goes on reading a download, or sending an upload, and notes the
@@ -105,12 +105,12 @@ sub block { my ($of) = @_; return ctl('shop', 'block', $of->{shop_id}, '--reason
 my $large   = new_file($shop, 64 * MB);
 my $small   = new_file($shop, 1000);
 my $link    = api('POST', '/links', key => $shop->{token}, json => { title => 'Forum', url => 'https://example.com/forum' })
-    ->{json}{link}{id};
+    ->{json}{id};
 my $product = mapping_of($shop, [ $small->{id} ], link_ids => [$link])->{storefront_product_id};
 my $theirs  = new_file($other, 1000);
 my $bought  = buy($shop, $large, limit => 1);
 my $file    = link_of($bought);
-my $page    = assign($shop, digits(), [$product])->{json}{order}{download_page_url};
+my $page    = assign($shop, digits(), [$product])->{json}{download_page_url};
 my ($visit) = page('GET', $page)->{body} =~ m{href="([^"]+/l/[^"]+)"};
 my $paused  = begin_upload($shop, size => 10);
 patch_bytes($paused, 0, 'first');

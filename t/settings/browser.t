@@ -166,7 +166,7 @@ sub story
     my $asset = ready_asset($customer, 'book.pdf', 'a book');
     my $order = assign($customer, digits(), [ mapping_of($customer, [ $asset->{id} ])->{storefront_product_id} ]);
     is($order->{status}, 201, 'the key makes an order') or diag $order->{body};
-    is(page('GET', $order->{json}{order}{download_page_url})->{status}, 200, 'whose page is there');
+    is(page('GET', $order->{json}{download_page_url})->{status}, 200, 'whose page is there');
     task('owner', 'open', url => "$settings/$shop/members");
     task('owner', 'fill', values => { Name => 'ada@example.com', Role => 'read-only: sees, and changes nothing' });
     like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
@@ -180,8 +180,8 @@ sub story
         seen('owner', 'members-filtered');
     }
     told('member', 'remove', "clerk $_", '--shop', $shop) for 1 .. 10;
-    orders($shop, $order->{json}{order}{storefront_order_id}, $token);
-    needs($customer, $order->{json}{order}{storefront_order_id});
+    orders($shop, $order->{json}{storefront_order_id}, $token);
+    needs($customer, $order->{json}{storefront_order_id});
     task('owner', 'open', url => "$settings/$shop/");
     like(task('owner', 'press', name => 'Audit')->{text}, qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s, 'the audit has it all');
     seen('owner', 'audit');

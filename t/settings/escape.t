@@ -28,8 +28,7 @@ sub made
     my ($path, $json) = @_;
     my $reply = api('POST', $path, key => $shop->{token}, json => $json);
     die "POST $path: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[012]$/;
-    my ($noun) = values %{ $reply->{json} };
-    return $noun;
+    return $reply->{json};
 }
 
 my $category = made('/categories', { name => "category$SCRIPT" });
@@ -47,7 +46,7 @@ sub order
     my ($number, $customer, %opt) = @_;
     my $reply = assign($shop, $number, [ $mapping->{storefront_product_id} ], storefront_customer_id => $customer, %opt);
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 order(9001, '501', send_email => JSON::PP::true(), customer => {

@@ -25,7 +25,7 @@ sub order
     my ($number, %opt) = @_;
     my $reply = assign($shop, $number, [$product], %opt);
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 sub slurp_top { my ($path) = @_; return MDL::Target::slurp(MDL::Target::top_dir() . "/$path") }

@@ -140,7 +140,7 @@ is(nothing(), 1, 'or time');
 
 # --- license keys ----------------------------------------------------------------------------------
 
-my $tag = api('POST', '/license-key-tags', %key, json => { name => "Pro $XSS", low_stock_threshold => 1 })->{json}{license_key_tag};
+my $tag = api('POST', '/license-key-tags', %key, json => { name => "Pro $XSS", low_stock_threshold => 1 })->{json};
 api('POST', '/license-key-tags', %key, json => { name => 'No threshold' });
 is_deeply([ section('License keys that run out') ], ["Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, and you wanted to know at 1. New ones are added through the API, to tag $tag->{id}."],
     'license keys that run out are there');

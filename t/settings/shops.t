@@ -17,7 +17,7 @@ told('member', 'add', $_->[0], $_->[1], '--shop', $id) for [ owner => 'owner' ],
 told('member', 'add', 'operator', 'operator');
 
 my $asset = ready_asset($shop, 'book.pdf', 'the book');
-my $order = assign($shop, '7001', [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ])->{json}{order};
+my $order = assign($shop, '7001', [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ])->{json};
 my $count = 2100; # more than two transactions
 for my $from (0 .. 6) {
     my $rows = join ', ', map { sprintf "('job_0%05d', %d, 'storefront_lookup', 'lookup', 'queued', 0, 5, %d000000, 0, 0, 0)", $from * 300 + $_, $id, time + 86400 } 1 .. 300;

@@ -59,11 +59,10 @@ sub is_cancelled
     my ($reply, $made, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     is_answer($reply, 200, $name);
-    is(join(' ', keys %{ $reply->{json} }), 'job', "$name: the answer has the job");
-    is_shape($reply->{json}{job}, 'job', "$name: the job");
-    is_deeply([ @{ $reply->{json}{job} }{qw(id status error next_attempt_at)} ],
+    is_shape($reply->{json}, 'job', "$name: the job");
+    is_deeply([ @{ $reply->{json} }{qw(id status error next_attempt_at)} ],
         [ $made->{job}{id}, 'cancelled', undef, undef ], "$name: it is cancelled");
-    isnt($reply->{json}{job}{finished_at}, undef, "$name: it has ended");
+    isnt($reply->{json}{finished_at}, undef, "$name: it has ended");
     return is(asset($made->{asset}{id})->{status}, 'failed', "$name: its asset has failed");
 }
 
@@ -93,14 +92,14 @@ for my $case ([ 'large', 3 * MB, 2 * MB ], [ 'small', 600 * KB, 300 * KB ]) {
     diag sprintf 'a running import was gone %.0f ms after it was cancelled', 1000 * (time - $began);
     my $again = cancel($made->{job}{id});
     is_cancelled($again, $made, 'cancelled once more');
-    is_deeply($again->{json}{job}, job($made->{job}{id}), 'nothing is changed by that');
+    is_deeply($again->{json}, job($made->{job}{id}), 'nothing is changed by that');
 
     my $retried = retry($made->{job}{id});
     is_answer($retried, 202, 'it is tried again');
-    is_shape($retried->{json}{job}, 'job', 'the job that is tried again');
-    is_deeply([ @{ $retried->{json}{job} }{qw(id status attempts error started_at finished_at)} ],
+    is_shape($retried->{json}, 'job', 'the job that is tried again');
+    is_deeply([ @{ $retried->{json} }{qw(id status attempts error started_at finished_at)} ],
         [ $made->{job}{id}, 'queued', 0, undef, undef, undef ], 'it is queued as if it were new');
-    is_deeply($retried->{json}{job}{progress},
+    is_deeply($retried->{json}{progress},
         { bytes_received => 0, bytes_total => undef, percent => undef }, 'nothing has arrived');
     is(asset($made->{asset}{id})->{status}, 'pending', 'its asset waits again');
     $source->release($name);
@@ -235,7 +234,7 @@ my $version = sub {
     return api('POST', "/assets/$ready->{id}/versions", key => $key, json => { source_url => $url });
 };
 my $cancelled = $version->($source->offer('version', { size => 600 * KB, hold => KB }))->{json}{job}{id};
-is(cancel($cancelled)->{json}{job}{status}, 'cancelled', 'the import of a version is cancelled');
+is(cancel($cancelled)->{json}{status}, 'cancelled', 'the import of a version is cancelled');
 is_deeply(asset($ready->{id}), $ready, 'the asset stays as it was');
 my $next = $version->($source->url('version'))->{json}{job}{id};
 isnt($next, undef, 'another version is asked for');

@@ -177,23 +177,14 @@ static int json_sink(const char *text, size_t length, void *data)
     return 0;
 }
 
-static void json_put(const mdl_json_t *json, size_t flags, mdl_json_put_fn *put, void *baton)
+void mdl_json_canonical(const mdl_json_t *json, mdl_json_put_fn *put, void *baton)
 {
     sink_t sink = {put, baton};
 
-    if (json_dump_callback(json, json_sink, &sink, flags | JSON_COMPACT | JSON_ENCODE_ANY) != 0) {
+    if (json_dump_callback(json, json_sink, &sink,
+                           JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY) != 0) {
         abort();
     }
-}
-
-void mdl_json_canonical(const mdl_json_t *json, mdl_json_put_fn *put, void *baton)
-{
-    json_put(json, JSON_SORT_KEYS, put, baton);
-}
-
-void mdl_json_put(const mdl_json_t *json, mdl_json_put_fn *put, void *baton)
-{
-    json_put(json, 0, put, baton);
 }
 
 const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)

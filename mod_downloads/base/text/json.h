@@ -31,9 +31,6 @@ typedef void mdl_json_put_fn(void *baton, const char *text, apr_size_t length);
     documents give equal bytes. */
 void mdl_json_canonical(const mdl_json_t *json, mdl_json_put_fn *put, void *baton);
 
-/** Gives put what mdl_json_text would return, piece by piece. */
-void mdl_json_put(const mdl_json_t *json, mdl_json_put_fn *put, void *baton);
-
 /* Making a document.  The root belongs to p; members keep the order in which they were added. */
 mdl_json_t *mdl_json_object(apr_pool_t *p);
 mdl_json_t *mdl_json_array(apr_pool_t *p);

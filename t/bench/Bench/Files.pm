@@ -59,7 +59,7 @@ my %MAPPED = (
     'zip-small' => sub {
         my ($on, $product) = @_;
         random_file($on, 'hundred.bin', $ENV{FILES} * 100_000);
-        my $id = $on->api('POST', '/mappings', { %$product, file_ids => [1], download_type => 'ZIP' })->{mapping}{id};
+        my $id = $on->api('POST', '/mappings', { %$product, file_ids => [1], download_type => 'ZIP' })->{id};
         $on->sql(Bench::Rows::rows('mapping_file', 1, $on->{files} - 1, mapping_id => $id, asset_id => 'i',
             position => 'i'));
     },
@@ -74,7 +74,7 @@ sub fresh_url
         $MAPPED{$what}->($on, { %product, download_limit => 0 });
         my $answer = $on->api('POST', "/orders/$order/assignments",
             { storefront_customer_id => "$order", items => [ \%product ] });
-        [ $order, $answer->{order}{assignments}[0]{id} ];
+        [ $order, $answer->{assignments}[0]{id} ];
     };
     my ($id, $assignment) = @{ $on->{bought}{$what} };
     my $urls = $on->api('GET', "/orders/$id/assignments/$assignment/download-urls");

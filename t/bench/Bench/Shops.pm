@@ -92,7 +92,7 @@ sub pages
     my ($on, $count) = @_;
     return map {
         $on->api('POST', '/orders/' . (600_000 + $_) . '/assignments', { storefront_customer_id => "$_",
-            items => [ { storefront_product_id => 'gid://bench/Product/1' } ] })->{order}{download_page_url}
+            items => [ { storefront_product_id => 'gid://bench/Product/1' } ] })->{download_page_url}
     } 1 .. $count;
 }
 

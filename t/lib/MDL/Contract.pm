@@ -2,7 +2,7 @@
 # failure, and so is an extra one.
 #
 #   is_answer($reply, 202, 'an import is accepted');
-#   is_shape($reply->{json}{asset}, 'asset', 'the asset in the answer');
+#   is_shape($reply->{json}, 'asset', 'the asset');
 #   is_error($reply, 422, 'unknown_reference', 'an unknown asset', '/file_ids/0');
 package MDL::Contract;
 
@@ -444,7 +444,7 @@ sub mapping_of
         json => { storefront_product_id => product(), file_ids => $file_ids, %members });
     die "the mapping was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} !~ /^20[01]$/;
-    return $reply->{json}{mapping};
+    return $reply->{json};
 }
 
 # Assigns products to an order; each is given as its gid, or as an item of the request.
@@ -467,8 +467,8 @@ sub held_by_check
     my %item  = map { $_ => $order->{assignments}[0]{$_} } qw(storefront_product_id storefront_variant_id);
     my $reply = assign($shop, $id, [ \%item ], fraud_check => JSON::PP::true(),
         storefront_customer_id => $order->{customer}{storefront_customer_id});
-    die "the order is not held: $reply->{body}\n" if $reply->{json}{order}{access}{status} ne 'held';
-    return $reply->{json}{order};
+    die "the order is not held: $reply->{body}\n" if $reply->{json}{access}{status} ne 'held';
+    return $reply->{json};
 }
 
 1;

@@ -62,7 +62,7 @@ sub buy
         items => [ { storefront_product_id => $product } ],
     });
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    my $order = $reply->{json}{order};
+    my $order = $reply->{json};
     my ($path) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$}
         or die "no page: $order->{download_page_url}\n";
     my $assignment = $order->{assignments}[0]{id};

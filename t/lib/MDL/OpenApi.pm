@@ -60,7 +60,7 @@ sub operations
             my %codes;
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
                 my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
-                $codes{$status} = $content->{schema}{allOf}[1]{properties}{error}{properties}{code}{enum};
+                $codes{$status} = $content->{schema}{allOf}[1]{properties}{error}{properties}{code}{'x-extensible-enum'};
             }
             push @operations, {
                 id     => $it->{operationId},

@@ -26,15 +26,14 @@ my $source;
 sub label { return 'thing-' . $$ . '-' . ++$unique }
 sub bytes { return 'bytes of ' . label() . "\n" }
 
-# Makes a request that creates something; returns the entity in the answer.
+# Makes a request that creates something; returns it.
 sub created
 {
     my ($shop, $path, $json) = @_;
     my $reply = api('POST', $path, key => $shop->{token}, json => $json);
     die "POST $path was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} !~ /^20[012]$/;
-    my ($noun) = grep { $_ ne 'job' } keys %{ $reply->{json} };
-    return $reply->{json}{$noun};
+    return $reply->{json};
 }
 
 sub asset { my ($shop) = @_; my $label = label(); return ready_asset($shop, "$label.txt", bytes())->{id} }
@@ -54,7 +53,7 @@ sub order
     my $reply = assign($shop, $id, [ $mapping->{storefront_product_id} ],
         customer => { email => label() . '@buyer.example' }, %members);
     die "the order was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{order};
+    return $reply->{json};
 }
 
 sub order_path { my ($shop, $rest) = @_; return '/orders/' . order($shop)->{storefront_order_id} . $rest }

@@ -20,7 +20,7 @@ sub begin_upload
     my $reply = api('POST', '/assets/uploads', key => $shop->{token},
         json => { filename => 'upload.bin', %members });
     die "the upload was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $reply->{json}{upload};
+    return $reply->{json};
 }
 
 sub get_upload

@@ -110,16 +110,16 @@ sub order_of
     my @packs;
     while (@ids > 250) {
         my $pack = made($shop, 'POST', '/packs', { name => 'Many', file_ids => [ splice @ids, -250 ] });
-        unshift @packs, $pack->{pack}{id};
+        unshift @packs, $pack->{id};
     }
     my @beyond  = splice @packs, 3;
     my $product = 'gid://shop/Product/' . ++$order_number;
     my $mapping = made($shop, 'POST', '/mappings',
         { storefront_product_id => $product, file_ids => \@ids, pack_ids => \@packs,
-            download_limit => 0, %mapping })->{mapping};
+            download_limit => 0, %mapping });
     my $id = '' . ++$order_number;
     my $order = made($shop, 'POST', "/orders/$id/assignments",
-        { storefront_customer_id => '7', items => [ { storefront_product_id => $product } ] })->{order};
+        { storefront_customer_id => '7', items => [ { storefront_product_id => $product } ] });
     my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.*)$};
 
     # More files than a mapping may have, as from the time before there was a limit.
