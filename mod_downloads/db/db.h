@@ -197,6 +197,10 @@ apr_time_t mdl_db_take_due(mdl_db_t *db);
     take their argument by its own type; a caller has a static function that passes it on. */
 typedef apr_status_t mdl_effect_fn(mdl_db_t *db, apr_pool_t *p, void *arg);
 
+/** For an effect of mdl_db_write: from here on its statements wait for a locked row for 250 ms, and
+    not for 5 s.  Nothing on SQLite, which locks no rows. */
+apr_status_t mdl_db_wait_briefly(mdl_db_t *db);
+
 /** Runs an effect in a transaction and returns what it returned, or why it was rolled back. */
 apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 

@@ -82,6 +82,7 @@ typedef struct {
         True if it failed. */
     int (*begin_write)(void *native, apr_time_t patience);
     const char *begin_snapshot; /* a transaction whose statements all see the same moment */
+    const char *wait_briefly;   /* for locks, in this transaction; NULL for SQLite */
 } mdl_dialect_ops_t;
 
 extern const mdl_dialect_ops_t mdl_dialect_sqlite3;

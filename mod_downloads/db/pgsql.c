@@ -544,4 +544,5 @@ const mdl_dialect_ops_t mdl_dialect_pgsql = {
     .reset = pgsql_reset,
     .begin_write = pgsql_begin_write,
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    .wait_briefly = "SET LOCAL lock_timeout = 250",
 };

@@ -404,6 +404,15 @@ apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr
     return transaction_run_mended(db, SNAPSHOT, effect, arg, p);
 }
 
+apr_status_t mdl_db_wait_briefly(mdl_db_t *db)
+{
+    const char *command = db->ops->wait_briefly;
+
+    return command != NULL && db->ops->command(db->native, command)
+               ? mdl_db_note_failure(db, command)
+               : APR_SUCCESS;
+}
+
 static apr_status_t nothing_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     (void)db, (void)p, (void)arg;

@@ -382,50 +382,95 @@ static int task_needs_renewal(const mdl_task_t *task, apr_time_t now)
 }
 
 typedef struct {
-    mdl_task_t *active;
-    apr_time_t now; /* by mdl_clock_monotonic */
+    apr_array_header_t *tasks; /* mdl_task_t * */
+    apr_time_t now;            /* by mdl_clock_monotonic */
 } renewal_t;
+
+static void renewal_add(renewal_t *renewal, mdl_task_t *task)
+{
+    if (!atomic_load(&task->lost) && task_needs_renewal(task, renewal->now)) {
+        APR_ARRAY_PUSH(renewal->tasks, mdl_task_t *) = task;
+    }
+}
 
 /* Each task keeps what came of it in task->renewal, which counts once it is committed. */
 static apr_status_t renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const renewal_t *renewal = arg;
+    apr_status_t rv = mdl_db_wait_briefly(db);
 
-    for (mdl_task_t *task = renewal->active; task != NULL; task = task->peer) {
-        task->renewal = APR_EINCOMPLETE;
-        if (!atomic_load(&task->lost) && task_needs_renewal(task, renewal->now)) {
-            mdl_task_progress(task);
-            task->renewal = mdl_job_renew(db, task->job, p);
-        }
-        if (task->renewal != APR_SUCCESS && task->renewal != APR_ENOENT &&
-            task->renewal != APR_EINCOMPLETE) {
-            return task->renewal;
+    for (int i = 0; rv == APR_SUCCESS && i < renewal->tasks->nelts; i++) {
+        mdl_task_t *task = APR_ARRAY_IDX(renewal->tasks, i, mdl_task_t *);
+
+        mdl_task_progress(task);
+        task->renewal = mdl_job_renew(db, task->job, p);
+        rv = task->renewal == APR_ENOENT ? APR_SUCCESS : task->renewal;
+    }
+    return rv;
+}
+
+static void task_renewed(mdl_task_t *task, apr_time_t now)
+{
+    if (task->renewal == APR_SUCCESS) {
+        task->reported = task->job->bytes_received;
+        atomic_store(&task->leased_until, now + task->service->settings->lease_time);
+        return;
+    }
+    mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
+    atomic_store(&task->lost, 1);
+    if (task->runner != NULL) {
+        mdl_runner_wake(task->runner);
+    }
+}
+
+/* In one transaction; singly if one of the jobs is locked. */
+static void tasks_renew(mdl_worker_t *worker, const renewal_t *renewal)
+{
+    apr_status_t rv = mdl_worker_write(worker, renew_effect, (void *)renewal);
+
+    for (int i = 0; i < renewal->tasks->nelts; i++) {
+        mdl_task_t *task = APR_ARRAY_IDX(renewal->tasks, i, mdl_task_t *);
+
+        if (rv == APR_SUCCESS) {
+            task_renewed(task, renewal->now);
+        } else if (rv == MDL_DB_ELOCKED && renewal->tasks->nelts > 1) {
+            renewal_t alone = {apr_array_make(worker->turn, 1, sizeof task), renewal->now};
+
+            APR_ARRAY_PUSH(alone.tasks, mdl_task_t *) = task;
+            tasks_renew(worker, &alone);
         }
     }
-    return APR_SUCCESS;
 }
 
 void mdl_claim_renew(mdl_worker_t *worker)
 {
-    renewal_t renewal = {.active = worker->active, .now = mdl_clock_monotonic()};
+    renewal_t renewal = {apr_array_make(worker->turn, 16, sizeof(mdl_task_t *)),
+                         mdl_clock_monotonic()};
 
-    if (worker->active == NULL || mdl_worker_write(worker, renew_effect, &renewal) != APR_SUCCESS) {
-        return;
-    }
     for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
-        if (task->renewal == APR_SUCCESS) {
-            task->reported = task->job->bytes_received;
-            atomic_store(&task->leased_until, renewal.now + worker->service->settings->lease_time);
-        } else if (task->renewal == APR_ENOENT) {
-            mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
-            atomic_store(&task->lost, 1);
-            mdl_runner_wake(task->runner);
-        }
+        renewal_add(&renewal, task);
+    }
+    for (mdl_task_t *task = worker->ended; task != NULL; task = task->next) {
+        renewal_add(&renewal, task);
+    }
+    for (mdl_task_t *task = worker->locked; task != NULL; task = task->next) {
+        renewal_add(&renewal, task);
+    }
+    if (renewal.tasks->nelts > 0) {
+        tasks_renew(worker, &renewal);
     }
 }
 
 /* --- take over ----------------------------------------------------------------------------------
  */
+
+static int list_has(const mdl_task_t *task, const char *job_id)
+{
+    while (task != NULL && strcmp(task->job->id, job_id) != 0) {
+        task = task->next;
+    }
+    return task != NULL;
+}
 
 static int worker_has(const mdl_worker_t *worker, const char *job_id)
 {
@@ -434,12 +479,7 @@ static int worker_has(const mdl_worker_t *worker, const char *job_id)
             return 1;
         }
     }
-    for (const mdl_task_t *task = worker->ended; task != NULL; task = task->next) {
-        if (strcmp(task->job->id, job_id) == 0) {
-            return 1;
-        }
-    }
-    return 0;
+    return list_has(worker->ended, job_id) || list_has(worker->locked, job_id);
 }
 
 static apr_status_t job_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

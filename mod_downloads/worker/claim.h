@@ -1,6 +1,6 @@
 /*
  * Jobs become tasks: claimed under a lease, checked, handed to a thread of their lane; and leases
- * are renewed while the tasks run.
+ * are renewed until the tasks are settled.
  */
 #ifndef MDL_WORKER_CLAIM_H
 #define MDL_WORKER_CLAIM_H
@@ -20,8 +20,8 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t lane);
 /** Has the tasks of blocked shops broken off and their jobs given back. */
 void mdl_claim_give_back_blocked(mdl_worker_t *worker);
 
-/** Renews the leases of active tasks that are due for it or have progress to report, and breaks off
-    the tasks whose lease is lost. */
+/** Renews the leases of all tasks that are not settled, where they are due for it or have progress
+   to report, and breaks off the tasks whose lease is lost. */
 void mdl_claim_renew(mdl_worker_t *worker);
 
 /** Takes the jobs of workers that do not renew their leases any more, and of none that this one

@@ -2,11 +2,13 @@
 
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/catalog/blob.h"
 #include "worker/handler.h"
 
 #define MAX_DOUBLINGS 10
+#define LOCKED        apr_time_from_sec(1) /* between tries */
 
 static apr_interval_time_t task_back_off(const mdl_task_t *task)
 {
@@ -60,10 +62,11 @@ typedef struct {
 static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     list_t *list = arg;
+    apr_status_t rv = mdl_db_wait_briefly(db);
 
     mdl_db_take_due(db);
-    for (mdl_task_t *task = list->tasks; task != NULL; task = task->next) {
-        apr_status_t rv = task_settle(db, task, p);
+    for (mdl_task_t *task = list->tasks; rv == APR_SUCCESS && task != NULL; task = task->next) {
+        rv = task_settle(db, task, p);
 
         if (rv == APR_ENOENT) {
             atomic_store(&task->lost, 1);
@@ -72,12 +75,9 @@ static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                     task->job->id);
             rv = mdl_blob_leave(db, task->stored, p);
         }
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
     }
     list->due_at = mdl_db_take_due(db);
-    return APR_SUCCESS;
+    return rv;
 }
 
 static apr_status_t list_write(mdl_worker_t *worker, mdl_task_t *tasks)
@@ -108,14 +108,15 @@ static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
     apr_pool_destroy(task->pool);
 }
 
-/* A result that the database refuses must not be tried for ever: the job fails without it. */
-static void task_settle_alone(mdl_worker_t *worker, mdl_task_t *task)
+/* Whether the same may be written down later. */
+static int is_passing(apr_status_t rv)
 {
-    apr_status_t rv = list_write(worker, task);
+    return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
+}
 
-    if (rv == APR_SUCCESS) {
-        return;
-    }
+/* A result that the database refuses must not be tried for ever: the job fails without it. */
+static apr_status_t task_settle_refused(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
+{
     if (rv == APR_EINCOMPLETE) {
         task->job->error_code = "internal_error";
         task->job->error_message = "The same bytes were being removed from storage.";
@@ -130,27 +131,68 @@ static void task_settle_alone(mdl_worker_t *worker, mdl_task_t *task)
     }
     mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
             task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
+    return rv;
 }
 
-/* In one transaction.  While the database takes nothing, other workers may get the leases. */
+static void locked_append(mdl_worker_t *worker, mdl_task_t *task)
+{
+    mdl_task_t **at = &worker->locked;
+
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    task->next = NULL;
+    *at = task;
+}
+
+/* Forgets a task that was settled alone, or keeps it if it could not be. */
+static void task_put(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
+{
+    if (rv != APR_SUCCESS && !is_passing(rv)) {
+        rv = task_settle_refused(worker, task, rv);
+    }
+    if (rv == MDL_DB_ELOCKED) {
+        locked_append(worker, task);
+    } else if (is_passing(rv)) {
+        mdl_worker_end(worker, task, task->outcome);
+    } else {
+        task_forget(worker, task);
+    }
+}
+
+/* In one transaction; each in its own if one of them is refused or locked. */
 static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
 {
     apr_status_t rv = list_write(worker, task);
-    int keep = mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
+    int singly = task->next != NULL && rv != APR_SUCCESS &&
+                 (!is_passing(rv) || rv == MDL_DB_ELOCKED);
     mdl_task_t *next;
 
     for (; task != NULL; task = next) {
         next = task->next;
-        if (keep) {
-            mdl_worker_end(worker, task, task->outcome);
-            continue;
-        }
         task->next = NULL;
-        if (rv != APR_SUCCESS) {
-            task_settle_alone(worker, task);
-        }
-        task_forget(worker, task);
+        task_put(worker, task, singly ? list_write(worker, task) : rv);
     }
+}
+
+/* Until one is locked still: each of them takes a wait. */
+static void settle_locked(mdl_worker_t *worker)
+{
+    apr_time_t now = mdl_clock_monotonic();
+    apr_status_t rv = APR_SUCCESS;
+
+    if (worker->locked == NULL || now < worker->locked_until) {
+        return;
+    }
+    while (worker->locked != NULL && rv == APR_SUCCESS) {
+        mdl_task_t *task = worker->locked;
+
+        worker->locked = task->next;
+        task->next = NULL;
+        rv = list_write(worker, task);
+        task_put(worker, task, rv);
+    }
+    worker->locked_until = now + LOCKED;
 }
 
 void mdl_settle_ended(mdl_worker_t *worker)
@@ -159,6 +201,7 @@ void mdl_settle_ended(mdl_worker_t *worker)
     mdl_task_t *group = NULL;
     mdl_task_t *next;
 
+    settle_locked(worker);
     worker->ended = NULL;
     for (; task != NULL; task = next) {
         next = task->next;

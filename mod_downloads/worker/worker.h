@@ -25,6 +25,8 @@ typedef struct {
     mdl_queue_t *done;   /* tasks that come back from the lanes */
     mdl_task_t *active;  /* in the lanes' threads */
     mdl_task_t *ended;   /* back, not yet settled */
+    mdl_task_t *locked;  /* the same, of which others have locked a row; the next to try first */
+    apr_time_t locked_until; /* none of them is tried before, by mdl_clock_monotonic */
 } mdl_worker_t;
 
 /** Opens the storage and starts the lanes' threads.  An error has been logged. */

@@ -211,11 +211,24 @@ UPDATE job SET source_url = %s WHERE id = %s AND source_url = %s
 -- name: jobs_leased
 SELECT id, updated_at FROM job WHERE lease_owner IS NOT NULL AND (due_at IS NULL OR status = 'cancelled')
 
--- A running job is due, a cancelled one is for any worker to clean up after.
--- name: job_expire
+-- A running job is due, a cancelled one is for any worker to clean up after.  One that is locked waits for the
+-- next time: it must not hold up the others.
+-- part: job_expired
 UPDATE job SET due_at = COALESCE(due_at, %lld),
     lease_owner = CASE WHEN status = 'running' THEN lease_owner END
-WHERE id = %s AND updated_at = %lld AND lease_owner IS NOT NULL AND status IN ('running', 'cancelled')
+
+-- part: job_lost
+id = %s AND updated_at = %lld AND lease_owner IS NOT NULL AND status IN ('running', 'cancelled')
+
+-- name: job_expire
+-- dialect: sqlite3
+{{job_expired}}
+WHERE {{job_lost}}
+
+-- name: job_expire
+-- dialect: pgsql
+{{job_expired}}
+WHERE id = ANY (ARRAY(SELECT id FROM job WHERE {{job_lost}} FOR UPDATE SKIP LOCKED))
 
 -- Jobs of a time that has not come, for the clock was set back: they wait as long as they were to wait.
 -- Those that do already are due long before they were written, and stay so.
