@@ -56,8 +56,8 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     if ((status = mdl_schema_prepare(settings, s, ptemp)) != OK) {
         return status;
     }
-    if (settings->worker && mdl_process_start(service, s, pconf) != APR_SUCCESS) {
-        return HTTP_INTERNAL_SERVER_ERROR;
+    if (settings->worker) {
+        mdl_process_start(service, s, pconf);
     }
     return OK;
 }
@@ -104,6 +104,7 @@ static void register_hooks(apr_pool_t *p)
     mdl_refusal_register();
     mdl_log_mask_register();
     mdl_delivery_register();
+    mdl_process_register();
 }
 
 /* The one symbol that httpd is to find. */

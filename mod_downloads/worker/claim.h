@@ -7,7 +7,7 @@
 
 #include "worker/worker.h"
 
-/** Makes the jobs due at once that a predecessor on this node held when it died. */
+/** Makes the jobs due at once that a predecessor held when it died. */
 void mdl_claim_inherit(mdl_worker_t *worker);
 
 /** Finds out in which lanes jobs are due, and whether there are cancelled ones.  Returns when to

@@ -333,7 +333,7 @@ static void mail_start(mdl_task_t *task)
                                                  mail->message, mail->length, &detail, task->pool);
 
     if (outcome == MDL_MAIL_LATER &&
-        (mdl_runner_stopping(task->runner) || atomic_load(&task->blocked))) {
+        (mdl_runner_stopping(task->runner) || mdl_task_withdrawn(task))) {
         mdl_runner_done(task, MDL_TASK_RELEASED);
         return;
     }

@@ -188,10 +188,11 @@ static apr_status_t secret_note_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_secret_note(db, service->secret, p);
 }
 
-apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
+apr_status_t mdl_loop_run(const mdl_service_t *service, const char *owner, int stop_fd,
+                          apr_pool_t *p)
 {
     loop_t loop = {.clock = apr_time_now() - mdl_clock_monotonic()};
-    apr_status_t rv = mdl_worker_create(&loop.worker, service, p);
+    apr_status_t rv = mdl_worker_create(&loop.worker, service, owner, p);
 
     if (rv != APR_SUCCESS) {
         return rv;

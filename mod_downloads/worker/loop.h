@@ -8,9 +8,11 @@
 #include "core/service.h"
 
 /**
- * Works until stop_fd becomes readable, then gives unfinished jobs back and returns; that takes
- * less than a second.  Returns an error if it could not begin.
+ * Works in the name of owner, whose jobs it takes over, until stop_fd becomes readable, then gives
+ * unfinished jobs back and returns; that takes less than a second.  Returns an error if it could
+ * not begin.
  */
-apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p);
+apr_status_t mdl_loop_run(const mdl_service_t *service, const char *owner, int stop_fd,
+                          apr_pool_t *p);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <apr_strings.h>
 #include <apr_thread_proc.h>
 #include <http_config.h>
 #include <http_core.h>
@@ -18,6 +19,7 @@
 #include <unixd.h>
 
 #include "base/clock.h"
+#include "base/ulid.h"
 #include "worker/fork.h"
 #include "worker/loop.h"
 
@@ -27,15 +29,18 @@ APLOG_USE_MODULE(downloads);
 #define EXIT_GIVE_UP 254
 #define LIVED_WELL   apr_time_from_sec(60)
 #define MAX_DELAY_S  30
-#define RETAINED_KEY "mod_downloads"
+#define OWNER_PREFIX "httpd_"
+#define RETAINED_KEY "mod_downloads_process"
 
 /* What outlives a restart, in which this shared object is unloaded: plain data only. */
 typedef struct {
-    int wake_fd; /* plus one, for 0 is unset */
-    int deaths;  /* in a row */
-    int alive;   /* whether process is a child of ours still */
+    char owner[sizeof OWNER_PREFIX + MDL_ULID_LENGTH]; /* of jobs; "" is unset */
+    int wake_fd;                                       /* plus one, for 0 is unset */
+    int deaths;                                        /* in a row */
+    pid_t pid;                                         /* 0: there is none */
     apr_time_t started_at;
-    apr_proc_t process;
+    apr_time_t fork_at;          /* when a fork that failed is tried again; 0: none has */
+    apr_interval_time_t waiting; /* for that */
 } retained_t;
 
 /* The parent's, set anew in each post_config. */
@@ -62,6 +67,15 @@ int mdl_process_wake_fd(void)
         data->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) + 1;
     }
     return data->wake_fd - 1;
+}
+
+/* The jobs of a process are its successors', and nobody else's: whoever has the name has been
+   forked by the same parent. */
+static void owner_name(retained_t *data)
+{
+    if (data->owner[0] == '\0') {
+        apr_cpystrn(data->owner, mdl_ulid(OWNER_PREFIX, process_pool), sizeof data->owner);
+    }
 }
 
 static void on_stop(int signal_number)
@@ -147,34 +161,56 @@ static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
     process_delay(deaths);
     ap_log_error(APLOG_MARK, APLOG_INFO, 0, main_server,
                  "MDL0331: the background process has started, pid %" APR_PID_T_FMT, getpid());
-    rv = mdl_loop_run(service_to_run, stop_fd, pool);
+    rv = mdl_loop_run(service_to_run, process_retained()->owner, stop_fd, pool);
     apr_pool_destroy(pool);
-    _exit(rv == APR_SUCCESS ? EXIT_SUCCESS : EXIT_GIVE_UP);
+    if (rv == APR_SUCCESS) {
+        _exit(EXIT_SUCCESS);
+    }
+    _exit(APR_STATUS_IS_EAGAIN(rv) ? EXIT_FAILURE : EXIT_GIVE_UP); /* threads may be had later */
 }
 
 static void on_event(int reason, void *data, apr_wait_t status);
 
-static apr_status_t process_spawn(void)
+static void process_fork_failed(retained_t *data, apr_status_t rv)
+{
+    apr_interval_time_t most = apr_time_from_sec(MAX_DELAY_S);
+
+    data->waiting = data->waiting == 0 ? apr_time_from_sec(1) : 2 * data->waiting;
+    if (data->waiting > most) {
+        data->waiting = most;
+    }
+    data->fork_at = mdl_clock_monotonic() + data->waiting;
+    ap_log_error(
+        APLOG_MARK, APLOG_ERR, rv, main_server,
+        "MDL0332: can't fork the background process; imports and emails wait until another "
+        "try succeeds");
+}
+
+static void process_spawn(void)
 {
     retained_t *data = process_retained();
     pid_t parent = getpid();
+    apr_proc_t *process = apr_pcalloc(process_pool, sizeof *process);
     sigset_t old;
     apr_status_t rv;
 
-    rv = mdl_fork(&data->process, process_pool, &old);
+    owner_name(data);
+    data->pid = 0;
+    /* Not over its predecessor, which pconf will still look for: with the pid of a fork that
+       failed, 0, it would end all of httpd. */
+    rv = mdl_fork(process, process_pool, &old);
     if (rv == APR_INCHILD) {
         process_live(parent, data->deaths, &old);
     }
     if (rv != APR_INPARENT) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, rv, main_server,
-                     "MDL0332: can't fork the background process; imports and emails wait");
-        return rv;
+        process_fork_failed(data, rv);
+        return;
     }
-    data->alive = 1;
+    data->fork_at = data->waiting = 0;
+    data->pid = process->pid;
     data->started_at = mdl_clock_monotonic();
-    apr_pool_note_subprocess(process_pool, &data->process, APR_KILL_AFTER_TIMEOUT);
-    apr_proc_other_child_register(&data->process, on_event, data, NULL, process_pool);
-    return APR_SUCCESS;
+    apr_pool_note_subprocess(process_pool, process, APR_KILL_AFTER_TIMEOUT);
+    apr_proc_other_child_register(process, on_event, data, NULL, process_pool);
 }
 
 static int server_goes_on(void)
@@ -193,7 +229,7 @@ static void on_event(int reason, void *baton, apr_wait_t status)
     switch (reason) {
     case APR_OC_REASON_DEATH:
     case APR_OC_REASON_LOST:
-        data->alive = 0;
+        data->pid = 0;
         apr_proc_other_child_unregister(data);
         if (!server_goes_on()) {
             return;
@@ -223,9 +259,9 @@ static void on_event(int reason, void *baton, apr_wait_t status)
    beside its successor.  waitpid says 0 of a live child of ours alone. */
 static void end_predecessor(const retained_t *data)
 {
-    pid_t pid = data->process.pid;
+    pid_t pid = data->pid;
 
-    if (data->alive && waitpid(pid, NULL, WNOHANG) == 0) {
+    if (pid != 0 && waitpid(pid, NULL, WNOHANG) == 0) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
                      "MDL0345: the background process hangs and is killed, pid %" APR_PID_T_FMT,
                      pid);
@@ -233,12 +269,28 @@ static void end_predecessor(const retained_t *data)
     }
 }
 
-apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf)
+/* Every ten seconds or so. */
+static int process_monitor(apr_pool_t *p, server_rec *s)
+{
+    (void)p, (void)s;
+    if (service_to_run != NULL && process_retained()->fork_at != 0 &&
+        mdl_clock_monotonic() >= process_retained()->fork_at && server_goes_on()) {
+        process_spawn();
+    }
+    return OK;
+}
+
+void mdl_process_register(void)
+{
+    ap_hook_monitor(process_monitor, NULL, NULL, APR_HOOK_MIDDLE);
+}
+
+void mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf)
 {
     service_to_run = service;
     main_server = s;
     process_pool = pconf;
     process_retained()->deaths = 0;
     end_predecessor(process_retained());
-    return process_spawn();
+    process_spawn();
 }

@@ -15,7 +15,11 @@
  */
 int mdl_process_wake_fd(void);
 
-/** Forks the background process; it ends with pconf.  To be called in post_config. */
-apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf);
+/** Forks the background process; it ends with pconf.  To be called in post_config.  A fork that
+   fails is tried again, later and later, up to every half minute. */
+void mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf);
+
+/** Registers the hook that tries again. */
+void mdl_process_register(void);
 
 #endif

@@ -219,7 +219,7 @@ static int runner_withdraws(void *baton)
 {
     const mdl_runner_t *runner = baton;
 
-    return runner->active != NULL && atomic_load(&runner->active->blocked);
+    return runner->active != NULL && mdl_task_withdrawn(runner->active);
 }
 
 static apr_status_t runner_equip(mdl_runner_t *runner)

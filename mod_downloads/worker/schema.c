@@ -17,7 +17,7 @@ APLOG_USE_MODULE(downloads);
 #define SERVED_KEY      "mod_downloads_served"
 
 /* Results of the child, as its exit codes. */
-enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY };
+enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY, NO_FORK };
 
 static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
 {
@@ -76,7 +76,11 @@ static int schema_run_child(const mdl_settings_t *settings, server_rec *s, apr_p
     if (rv == APR_INCHILD) {
         schema_live(settings, s, &unblocked);
     }
-    if (rv != APR_INPARENT || apr_proc_wait(&process, &status, &why, APR_WAIT) != APR_CHILD_DONE) {
+    if (rv != APR_INPARENT) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, rv, s, "MDL0348: can't fork");
+        return NO_FORK;
+    }
+    if (apr_proc_wait(&process, &status, &why, APR_WAIT) != APR_CHILD_DONE) {
         return SCHEMA_FAILED;
     }
     if (APR_PROC_CHECK_SIGNALED(why) && status == SIGALRM) {
@@ -96,6 +100,9 @@ int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t
                           "above say why",
         [DATABASE_AWAY] = "MDL0339: the database is out of reach; requests are answered 503 until "
                           "it is back.  If its schema is not current, restart httpd then",
+        [NO_FORK] =
+            "MDL0349: nobody has looked at the database's schema, for there was no process to "
+            "be had",
     };
     int *served = ap_retained_data_get(SERVED_KEY);
     int status = schema_run_child(settings, s, p);

@@ -1,8 +1,15 @@
 #include "worker/task.h"
 
+#include "base/clock.h"
 #include "core/job_source.h"
 #include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
+
+int mdl_task_withdrawn(const mdl_task_t *task)
+{
+    return atomic_load(&task->blocked) || atomic_load(&task->lost) ||
+           mdl_clock_monotonic() > atomic_load(&task->leased_until);
+}
 
 void mdl_task_progress(mdl_task_t *task)
 {

@@ -59,6 +59,10 @@ struct mdl_task_t {
     mdl_task_t *next; /* in the queue that the task is in */
 };
 
+/** Whether a task must do nothing more that others see, such as send an email: its job is to be
+   given back, or may be another worker's.  For the lane's thread. */
+int mdl_task_withdrawn(const mdl_task_t *task);
+
 /** Takes the progress that the lane's thread has noted over into task->job. */
 void mdl_task_progress(mdl_task_t *task);
 

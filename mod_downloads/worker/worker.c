@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <apr_network_io.h>
 #include <apr_strings.h>
 #include <apr_thread_mutex.h>
 
@@ -24,14 +23,6 @@ static const char *read_boot_id(apr_pool_t *p)
         fclose(file);
     }
     return apr_pstrdup(p, id);
-}
-
-static const char *owner_name(const mdl_settings_t *settings, apr_pool_t *p)
-{
-    char host[APRMAXHOSTLEN + 1] = "localhost";
-
-    apr_gethostname(host, sizeof host, p);
-    return apr_pstrcat(p, host, ":", settings->storage, NULL);
 }
 
 /* The parent could not migrate if the database was away at its start. */
@@ -67,13 +58,14 @@ static apr_status_t allocator_create(apr_allocator_t **allocator, apr_pool_t *p)
     return rv;
 }
 
-apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service, apr_pool_t *p)
+apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service, const char *owner,
+                               apr_pool_t *p)
 {
     mdl_worker_t *worker = apr_pcalloc(p, sizeof *worker);
     apr_status_t rv;
 
     worker->service = service;
-    worker->owner = owner_name(service->settings, p);
+    worker->owner = owner;
     worker->boot_id = read_boot_id(p);
     worker->database = database_create(service->settings, p);
     worker->leases = mdl_beats_watch(service->settings->lease_time, p);

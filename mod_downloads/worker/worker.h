@@ -12,7 +12,8 @@ typedef struct {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_template_cache_t *templates;
-    const char *owner;          /* this node, by which leases are told from those of others */
+    const char
+        *owner; /* this process and its predecessors, by which leases are told from others' */
     const char *boot_id;        /* of this machine's running kernel */
     apr_pool_t *turn;           /* cleared after each turn of the loop */
     apr_allocator_t *allocator; /* of the tasks' pools, which go from thread to thread */
@@ -30,7 +31,8 @@ typedef struct {
 } mdl_worker_t;
 
 /** Opens the storage and starts the lanes' threads.  An error has been logged. */
-apr_status_t mdl_worker_create(mdl_worker_t **worker, const mdl_service_t *service, apr_pool_t *p);
+apr_status_t mdl_worker_create(mdl_worker_t **worker, const mdl_service_t *service,
+                               const char *owner, apr_pool_t *p);
 
 /** Runs an effect by mdl_reconnect_write. */
 apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg);

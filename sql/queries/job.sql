@@ -238,7 +238,7 @@ WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'cleanup',
         'blocked-small', 'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup')
     AND due_at > %lld AND updated_at > %lld AND due_at + 1000000 > updated_at
 
--- Jobs that a worker of this node held when it died are due for its successor at once.
+-- Jobs that a worker held when it died are due at once for its successor, which has its name.
 -- name: job_inherit
 UPDATE job SET due_at = %lld, lease_owner = NULL WHERE lease_owner = %s AND status = 'running'
 

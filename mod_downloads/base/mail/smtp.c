@@ -47,6 +47,10 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     attempt_t *attempt = baton;
     apr_size_t length = attempt->length - attempt->offset;
 
+    /* The process may have stood still since it was last asked. */
+    if (is_withdrawn(attempt->smtp)) {
+        return CURL_READFUNC_ABORT;
+    }
     if (length > size * count) {
         length = size * count;
     }
