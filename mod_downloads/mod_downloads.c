@@ -27,6 +27,7 @@ APLOG_USE_MODULE(downloads);
 
 /* Made in post_config, inherited by the children; NULL when the module is not configured. */
 static mdl_service_t *service;
+static int has_storage; /* whether its storage folder may be used */
 static server_rec *main_server;
 
 static void to_error_log(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
@@ -53,7 +54,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "MDL0001: %s", why);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
-    if ((status = mdl_schema_prepare(settings, s, ptemp)) != OK) {
+    if ((status = mdl_schema_prepare(settings, s, &has_storage, ptemp)) != OK) {
         return status;
     }
     if (settings->worker) {
@@ -67,7 +68,9 @@ static void child_init(apr_pool_t *p, server_rec *s)
     (void)s;
     if (service != NULL) {
         mdl_log_mask_child_init(p, service->settings);
-        mdl_child_storage_init(p, service->settings);
+        if (has_storage) {
+            mdl_child_storage_init(p, service->settings);
+        }
         mdl_delivery_child_init(p, service);
         mdl_upload_url_child_init(p, service);
         mdl_settings_router_child_init(p, service);

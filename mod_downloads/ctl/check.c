@@ -12,6 +12,7 @@
 #include "base/http/client.h"
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
+#include "core/catalog/storage_identity.h"
 #include "core/job.h"
 #include "storage/storage.h"
 
@@ -136,6 +137,24 @@ static int check_database(mdl_ctl_t *ctl, const char **message)
     return 1;
 }
 
+/* Whether the folder is the database's, as far as that can be asked. */
+static int storage_belongs(mdl_ctl_t *ctl, const char **message)
+{
+    const char *why = "The database does not say which storage folder belongs with it.";
+    int version;
+    apr_status_t rv;
+
+    if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
+        mdl_ctl_check_schema(ctl, &version, &why) != MDL_EXIT_DONE) {
+        return 1;
+    }
+    rv = mdl_storage_belongs(ctl->db, ctl->settings->storage, 0, &why, ctl->p);
+    if (rv != APR_SUCCESS) {
+        *message = why;
+    }
+    return rv == APR_SUCCESS;
+}
+
 static int check_storage(mdl_ctl_t *ctl, const char **message)
 {
     const char *root = ctl->settings->storage;
@@ -145,6 +164,9 @@ static int check_storage(mdl_ctl_t *ctl, const char **message)
 
     *message = root == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner != NULL ? ctl->no_owner : root;
     if (root == NULL || ctl->no_owner != NULL) {
+        return 0;
+    }
+    if (!storage_belongs(ctl, message)) {
         return 0;
     }
     rv = mdl_storage_open(&storage, root, ctl->settings->storage_reserve, ctl->p);

@@ -41,19 +41,33 @@ static void reconnect_lose(mdl_reconnect_t *reconnect)
     mdl_reconnect_close(reconnect);
 }
 
-static apr_status_t reconnect_open(mdl_reconnect_t *reconnect, const char **why)
+static apr_status_t reconnect_migrate(mdl_reconnect_t *reconnect, const char **why)
 {
-    const mdl_reconnect_config_t *config = &reconnect->config;
     int applied;
-    apr_status_t rv = mdl_db_open(&reconnect->db, config->driver, config->params, why,
-                                  reconnect->pool);
+    apr_status_t rv;
 
-    if (rv != APR_SUCCESS || reconnect->migrated) {
-        return rv;
+    if (reconnect->migrated) {
+        return APR_SUCCESS;
     }
     *why = "its schema can't be brought up to date";
     rv = mdl_migrate(reconnect->db, &applied, reconnect->pool);
     reconnect->migrated = rv == APR_SUCCESS;
+    return rv;
+}
+
+static apr_status_t reconnect_open(mdl_reconnect_t *reconnect, const char **why)
+{
+    const mdl_reconnect_config_t *config = &reconnect->config;
+    apr_status_t rv = mdl_db_open(&reconnect->db, config->driver, config->params, why,
+                                  reconnect->pool);
+
+    if (rv == APR_SUCCESS) {
+        rv = reconnect_migrate(reconnect, why);
+    }
+    if (rv == APR_SUCCESS && config->accept != NULL) {
+        *why = "it was lost again";
+        rv = config->accept(reconnect->db, config->baton, why, reconnect->pool);
+    }
     return rv;
 }
 

@@ -16,6 +16,10 @@ typedef struct {
     /* Lines of the log, each with its tag, without a full stop. */
     const char *lost;  /* the database can't be reached; the reason is appended */
     const char *found; /* it was reached again; NULL: none */
+    /** Asked of each new connection; an error counts as one of the connection, for the reason that
+       it puts into *why, allocated from p.  May be NULL. */
+    apr_status_t (*accept)(mdl_db_t *db, void *baton, const char **why, apr_pool_t *p);
+    void *baton;
 } mdl_reconnect_config_t;
 
 /** Does not connect yet.  The texts of config must live as long as p, a pool of the thread. */

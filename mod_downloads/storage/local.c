@@ -13,7 +13,6 @@
 #include "base/crypto.h"
 
 #define FOLDER_MODE 0750
-#define HEX_DIGITS  "0123456789abcdef"
 
 apr_status_t mdl_storage_status(int error)
 {
@@ -74,7 +73,7 @@ static apr_status_t make_shards(const mdl_storage_t *storage, apr_pool_t *p)
 {
     int made = 0;
 
-    for (const char *digit = HEX_DIGITS; *digit; digit++) {
+    for (const char *digit = MDL_HEX_DIGITS; *digit; digit++) {
         apr_status_t rv = make_folder(mdl_storage_shard(storage, *digit, p), &made);
 
         if (rv != APR_SUCCESS) {
@@ -130,7 +129,7 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int
 const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
 {
     if (strlen(sha256) != MDL_SHA256_HEX_LENGTH ||
-        strspn(sha256, HEX_DIGITS) != MDL_SHA256_HEX_LENGTH) {
+        strspn(sha256, MDL_HEX_DIGITS) != MDL_SHA256_HEX_LENGTH) {
         return NULL;
     }
     return apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256);
@@ -166,7 +165,7 @@ static apr_status_t check_shards(const mdl_storage_t *storage, apr_pool_t *p)
     if (stat(storage->partial, &partial) != 0) {
         return mdl_storage_status(errno);
     }
-    for (const char *digit = HEX_DIGITS; *digit; digit++) {
+    for (const char *digit = MDL_HEX_DIGITS; *digit; digit++) {
         const char *path = mdl_storage_shard(storage, *digit, p);
 
         if (faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||

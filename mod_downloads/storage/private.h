@@ -6,6 +6,8 @@
 
 #include "storage/storage.h"
 
+#define MDL_HEX_DIGITS "0123456789abcdef" /* one of the blobs' folders each */
+
 struct mdl_storage_t {
     const char *root;
     const char *blobs;

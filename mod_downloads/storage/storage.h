@@ -5,6 +5,7 @@
  *
  *   <root>/blobs/<first hex digit>/<sha256>
  *   <root>/partial/<id>          a transfer that has not ended
+ *   <root>/identity              by which a folder is told from another
  */
 #ifndef MDL_STORAGE_STORAGE_H
 #define MDL_STORAGE_STORAGE_H
@@ -28,6 +29,22 @@ typedef struct {
  */
 apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int64_t reserve,
                               apr_pool_t *p);
+
+#define MDL_STORAGE_IDENTITY_FILE "identity"
+
+/** Reads the identity of a folder, "storage_" and a ULID.  APR_ENOENT if it has none, APR_EINVAL if
+    the file holds something else. */
+apr_status_t mdl_storage_identity(const char *root, const char **identity, apr_pool_t *p);
+
+/** An identity that no folder has yet. */
+const char *mdl_storage_new_identity(apr_pool_t *p);
+
+/** Gives a folder an identity unless it has one, and reads it: two processes that do so at once get
+    the same. */
+apr_status_t mdl_storage_identify(const char *root, const char **identity, apr_pool_t *p);
+
+/** Whether there is any blob in a folder. */
+int mdl_storage_has_blobs(const char *root, apr_pool_t *p);
 
 /** APR_SUCCESS when so many bytes can be written now, APR_ENOSPC when the reserve would not be free
     any more. */

@@ -8,6 +8,7 @@
 #include <http_log.h>
 #include <mpm_common.h>
 
+#include "core/catalog/storage_identity.h"
 #include "db/migrate.h"
 #include "worker/fork.h"
 
@@ -17,7 +18,34 @@ APLOG_USE_MODULE(downloads);
 #define SERVED_KEY      "mod_downloads_served"
 
 /* Results of the child, as its exit codes. */
-enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY, NO_FORK };
+enum {
+    SCHEMA_CURRENT = 0,
+    SCHEMA_OLD,
+    SCHEMA_NEWER,
+    SCHEMA_FAILED,
+    DATABASE_AWAY,
+    NO_FORK,
+    STORAGE_OTHER
+};
+
+static int storage_prepare(const mdl_settings_t *settings, mdl_db_t *db, server_rec *s,
+                           apr_pool_t *p)
+{
+    const char *why;
+    apr_status_t rv = mdl_storage_belongs(db, settings->storage, 1, &why, p);
+
+    if (mdl_db_unavailable(rv)) {
+        return DATABASE_AWAY;
+    }
+    if (rv == MDL_DB_EOTHER || rv == MDL_DB_EFULL) {
+        return SCHEMA_FAILED;
+    }
+    if (rv != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "MDL0350: %s", why);
+        return STORAGE_OTHER;
+    }
+    return SCHEMA_CURRENT;
+}
 
 static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
 {
@@ -44,7 +72,8 @@ static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_poo
     if (rv != APR_SUCCESS) {
         return SCHEMA_FAILED;
     }
-    return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD : SCHEMA_CURRENT;
+    return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD
+                                                              : storage_prepare(settings, db, s, p);
 }
 
 static void schema_live(const mdl_settings_t *settings, server_rec *s, const sigset_t *unblocked)
@@ -86,10 +115,11 @@ static int schema_run_child(const mdl_settings_t *settings, server_rec *s, apr_p
     if (APR_PROC_CHECK_SIGNALED(why) && status == SIGALRM) {
         return DATABASE_AWAY;
     }
-    return APR_PROC_CHECK_EXIT(why) && status <= DATABASE_AWAY ? status : SCHEMA_FAILED;
+    return APR_PROC_CHECK_EXIT(why) && status <= STORAGE_OTHER ? status : SCHEMA_FAILED;
 }
 
-int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, int *has_storage,
+                       apr_pool_t *p)
 {
     static const char *const sentences[] = {
         [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
@@ -103,6 +133,9 @@ int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t
         [NO_FORK] =
             "MDL0349: nobody has looked at the database's schema, for there was no process to "
             "be had",
+        [STORAGE_OTHER] =
+            "MDL0351: the storage folder is not the database's, so no file is stored or "
+            "served; the line above says what to do",
     };
     int *served = ap_retained_data_get(SERVED_KEY);
     int status = schema_run_child(settings, s, p);
@@ -110,6 +143,7 @@ int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t
     if (served == NULL) {
         served = ap_retained_data_create(SERVED_KEY, sizeof *served);
     }
+    *has_storage = status != STORAGE_OTHER;
     if (status == SCHEMA_CURRENT) {
         *served = 1;
         return OK;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/catalog/storage_identity.h"
 
 #define KEPT_MEMORY (4 * 1024 * 1024)
 
@@ -25,15 +26,27 @@ static const char *read_boot_id(apr_pool_t *p)
     return apr_pstrdup(p, id);
 }
 
-/* The parent could not migrate if the database was away at its start. */
+/* A schema that is too old to know of a folder serves what still fits. */
+static apr_status_t database_accept(mdl_db_t *db, void *baton, const char **why, apr_pool_t *p)
+{
+    const mdl_settings_t *settings = baton;
+    apr_status_t rv = mdl_storage_belongs(db, settings->storage, 1, why, p);
+
+    return rv == MDL_DB_EOTHER ? APR_SUCCESS : rv;
+}
+
+/* The parent could not migrate, nor look at the storage folder, if the database was away at its
+   start. */
 static mdl_reconnect_t *database_create(const mdl_settings_t *settings, apr_pool_t *p)
 {
     const mdl_reconnect_config_t config = {
         .driver = settings->db_driver,
         .params = settings->db_params,
         .migrate = settings->migrate,
-        .lost = "MDL0320: the background process can't reach the database and goes on trying",
-        .found = "MDL0321: the background process reached the database again"};
+        .lost = "MDL0320: the background process can't work on the database and goes on trying",
+        .found = "MDL0321: the background process works on the database again",
+        .accept = database_accept,
+        .baton = (void *)settings};
 
     return mdl_reconnect_create(&config, p);
 }

@@ -6,6 +6,8 @@ INSERT INTO shop (name, domain, email, status, created_at, updated_at)
 VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
     ('Two', 'two.test', 'two@two.test', 'approved', 1, 1);
 
+INSERT INTO storage (one, identity) VALUES (1, 'storage');
+
 INSERT INTO secret (id, since) SELECT 'secret' || i, i FROM seed;
 
 INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at)
