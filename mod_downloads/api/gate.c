@@ -20,7 +20,7 @@ typedef struct {
     mdl_request_t *request;
     mdl_idempotency_t idempotency;
     mdl_stored_response_t response;
-    apr_time_t due_at; /* of the earliest job that the effect has queued; 0: none */
+    mdl_db_due_t due; /* what the effect has for the background process */
     int replayed;
 } gate_write_t;
 
@@ -135,7 +135,7 @@ static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if ((rv = request->route->effect(db, p, request->arg)) != APR_SUCCESS) {
         return rv;
     }
-    write->due_at = mdl_db_take_due(db);
+    write->due = mdl_db_take_due(db);
     gate_fill_response(request, &write->response);
     write->response.etag = mdl_etag_of(request, write->response.body);
     if ((rv = gate_audit(db, request, p)) != APR_SUCCESS) {
@@ -253,7 +253,7 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     if (write.replayed) {
         apr_table_setn(request->r->headers_out, "Idempotent-Replayed", "true");
     } else {
-        mdl_service_wake(request->service, write.due_at);
+        mdl_service_wake(request->service, write.due);
     }
     return APR_SUCCESS;
 }

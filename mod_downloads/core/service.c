@@ -34,15 +34,15 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     return APR_SUCCESS;
 }
 
-void mdl_service_wake(const mdl_service_t *service, apr_time_t due_at)
+void mdl_service_wake(const mdl_service_t *service, mdl_db_due_t due)
 {
-    const apr_uint64_t one = 1;
+    apr_uint64_t what = due.notices ? MDL_WAKE_NOTICE : 0;
 
-    if (due_at == 0 || due_at > apr_time_now() + service->settings->poll_interval) {
-        return;
+    if (due.at != 0 && due.at <= apr_time_now() + service->settings->poll_interval) {
+        what += MDL_WAKE_JOB;
     }
     /* EAGAIN: the counter is full, so that a wake-up is pending anyway. */
-    if (write(service->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN) {
+    if (what != 0 && write(service->wake_fd, &what, sizeof what) < 0 && errno != EAGAIN) {
         mdl_log(MDL_LOG_WARNING, errno, "MDL0120: can't wake the background process");
     }
 }

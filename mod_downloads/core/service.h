@@ -25,8 +25,12 @@ typedef struct {
 apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
                               const char **why, apr_pool_t *p);
 
-/** Tells this node's background process of a job, once that is committed, unless the process looks
-    for jobs anyway before it is due; 0: there is none.  Never blocks. */
-void mdl_service_wake(const mdl_service_t *service, apr_time_t due_at);
+/** Tells this node's background process what it has to do, once that is committed, unless the
+    process looks for jobs anyway before the first one is due.  Never blocks. */
+void mdl_service_wake(const mdl_service_t *service, mdl_db_due_t due);
+
+/* What it reads from wake_fd is a sum of these. */
+#define MDL_WAKE_NOTICE ((apr_uint64_t)1)
+#define MDL_WAKE_JOB    ((apr_uint64_t)1 << 32)
 
 #endif

@@ -227,15 +227,20 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
 
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at)
 {
-    if (db->due == 0 || at < db->due) {
-        db->due = at;
+    if (db->due.at == 0 || at < db->due.at) {
+        db->due.at = at;
     }
 }
 
-apr_time_t mdl_db_take_due(mdl_db_t *db)
+void mdl_db_note_notice(mdl_db_t *db)
 {
-    apr_time_t due = db->due;
+    db->due.notices = 1;
+}
 
-    db->due = 0;
+mdl_db_due_t mdl_db_take_due(mdl_db_t *db)
+{
+    mdl_db_due_t due = db->due;
+
+    db->due = (mdl_db_due_t){0};
     return due;
 }

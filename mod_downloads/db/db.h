@@ -188,9 +188,18 @@ unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *na
 /** Notes that something is due at a time, such as a job that the effect has queued. */
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at);
 
-/** The earliest time that was noted since the last call, 0 for none.  An effect whose caller has to
-    know it calls this first, to forget what another effect has left, and last. */
-apr_time_t mdl_db_take_due(mdl_db_t *db);
+/** Notes that the effect has written something that is to be numbered (core/shop/notice.h). */
+void mdl_db_note_notice(mdl_db_t *db);
+
+/** What the background process has to do. */
+typedef struct {
+    apr_time_t at; /* the earliest time that was noted; 0: none */
+    int notices;   /* whether there are some to be numbered */
+} mdl_db_due_t;
+
+/** What was noted since the last call.  An effect whose caller has to know it calls this first, to
+    forget what another effect has left, and last. */
+mdl_db_due_t mdl_db_take_due(mdl_db_t *db);
 
 /** An effect, see above.  Anything but APR_SUCCESS rolls back.  It must not begin another
     transaction on any connection: that would wait for the end of this one.  The effects of core

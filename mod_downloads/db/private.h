@@ -20,7 +20,7 @@ struct mdl_db_t {
     int session;          /* whether the session's settings are made */
     int silent;           /* whether a transaction has failed because the server was */
     apr_status_t failed;  /* of what failed first in this transaction */
-    apr_time_t due;       /* the earliest time that was noted; 0: none */
+    mdl_db_due_t due;     /* see mdl_db_take_due */
     apr_time_t
         patience; /* SQLite: until when a write may wait for others, by mdl_clock_monotonic */
     char error[512];

@@ -71,17 +71,35 @@ void mdl_settler_renewed(apr_time_t until)
 
 /* --- settling --- */
 
+typedef struct {
+    mdl_session_settle_t settle;
+    mdl_db_due_t due;
+} settle_t;
+
 static apr_status_t session_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_session_settle(db, p, arg);
+    settle_t *settle = arg;
+    apr_status_t rv;
+
+    mdl_db_take_due(db);
+    rv = mdl_session_settle(db, p, &settle->settle);
+    settle->due = mdl_db_take_due(db);
+    return rv;
 }
 
 static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliveries)
 {
-    mdl_session_settle_t settle = {.deliveries = deliveries,
-                                   .idle = settler.service->settings->session_idle};
+    const mdl_settings_t *settings = settler.service->settings;
+    settle_t settle = {.settle = {.deliveries = deliveries,
+                                  .idle = settings->session_idle,
+                                  .default_download_limit = settings->download_limit}};
+    apr_status_t rv = mdl_reconnect_write(work->database, session_settle_effect, &settle,
+                                          work->turn);
 
-    return mdl_reconnect_write(work->database, session_settle_effect, &settle, work->turn);
+    if (rv == APR_SUCCESS) {
+        mdl_service_wake(settler.service, settle.due);
+    }
+    return rv;
 }
 
 static void delivery_end(const mdl_session_delivery_t *delivery)

@@ -29,7 +29,7 @@ typedef struct {
     mdl_effect_fn *check; /* NULL: of nothing */
     mdl_effect_fn *effect;
     void *arg;
-    apr_time_t due_at; /* of the earliest job that the effect has queued; 0: none */
+    mdl_db_due_t due; /* what the effect has for the background process */
 } visit_write_t;
 
 static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -54,7 +54,7 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (rv == APR_SUCCESS) {
         rv = mdl_audit_add(db, &visit->audit, p);
     }
-    write->due_at = mdl_db_take_due(db);
+    write->due = mdl_db_take_due(db);
     return rv;
 }
 
@@ -66,11 +66,11 @@ apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *ar
 apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_effect_fn *effect,
                                   void *arg)
 {
-    visit_write_t write = {visit, check, effect, arg, 0};
+    visit_write_t write = {.visit = visit, .check = check, .effect = effect, .arg = arg};
     apr_status_t rv = visit_run(visit, mdl_db_write, visit_write_effect, &write);
 
     if (rv == APR_SUCCESS) {
-        mdl_service_wake(visit->service, write.due_at);
+        mdl_service_wake(visit->service, write.due);
     } else if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_PRECONDITION_FAILED) {
         visit->problem.message = "Somebody has changed this since the page was shown, so nothing "
                                  "was done. Look at it as it is now, and decide anew.";

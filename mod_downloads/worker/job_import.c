@@ -280,7 +280,7 @@ static apr_status_t import_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
         return mdl_task_asset_ready(db, task, import->content_type, p);
     case MDL_TASK_FAILED:
         mdl_partial_remove(task->storage, task->job->id, p);
-        return mdl_asset_failed(db, task->job->asset_id, p);
+        return mdl_task_asset_failed(db, task, p);
     default:
         return APR_SUCCESS;
     }

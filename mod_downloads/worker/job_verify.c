@@ -111,7 +111,7 @@ static apr_status_t verify_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     case MDL_TASK_SUCCEEDED:
         return mdl_task_asset_ready(db, task, verify->upload->content_type, p);
     case MDL_TASK_FAILED:
-        return mdl_asset_failed(db, task->job->asset_id, p);
+        return mdl_task_asset_failed(db, task, p);
     default:
         return APR_SUCCESS;
     }

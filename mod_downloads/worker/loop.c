@@ -10,6 +10,7 @@
 #include "worker/claim.h"
 #include "worker/cleanup.h"
 #include "worker/maintenance.h"
+#include "worker/publish.h"
 #include "worker/settle.h"
 
 #define TICK     apr_time_from_sec(1)
@@ -48,6 +49,9 @@ static apr_time_t loop_next_turn(const loop_t *loop)
         loop->next_tick < until) {
         until = loop->next_tick;
     }
+    if (mdl_publish_due(worker) < until) {
+        until = mdl_publish_due(worker);
+    }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
         if (mdl_worker_claims_at(worker, i) < until) {
             until = mdl_worker_claims_at(worker, i);
@@ -67,7 +71,8 @@ static int loop_wait(loop_t *loop, int stop_fd)
 
     poll(fds, 3, milliseconds_until(loop_next_turn(loop)));
     if (fds[1].revents != 0 && read(worker->service->wake_fd, &count, sizeof count) > 0) {
-        worker->look = 1;
+        worker->look |= count >= MDL_WAKE_JOB;
+        worker->notices |= count % MDL_WAKE_JOB != 0;
     }
     return fds[0].revents != 0;
 }
@@ -131,6 +136,7 @@ static void loop_poll(loop_t *loop, apr_time_t now)
         mdl_worker_write(worker, set_back_effect, NULL);
     }
     mdl_worker_look_anew(worker);
+    mdl_publish_look(worker);
     mdl_claim_take_over(worker);
 }
 
@@ -154,6 +160,9 @@ static void loop_turn(loop_t *loop)
     mdl_settle_ended(worker);
     if (worker->look && (again_at = mdl_claim_look(worker)) != 0) {
         loop->next_poll = again_at;
+    }
+    if (mdl_publish_due(worker) <= now) {
+        mdl_publish_notices(worker);
     }
     if (worker->look_cancelled) {
         mdl_cleanup_cancelled(worker);

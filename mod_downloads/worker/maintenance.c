@@ -10,6 +10,7 @@
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
 #include "core/idempotency.h"
+#include "core/shop/notice.h"
 #include "worker/bounces.h"
 
 #define SOON            apr_time_from_msec(100) /* the loop renews leases first */
@@ -32,6 +33,7 @@ enum {
     SWEEP_DOWNLOADS,
     PRUNE,
     PRUNE_AUDIT,
+    PRUNE_NOTICES,
     READ_BOUNCES,
     ROUTINES
 };
@@ -197,7 +199,9 @@ static apr_array_header_t *lost_leases(mdl_maintenance_t *maintenance, apr_pool_
 static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     const apr_array_header_t *lost = lost_leases(maintenance, p);
-    mdl_lease_sweep_t sweep = {.idle = maintenance->service->settings->session_idle,
+    const mdl_settings_t *settings = maintenance->service->settings;
+    mdl_lease_sweep_t sweep = {.idle = settings->session_idle,
+                               .default_download_limit = settings->download_limit,
                                .limit = TRANSFER_BATCH};
     int rounds = 0;
 
@@ -216,7 +220,9 @@ static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 /* The sessions of transfers whose processes are gone become idle only once these are settled. */
 static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
+    mdl_session_sweep_t idle = {
+        .limit = SESSION_BATCH,
+        .default_download_limit = maintenance->service->settings->download_limit};
 
     sweep_leases(maintenance, p);
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
@@ -270,6 +276,26 @@ static apr_interval_time_t prune_audit(mdl_maintenance_t *maintenance, apr_pool_
     return SOON;
 }
 
+static apr_status_t notice_prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_notice_prune(db, p, arg);
+}
+
+/* Deletes events that are over. */
+static apr_interval_time_t prune_notices(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    mdl_notice_prune_t prune = {.before = apr_time_now() - MDL_NOTICES_KEPT};
+
+    for (int i = 0; i < PRUNE_BATCHES; i++) {
+        if (mdl_reconnect_write(maintenance->database, notice_prune_effect, &prune, p) !=
+                APR_SUCCESS ||
+            prune.removed == 0) {
+            return MINUTE;
+        }
+    }
+    return SOON;
+}
+
 static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     if (maintenance->bounces == NULL || maintenance->connections == 0) {
@@ -282,10 +308,10 @@ static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool
 
 static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *maintenance,
                                                        apr_pool_t *p) = {
-    [REPORT_KEYS] = report_keys,   [SWEEP_UPLOADS] = sweep_uploads,
-    [SWEEP_BLOBS] = sweep_blobs,   [SWEEP_DOWNLOADS] = sweep_downloads,
-    [PRUNE] = prune_answers,       [PRUNE_AUDIT] = prune_audit,
-    [READ_BOUNCES] = read_bounces,
+    [REPORT_KEYS] = report_keys,     [SWEEP_UPLOADS] = sweep_uploads,
+    [SWEEP_BLOBS] = sweep_blobs,     [SWEEP_DOWNLOADS] = sweep_downloads,
+    [PRUNE] = prune_answers,         [PRUNE_AUDIT] = prune_audit,
+    [PRUNE_NOTICES] = prune_notices, [READ_BOUNCES] = read_bounces,
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,

@@ -56,7 +56,7 @@ static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
 typedef struct {
     mdl_task_t *tasks; /* linked by next */
-    apr_time_t due_at; /* of the earliest job that was queued by it; 0: none */
+    mdl_db_due_t due;  /* what it has queued */
 } list_t;
 
 static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -76,7 +76,7 @@ static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
             rv = mdl_blob_leave(db, task->stored, p);
         }
     }
-    list->due_at = mdl_db_take_due(db);
+    list->due = mdl_db_take_due(db);
     return rv;
 }
 
@@ -85,8 +85,9 @@ static apr_status_t list_write(mdl_worker_t *worker, mdl_task_t *tasks)
     list_t list = {.tasks = tasks};
     apr_status_t rv = mdl_worker_write(worker, list_settle_effect, &list);
 
-    if (rv == APR_SUCCESS && list.due_at != 0) {
-        worker->look = 1;
+    if (rv == APR_SUCCESS) {
+        worker->look |= list.due.at != 0;
+        worker->notices |= list.due.notices;
     }
     return rv;
 }

@@ -4,6 +4,7 @@
 #include "core/job_source.h"
 #include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
+#include "core/shop/notice.h"
 
 int mdl_task_withdrawn(const mdl_task_t *task)
 {
@@ -16,6 +17,20 @@ void mdl_task_progress(mdl_task_t *task)
     task->job->bytes_received = atomic_load(&task->received);
     task->job->bytes_total = atomic_load(&task->total);
     task->job->validator = atomic_load(&task->validator);
+}
+
+apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_pool_t *p)
+{
+    const mdl_job_t *job = task->job;
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_notice_t notice = {.shop_id = job->shop_id, .type = MDL_NOTICE_IMPORT_FAILED};
+    apr_status_t rv = mdl_asset_failed(db, job->asset_id, p);
+
+    mdl_json_add_int(data, "asset_id", job->asset_id);
+    mdl_json_add_string(data, "job_id", job->id);
+    mdl_json_add_string(data, "error_code", job->error_code);
+    notice.data = mdl_json_text(data, NULL, p);
+    return rv == APR_SUCCESS ? mdl_notice_add(db, &notice, p) : rv;
 }
 
 apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
@@ -38,7 +53,7 @@ apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const ch
     job->error_code = MDL_QUOTA_CODE;
     job->error_message = MDL_QUOTA_MESSAGE;
     if ((rv = mdl_job_fail(db, job, p)) != APR_SUCCESS ||
-        (rv = mdl_asset_failed(db, job->asset_id, p)) != APR_SUCCESS) {
+        (rv = mdl_task_asset_failed(db, task, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_blob_leave(db, task->stored, p);

@@ -75,4 +75,7 @@ void mdl_task_progress(mdl_task_t *task);
 apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
                                   apr_pool_t *p);
 
+/** For a handler's settle: the job has failed for good, and its asset with it. */
+apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_pool_t *p);
+
 #endif

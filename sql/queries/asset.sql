@@ -58,10 +58,10 @@ WHERE id = %lld
 
 -- Locks the asset that gets new bytes; references to it may be made meanwhile.
 -- Locks an asset that gets new bytes, and reads what it has by then: its shop, its size, whether it ever had
--- bytes, and its digest.
+-- bytes, its digest and its version.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(a.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
-    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256, a.version
 FROM asset a
 WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}
 

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "core/audit.h"
+#include "core/shop/notice.h"
 #include "core/download/download.h"
 #include "core/order/attention.h"
 #include "core/order/history.h"
@@ -396,6 +397,41 @@ static void test_audit(apr_pool_t *p)
     is_int(prune.removed, rows / 2 < 500 ? rows / 2 - 1 : 500, "  a batch of them");
 }
 
+static apr_status_t notice_list_effect(mdl_db_t *on, apr_pool_t *p, void *list)
+{
+    return mdl_notice_list(on, p, list);
+}
+
+static apr_status_t notice_number_effect(mdl_db_t *on, apr_pool_t *p, void *number)
+{
+    return mdl_notice_number(on, p, number);
+}
+
+static apr_status_t notice_prune_effect(mdl_db_t *on, apr_pool_t *p, void *prune)
+{
+    return mdl_notice_prune(on, p, prune);
+}
+
+static void test_notices(apr_pool_t *p)
+{
+    mdl_notice_list_t list = {.shop_id = 1, .limit = 100};
+    mdl_notice_number_t number;
+    mdl_notice_prune_t prune = {.before = rows / 2};
+
+    reads_little(mdl_db_read, notice_list_effect, &list, "the oldest events", p);
+    is_int(list.found->nelts, 100, "  which are many");
+    list.after = rows - 10;
+    reads_little(mdl_db_read, notice_list_effect, &list, "the newest events", p);
+    list.shop_id = 2;
+    list.after = 0;
+    reads_little(mdl_db_read, notice_list_effect, &list, "the events of a small shop", p);
+    mdl_db_command(db, "UPDATE notice SET number = id WHERE number IS NULL AND id > 105");
+    reads_little(mdl_db_write, notice_number_effect, &number, "the last events get a number", p);
+    is_int(number.ids->nelts, 2, "  those that have none");
+    reads_little(mdl_db_write, notice_prune_effect, &prune, "old events go", p);
+    is_int(prune.removed, rows / 2 < 500 ? rows / 2 - 1 : 500, "  a batch of them");
+}
+
 static apr_status_t events_effect(mdl_db_t *on, apr_pool_t *p, void *history)
 {
     return mdl_history_events(on, p, history);
@@ -503,6 +539,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_catalog(p);
     test_jobs(p);
     test_audit(p);
+    test_notices(p);
     test_attention(p);
     if (database->dialect == MDL_PGSQL) {
         test_shop_is_not_locked(database);

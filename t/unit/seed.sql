@@ -146,3 +146,10 @@ INSERT INTO download_meter (id, leased_until) SELECT 'meter' || i, i FROM seed W
 -- Of the open sessions no more than 200 are being sent; the others are idle, as after an outage.
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)
 SELECT 'transfer' || i, 'link' || i, 1, i, 'meter1', '', 10 FROM seed WHERE i % 100 <> 0 OR i <= 20000;
+
+-- One in a hundred has no number yet.
+INSERT INTO notice (shop_id, type, order_id, data, created_at, number)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'order.assigned', i, '{}', i, CASE WHEN i % 100 <> 5 THEN i END
+FROM seed ORDER BY seed.i;
+
+INSERT INTO notice_count (id, last) SELECT i, i FROM seed;

@@ -1,4 +1,4 @@
-# When the background process looks for jobs, and what it costs: it wakes for a job that is due, and for
+# When the background process looks for jobs, and what it costs: it does for a job that is due, and for
 # nothing else.
 use strict;
 use warnings;
@@ -33,24 +33,45 @@ sub at_rest
     return $before;
 }
 
-subtest 'an order without a job wakes nobody' => sub {
-    my $before = at_rest();
+# Waits until each event has its number, for which the background process wakes.
+sub numbered
+{
+    return wait_for(sub { !(sql('SELECT count(*) FROM notice WHERE number IS NULL'))[0][0] }, 10, 'the numbers');
+}
+
+# A job that is due, of which nobody was told.
+sub unseen
+{
+    my ($order) = @_;
+    sql('UPDATE job SET due_at = ' . time
+        . '000000 WHERE email_id = (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id'
+        . " WHERE o.storefront_order_id = '$order')");
+    return $order;
+}
+
+subtest 'an order without a job has nobody look for jobs' => sub {
+    at_rest();
+    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
+    my $unseen = unseen(order_for($shop, 'unseen@buyer.example'));
+    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
     for (1 .. 10) {
         my $reply = assign($shop, digits(), [ $shop->{product} ]);
         is $reply->{status}, 201, 'an order without an email';
     }
-    is waits(), $before, 'the background process has not moved';
+    ok numbered(), 'the background process wakes, and numbers what has happened';
+    at_rest();
+    is email_of($shop, $unseen)->{status}, 'queued', 'but has not looked for jobs';
     order_for($shop, 'wakes@buyer.example');
-    ok wait_for(sub { waits() > $before }, 10, 'a wake-up'), 'an email wakes it';
+    ok wait_email($shop, $unseen, sub { $_[0]{status} eq 'sent' }), 'an email has it look';
 };
 
-subtest 'a job that is due later wakes nobody' => sub {
+subtest 'a job that is due later has nobody look for jobs' => sub {
     my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
     is $code, 0, 'the shop delays its emails';
-    my $before = at_rest();
-    my $order = order_for($shop, 'later@buyer.example');
-    is email_of($shop, $order)->{status}, 'queued', 'the email waits';
-    is waits(), $before, 'and the background process has not moved';
+    my $order = unseen(order_for($shop, 'later@buyer.example'));
+    numbered();
+    at_rest();
+    is email_of($shop, $order)->{status}, 'queued', 'the email waits, and nobody has looked for it';
     ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
 };
 

@@ -6,6 +6,7 @@
 #include "core/catalog/category.h"
 #include "core/catalog/references.h"
 #include "core/job.h"
+#include "core/shop/notice.h"
 #include "core/shop/shop.h"
 #include "core/version.h"
 
@@ -224,7 +225,8 @@ typedef struct {
     apr_int64_t shop_id;
     apr_int64_t size;
     const char *sha256; /* NULL: none yet */
-    int has_version;    /* new bytes are another one */
+    int version;
+    int has_version; /* new bytes are another one */
 } asset_before_t;
 
 static apr_status_t asset_find_before(mdl_db_t *db, apr_int64_t id, const char *job_id,
@@ -240,8 +242,25 @@ static apr_status_t asset_find_before(mdl_db_t *db, apr_int64_t id, const char *
         before->size = mdl_rows_int(row, 1);
         before->has_version = mdl_rows_int(row, 2) != 0;
         before->sha256 = mdl_rows_text(row, 3);
+        before->version = (int)mdl_rows_int(row, 4);
     }
     return rv;
+}
+
+static apr_status_t asset_notify(mdl_db_t *db, apr_int64_t id, const asset_before_t *before,
+                                 const mdl_blob_t *blob, apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_notice_t notice = {.shop_id = before->shop_id,
+                           .type = before->sha256 == NULL ? MDL_NOTICE_ASSET_READY
+                                                          : MDL_NOTICE_ASSET_VERSION_ADDED};
+
+    mdl_json_add_int(data, "asset_id", id);
+    mdl_json_add_int(data, "version", before->version + before->has_version);
+    mdl_json_add_int(data, "size", blob->size);
+    mdl_json_add_string(data, "sha256", blob->sha256);
+    notice.data = mdl_json_text(data, NULL, p);
+    return mdl_notice_add(db, &notice, p);
 }
 
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes_t *bytes,
@@ -263,6 +282,9 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes
                                   mdl_text(bytes->content_type), mdl_text(bytes->source_url),
                                   mdl_int(before.has_version), mdl_int(apr_time_now()),
                                   mdl_int(id)));
+    }
+    if (rv == APR_SUCCESS) {
+        rv = asset_notify(db, id, &before, blob, p);
     }
     return rv == APR_SUCCESS ? mdl_blob_release(db, before.sha256, p) : rv;
 }

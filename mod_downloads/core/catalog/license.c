@@ -4,6 +4,7 @@
 
 #include "core/catalog/references.h"
 #include "core/ids.h"
+#include "core/shop/notice.h"
 #include "core/version.h"
 
 static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -203,7 +204,10 @@ static apr_status_t license_give(mdl_db_t *db, apr_int64_t tag_id, const char *p
         rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
                          MDL_ARGS(mdl_int(tag_id), mdl_text(pairs)));
     }
-    return rv == APR_SUCCESS ? license_count(db, tag_id, -given, given, p) : rv;
+    if (rv == APR_SUCCESS) {
+        rv = license_count(db, tag_id, -given, given, p);
+    }
+    return rv == APR_SUCCESS ? mdl_notice_add_of_tag(db, tag_id, given, p) : rv;
 }
 
 static apr_status_t license_fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
@@ -230,6 +234,15 @@ static apr_status_t license_fill_order_from(mdl_db_t *db, apr_int64_t order_id, 
     return license_give(db, tag_id, pairs, *given, p);
 }
 
+static apr_status_t license_notify(mdl_db_t *db, apr_int64_t order_id, apr_int64_t given,
+                                   apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+
+    mdl_json_add_int(data, "license_keys", given);
+    return mdl_notice_add_of_order(db, MDL_NOTICE_LICENSE_KEY_DELIVERED, order_id, data, p);
+}
+
 apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
                                     apr_pool_t *p)
 {
@@ -249,7 +262,7 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
         *given += n;
     }
     apr_pool_destroy(scratch);
-    return rv;
+    return rv == APR_SUCCESS && *given > 0 ? license_notify(db, order_id, *given, p) : rv;
 }
 
 /* Gives a tag's keys to all that wait for them, and notes that with their orders. */
@@ -274,8 +287,9 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const mdl_license_add_t *add,
             APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
-                       MDL_ARGS(mdl_text(add->key_id), now, mdl_text(pairs)));
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
+                     MDL_ARGS(mdl_text(add->key_id), now, mdl_text(pairs)));
+    return rv == APR_SUCCESS ? mdl_notice_add_given(db, pairs, p) : rv;
 }
 
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add)

@@ -100,7 +100,9 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
                                  apr_pool_t *p)
 {
     apr_array_header_t *lost = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t settle = {.deliveries = lost, .idle = sweep->idle};
+    mdl_session_settle_t settle = {.deliveries = lost,
+                                   .idle = sweep->idle,
+                                   .default_download_limit = sweep->default_download_limit};
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_TRANSFERS_OF_LEASE, &rows, p,
                                     MDL_ARGS(mdl_text(lease_id), mdl_int(sweep->limit)));

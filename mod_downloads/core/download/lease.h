@@ -38,6 +38,7 @@ apr_status_t mdl_lease_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **b
 typedef struct {
     mdl_beat_t lease;
     apr_interval_time_t idle;
+    int default_download_limit;
     int limit;
     int more; /* out: the lease may have others */
 } mdl_lease_sweep_t;

@@ -170,7 +170,7 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
 {
     int is_open = last->status == MDL_SESSION_OPEN;
     int is_counted = last->status == MDL_SESSION_COUNTED;
-    apr_status_t rv = is_open ? mdl_session_end(db, last, p) : APR_SUCCESS;
+    apr_status_t rv = is_open ? mdl_session_end(db, last, begin->limit, p) : APR_SUCCESS;
     const apr_array_header_t *files = is_counted ? mdl_progress_begin(begin->layout, p)
                                                  : session_next_files(begin, last, p);
     mdl_rows_t *opened;

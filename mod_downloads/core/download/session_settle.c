@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 
 #include "base/text/json.h"
+#include "core/shop/notice.h"
 
 /* What is done to the allowance of a file, and what is kept with it. */
 typedef struct {
@@ -39,20 +40,25 @@ typedef struct {
     apr_pool_t *pool;
     apr_time_t now;
     apr_interval_time_t idle;
+    int default_download_limit;
     apr_array_header_t *sessions; /* settled_t * */
     apr_hash_t *by_key;           /* the same, by generation and id */
     apr_hash_t *allowances;       /* allowance_t, by key */
+    apr_array_header_t *counted;  /* mdl_notice_download_t: sessions that were not before */
 } settlement_t;
 
-static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle, apr_pool_t *p)
+static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle,
+                                     int default_download_limit, apr_pool_t *p)
 {
     return (settlement_t){.db = db,
                           .pool = p,
                           .now = apr_time_now(),
                           .idle = idle,
+                          .default_download_limit = default_download_limit,
                           .sessions = apr_array_make(p, 16, sizeof(settled_t *)),
                           .by_key = apr_hash_make(p),
-                          .allowances = apr_hash_make(p)};
+                          .allowances = apr_hash_make(p),
+                          .counted = apr_array_make(p, 4, sizeof(mdl_notice_download_t))};
 }
 
 /* The session of that id and generation; it is added when it is not there. */
@@ -331,6 +337,9 @@ static void settlement_note_allowances(settlement_t *settlement, const settled_t
 
 static void settlement_charge(settlement_t *settlement, settled_t *settled)
 {
+    mdl_session_t *session = &settled->session;
+    mdl_session_status_t before = session->status;
+
     for (int i = 0; i < settled->files->nelts; i++) {
         if (settled_needs_allowance(settled, i)) {
             settled_charge(settled, i,
@@ -338,7 +347,11 @@ static void settlement_charge(settlement_t *settlement, settled_t *settled)
                            settlement->pool);
         }
     }
-    settled->session.status = settled_status(settled);
+    session->status = settled_status(settled);
+    if (session->status == MDL_SESSION_COUNTED && before != MDL_SESSION_COUNTED) {
+        APR_ARRAY_PUSH(settlement->counted, mdl_notice_download_t) = (mdl_notice_download_t){
+            session->assignment_id, session->asset_id};
+    }
 }
 
 /* --- writing --- */
@@ -431,13 +444,19 @@ static apr_status_t settlement_finish(settlement_t *settlement)
             settlement_charge(settlement, settled);
         }
     }
-    rv = settlement_write_sessions(settlement);
-    return rv == APR_SUCCESS ? settlement_write_allowances(settlement) : rv;
+    if ((rv = settlement_write_sessions(settlement)) != APR_SUCCESS ||
+        (rv = settlement_write_allowances(settlement)) != APR_SUCCESS) {
+        return rv;
+    }
+    return settlement->counted->nelts > 0
+               ? mdl_notice_add_downloads(settlement->db, settlement->counted,
+                                          settlement->default_download_limit, settlement->pool)
+               : APR_SUCCESS;
 }
 
 apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_settle_t *all)
 {
-    settlement_t settlement = settlement_begin(db, all->idle, p);
+    settlement_t settlement = settlement_begin(db, all->idle, all->default_download_limit, p);
     apr_status_t rv;
 
     for (int i = 0; i < all->deliveries->nelts; i++) {
@@ -455,9 +474,10 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
     return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
 }
 
-apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, apr_pool_t *p)
+apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_download_limit,
+                             apr_pool_t *p)
 {
-    settlement_t settlement = settlement_begin(db, 0, p);
+    settlement_t settlement = settlement_begin(db, 0, default_download_limit, p);
     settled_t *settled = settlement_session(&settlement, session->id, session->generation);
     apr_status_t rv;
 
@@ -479,7 +499,7 @@ static int session_is_idle(const mdl_session_t *session, apr_time_t now)
 
 apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep)
 {
-    settlement_t settlement = settlement_begin(db, 0, p);
+    settlement_t settlement = settlement_begin(db, 0, sweep->default_download_limit, p);
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &rows, p,
                                     MDL_ARGS(mdl_int(settlement.now), mdl_int(sweep->limit)));

@@ -5,6 +5,8 @@
  * What was delivered of a file that is given back is kept with its allowance: two halves by two
  * links are one download.  So are bytes that make MDL_DOWNLOAD_FACTOR times its size; else a part
  * that nobody asks for would make the rest free for ever.
+ *
+ * A session that becomes counted is a notice (core/shop/notice.h) to the shop's system.
  */
 #ifndef MDL_CORE_DOWNLOAD_SESSION_SETTLE_H
 #define MDL_CORE_DOWNLOAD_SESSION_SETTLE_H
@@ -27,6 +29,7 @@ typedef struct {
 typedef struct {
     const apr_array_header_t *deliveries; /* mdl_session_delivery_t */
     apr_interval_time_t idle;
+    int default_download_limit;
 } mdl_session_settle_t;
 
 /** Effect: ends transfers. */
@@ -34,6 +37,7 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
 
 typedef struct {
     int limit;
+    int default_download_limit;
     int settled; /* out */
 } mdl_session_sweep_t;
 
@@ -42,7 +46,8 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
 
 /** Ends an open session, which the transaction has locked, though it is not idle.  Its status and
     its files are as they are then. */
-apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, apr_pool_t *p);
+apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_download_limit,
+                             apr_pool_t *p);
 
 /** Effect, for when the clock was set back: sessions that were used at a time that has not come are
     idle from now on.  It can be repeated. */

@@ -10,6 +10,7 @@
 #include "core/order/event.h"
 #include "core/ids.h"
 #include "core/catalog/license.h"
+#include "core/shop/notice.h"
 
 #define DAY apr_time_from_sec(86400)
 
@@ -144,6 +145,27 @@ static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const
     return APR_SUCCESS;
 }
 
+/* assignment_ids are those that have changed; NULL: it is about the whole order. */
+static apr_status_t access_notify(mdl_db_t *db, const mdl_order_t *order,
+                                  const decision_t *decision,
+                                  const apr_array_header_t *assignment_ids, apr_pool_t *p)
+{
+    static const mdl_notice_type_t types[] = {[MDL_ORDER_REVOKE] = MDL_NOTICE_ORDER_REVOKED,
+                                              [MDL_ORDER_RESTORE] = MDL_NOTICE_ORDER_RESTORED,
+                                              [MDL_ORDER_APPROVE] = MDL_NOTICE_ORDER_APPROVED,
+                                              [MDL_ORDER_REJECT] = MDL_NOTICE_ORDER_REJECTED};
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_notice_t notice = {
+        .shop_id = order->shop_id, .type = types[decision->event], .order_id = order->id};
+
+    mdl_json_add_string(data, "access_status", mdl_order_access_names[decision->state.access]);
+    if (assignment_ids != NULL) {
+        mdl_ids_add(data, "assignment_ids", assignment_ids);
+    }
+    notice.data = mdl_json_text(data, NULL, p);
+    return mdl_notice_add(db, &notice, p);
+}
+
 /* Stores a decision and adds its event if it changes anything. */
 static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decision_t *decision,
                                  apr_pool_t *p)
@@ -174,8 +196,13 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
     if (access->assignment_ids != NULL) {
         event.assignment_ids = mdl_ids_json(assignments, p);
     }
-    rv = mdl_event_add(db, access->order->id, &event, p);
-    return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
+    if ((rv = mdl_event_add(db, access->order->id, &event, p)) != APR_SUCCESS ||
+        (rv = access_notify(db, access->order, decision,
+                            access->assignment_ids != NULL ? assignments : NULL, p)) !=
+            APR_SUCCESS) {
+        return rv;
+    }
+    return access_end(db, access, p);
 }
 
 /* The reason is kept until access is open again, or is closed again with another reason. */

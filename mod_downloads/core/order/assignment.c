@@ -12,6 +12,7 @@
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
 #include "core/catalog/mapping.h"
+#include "core/shop/notice.h"
 #include "core/version.h"
 
 /* The state of one run of the effect. */
@@ -394,6 +395,21 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
     return mdl_event_add(db, run->order_id, &event, p);
 }
 
+static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_notice_t notice = {.shop_id = run->assign->shop_id,
+                           .type = MDL_NOTICE_ORDER_ASSIGNED,
+                           .order_id = run->order_id};
+
+    if (run->assign->created == 0) {
+        return APR_SUCCESS;
+    }
+    mdl_json_add_copy(data, "assignment_ids", run->ids);
+    notice.data = mdl_json_text(data, NULL, p);
+    return mdl_notice_add(db, &notice, p);
+}
+
 /* Whether it has, with those that it waits for, more than it may have. */
 static int order_has_many_license_keys(const mdl_order_t *order)
 {
@@ -452,7 +468,8 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     if (assign->send_email && (rv = assignment_queue_email(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = assignment_add_event(db, &run, p)) != APR_SUCCESS) {
+    if ((rv = assignment_add_event(db, &run, p)) != APR_SUCCESS ||
+        (rv = assignment_notify(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     find.id = run.order_id;

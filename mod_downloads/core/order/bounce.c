@@ -6,6 +6,8 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "core/shop/notice.h"
+
 #define ID_LENGTH    8
 #define MAC_LENGTH   8
 #define TOKEN_LENGTH (2 * (ID_LENGTH + MAC_LENGTH))
@@ -70,7 +72,11 @@ apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bo
     apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_BOUNCED, &noted, p,
                                   MDL_ARGS(now, mdl_text(bounce->reason), email));
 
-    return rv == APR_SUCCESS && noted > 0
-               ? mdl_db_exec(db, MDL_Q_ORDER_TOUCH_OF_EMAIL, NULL, p, MDL_ARGS(now, email))
+    if (rv != APR_SUCCESS || noted == 0) {
+        return rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_ORDER_TOUCH_OF_EMAIL, NULL, p, MDL_ARGS(now, email));
+    return rv == APR_SUCCESS
+               ? mdl_notice_add_of_email(db, MDL_NOTICE_EMAIL_BOUNCED, bounce->email_id, p)
                : rv;
 }

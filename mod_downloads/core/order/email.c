@@ -6,6 +6,7 @@
 #include "base/ulid.h"
 #include "core/download/entitlement.h"
 #include "core/ids.h"
+#include "core/shop/notice.h"
 
 /* 1, 5, 15, 30 min, then hourly up to 5 days: 4 attempts in the first hour, 120 after it. */
 #define MAX_ATTEMPTS 124
@@ -220,7 +221,12 @@ apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t s
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_email_status_names[status]), mdl_int(attempts),
-                                mdl_text(error), sent_at, mdl_int(id)));
+    rv = mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
+                     MDL_ARGS(mdl_text(mdl_email_status_names[status]), mdl_int(attempts),
+                              mdl_text(error), sent_at, mdl_int(id)));
+    return rv == APR_SUCCESS && status != MDL_EMAIL_QUEUED
+               ? mdl_notice_add_of_email(
+                     db, status == MDL_EMAIL_SENT ? MDL_NOTICE_EMAIL_SENT : MDL_NOTICE_EMAIL_FAILED,
+                     id, p)
+               : rv;
 }

@@ -10,6 +10,7 @@
 #include "core/order/email.h"
 #include "core/order/event.h"
 #include "core/order/state.h"
+#include "core/shop/notice.h"
 #include "core/shop/risk.h"
 
 #define REVOKED_MEDIUM 1
@@ -259,6 +260,19 @@ static apr_status_t fraud_add_event(mdl_db_t *db, const subject_t *subject,
     return mdl_event_add(db, subject->id, &event, p);
 }
 
+/* That the order is held, or not any more. */
+static apr_status_t fraud_notify(mdl_db_t *db, const subject_t *subject, mdl_notice_type_t type,
+                                 const finding_t *finding, apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_notice_t notice = {.shop_id = subject->shop_id, .type = type, .order_id = subject->id};
+
+    mdl_json_add_string(data, "access_status", mdl_order_access_names[subject->state.access]);
+    mdl_json_add_string(data, "fraud_level", mdl_risk_names[finding->level]);
+    notice.data = mdl_json_text(data, NULL, p);
+    return mdl_notice_add(db, &notice, p);
+}
+
 /* Stores the subject as it is to be, with what was found. */
 static apr_status_t fraud_store(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
                                 apr_pool_t *p)
@@ -302,7 +316,13 @@ static apr_status_t fraud_decide(mdl_db_t *db, mdl_fraud_check_t *check, subject
         (rv = fraud_add_event(db, subject, finding, check->key_id, 0, p)) != APR_SUCCESS) {
         return rv;
     }
-    return holds && !was_held ? mdl_email_hold(db, subject->id, p) : APR_SUCCESS;
+    if (!holds || was_held) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_email_hold(db, subject->id, p);
+    return rv == APR_SUCCESS && check->held
+               ? fraud_notify(db, subject, MDL_NOTICE_ORDER_HELD, finding, p)
+               : rv;
 }
 
 apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t *p)
@@ -340,7 +360,12 @@ static apr_status_t end_wait(mdl_db_t *db, subject_t *subject, const finding_t *
         (rv = mdl_email_release(db, subject->shop_id, subject->id, p)) == APR_SUCCESS) {
         rv = mdl_license_fill_order(db, subject->id, &given, p);
     }
-    return rv == APR_SUCCESS ? fraud_add_event(db, subject, finding, NULL, given, p) : rv;
+    if (rv == APR_SUCCESS) {
+        rv = fraud_add_event(db, subject, finding, NULL, given, p);
+    }
+    return rv == APR_SUCCESS && subject->state.access == MDL_ORDER_ACTIVE
+               ? fraud_notify(db, subject, MDL_NOTICE_ORDER_APPROVED, finding, p)
+               : rv;
 }
 
 apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr_int64_t order_id,

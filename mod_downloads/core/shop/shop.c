@@ -7,6 +7,7 @@
 
 #include "base/mail/mime.h"
 #include "base/text/utf8.h"
+#include "core/shop/notice.h"
 
 const char *const mdl_shop_status_names[] = {[MDL_SHOP_PENDING] = "pending",
                                              [MDL_SHOP_APPROVED] = "approved",
@@ -119,9 +120,17 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_statu
                : rv;
 }
 
+static apr_status_t shop_notify_blocked(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    const mdl_notice_t notice = {.shop_id = id, .type = MDL_NOTICE_SHOP_BLOCKED, .data = "{}"};
+
+    return mdl_notice_add(db, &notice, p);
+}
+
 apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block)
 {
     mdl_arg_t id = mdl_int(block->id);
+    apr_int64_t blocked = 0;
     apr_status_t rv;
 
     if (block->reason != NULL && !mdl_utf8_is_name(block->reason, MDL_SHOP_REASON_MAX)) {
@@ -129,9 +138,12 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
                                "A reason has 1 to 500 bytes and no control characters.");
     }
     rv = block->reason != NULL
-             ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, NULL, p,
+             ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, &blocked, p,
                            MDL_ARGS(mdl_int(apr_time_now()), mdl_text(block->reason), id))
              : mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK, NULL, p, MDL_ARGS(id));
+    if (rv == APR_SUCCESS && blocked > 0) {
+        rv = shop_notify_blocked(db, block->id, p);
+    }
     if (rv != APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS)) != APR_SUCCESS) {
         return rv;

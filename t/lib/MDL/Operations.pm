@@ -227,6 +227,8 @@ my %REQUESTS = (
     listOrderEvents    => sub { order_path($_[0], '/events') },
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
+
+    listEvents => sub { order($_[0]); '/events' },
 );
 
 sub request_for
@@ -246,13 +248,14 @@ sub send_request
         defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
 }
 
-# Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included.
+# Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included, and every
+# event has its number.
 sub settle
 {
     wait_for(sub {
-        my ($row) = sql("SELECT count(*) FROM job WHERE status = 'running' OR due_at < "
-            . (time + 600) . '000000');
-        !$row->[0];
+        my ($row) = sql("SELECT (SELECT count(*) FROM job WHERE status = 'running' OR due_at < "
+            . (time + 600) . '000000), (SELECT count(*) FROM notice WHERE number IS NULL)');
+        !$row->[0] && !$row->[1];
     }, 60, 'all due jobs to end');
     return;
 }

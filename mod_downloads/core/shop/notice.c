@@ -1,0 +1,260 @@
+#include "core/shop/notice.h"
+
+#include <string.h>
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#define BATCH       1000 /* that are numbered in a transaction */
+#define PRUNE_BATCH 500
+#define LOOKED      1000 /* where not all fit */
+
+const char *const mdl_notice_type_names[] = {
+    [MDL_NOTICE_ASSET_READY] = "asset.ready",
+    [MDL_NOTICE_ASSET_VERSION_ADDED] = "asset.version_added",
+    [MDL_NOTICE_DOWNLOAD_COMPLETED] = "download.completed",
+    [MDL_NOTICE_DOWNLOAD_LIMIT_REACHED] = "download.limit_reached",
+    [MDL_NOTICE_EMAIL_BOUNCED] = "email.bounced",
+    [MDL_NOTICE_EMAIL_FAILED] = "email.failed",
+    [MDL_NOTICE_EMAIL_SENT] = "email.sent",
+    [MDL_NOTICE_IMPORT_FAILED] = "import.failed",
+    [MDL_NOTICE_LICENSE_KEY_DELIVERED] = "license_key.delivered",
+    [MDL_NOTICE_LICENSE_KEY_LOW] = "license_key.low",
+    [MDL_NOTICE_ORDER_APPROVED] = "order.approved",
+    [MDL_NOTICE_ORDER_ASSIGNED] = "order.assigned",
+    [MDL_NOTICE_ORDER_HELD] = "order.held",
+    [MDL_NOTICE_ORDER_REJECTED] = "order.rejected",
+    [MDL_NOTICE_ORDER_RESTORED] = "order.restored",
+    [MDL_NOTICE_ORDER_REVOKED] = "order.revoked",
+    [MDL_NOTICE_SHOP_BLOCKED] = "shop.blocked",
+    NULL,
+};
+
+/* --- adding --- */
+
+static mdl_arg_t notice_now(mdl_db_t *db)
+{
+    mdl_db_note_notice(db);
+    return mdl_int(apr_time_now());
+}
+
+apr_status_t mdl_notice_add(mdl_db_t *db, const mdl_notice_t *notice, apr_pool_t *p)
+{
+    return mdl_db_exec(
+        db, MDL_Q_NOTICE_INSERT, NULL, p,
+        MDL_ARGS(mdl_int(notice->shop_id), mdl_text(mdl_notice_type_names[notice->type]),
+                 mdl_int_or_null(notice->order_id), mdl_text(notice->data), notice_now(db)));
+}
+
+apr_status_t mdl_notice_add_of_order(mdl_db_t *db, mdl_notice_type_t type, apr_int64_t order_id,
+                                     const mdl_json_t *data, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_ORDER, NULL, p,
+                       MDL_ARGS(mdl_text(mdl_notice_type_names[type]),
+                                mdl_text(mdl_json_text(data, NULL, p)), notice_now(db),
+                                mdl_int(order_id)));
+}
+
+apr_status_t mdl_notice_add_of_email(mdl_db_t *db, mdl_notice_type_t type, apr_int64_t email_id,
+                                     apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+
+    mdl_json_add_int(data, "email_id", email_id);
+    return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_EMAIL, NULL, p,
+                       MDL_ARGS(mdl_text(mdl_notice_type_names[type]),
+                                mdl_text(mdl_json_text(data, NULL, p)), notice_now(db),
+                                mdl_int(email_id)));
+}
+
+apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t given,
+                                   apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_TAG, NULL, p,
+                       MDL_ARGS(notice_now(db), mdl_int(tag_id), mdl_int(given)));
+}
+
+apr_status_t mdl_notice_add_given(mdl_db_t *db, const char *pairs, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_NOTICES_INSERT_GIVEN, NULL, p,
+                       MDL_ARGS(notice_now(db), mdl_text(pairs)));
+}
+
+apr_status_t mdl_notice_add_downloads(mdl_db_t *db, const apr_array_header_t *downloads,
+                                      int default_download_limit, apr_pool_t *p)
+{
+    mdl_arg_t limit = mdl_int(default_download_limit);
+    mdl_json_t *list = mdl_json_array(p);
+
+    for (int i = 0; i < downloads->nelts; i++) {
+        const mdl_notice_download_t *download = &APR_ARRAY_IDX(downloads, i, mdl_notice_download_t);
+        mdl_json_t *each = mdl_json_add_object(list, NULL), *data = mdl_json_object(p);
+
+        mdl_json_add_int(data, "assignment_id", download->assignment_id);
+        mdl_json_add_int_if(data, "file_id", download->asset_id, download->asset_id != 0);
+        mdl_json_add_int(each, "assignment_id", download->assignment_id);
+        mdl_json_add_int_if(each, "asset_id", download->asset_id, download->asset_id != 0);
+        mdl_json_add_string(each, "data", mdl_json_text(data, NULL, p));
+    }
+    return mdl_db_exec(
+        db, MDL_Q_NOTICES_INSERT_DOWNLOADS, NULL, p,
+        MDL_ARGS(notice_now(db), mdl_text(mdl_json_text(list, NULL, p)), limit, limit));
+}
+
+/* --- numbering --- */
+
+apr_status_t mdl_notice_is_waiting(mdl_db_t *db, apr_pool_t *p, int *waiting)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NOTICE_IS_WAITING, &row, p, MDL_NO_ARGS);
+
+    *waiting = rv == APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static void pair_add(mdl_json_t *list, apr_int64_t id, apr_int64_t number)
+{
+    mdl_json_t *pair = mdl_json_add_object(list, NULL);
+
+    mdl_json_add_int(pair, "id", id);
+    mdl_json_add_int(pair, "number", number);
+}
+
+/* The numbers of the notices, as id and number of each; *counts gets the last number of each shop
+   in the same form. */
+static mdl_json_t *notices_count(mdl_rows_t *rows, apr_array_header_t *ids, mdl_json_t **counts,
+                                 apr_pool_t *p)
+{
+    mdl_json_t *numbers = mdl_json_array(p);
+    apr_hash_t *last = apr_hash_make(p);
+
+    *counts = mdl_json_array(p);
+    while (mdl_rows_next(rows)) {
+        apr_int64_t shop[2] = {mdl_rows_int(rows, 1), mdl_rows_int(rows, 2)};
+        apr_int64_t *count = apr_hash_get(last, shop, sizeof *shop);
+
+        if (count == NULL) {
+            count = apr_pmemdup(p, shop, sizeof shop);
+            apr_hash_set(last, count, sizeof *shop, count);
+        }
+        pair_add(numbers, mdl_rows_int(rows, 0), ++count[1]);
+        APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    for (apr_hash_index_t *i = apr_hash_first(p, last); i != NULL; i = apr_hash_next(i)) {
+        const apr_int64_t *count = apr_hash_this_val(i);
+
+        pair_add(*counts, count[0], count[1]);
+    }
+    return numbers;
+}
+
+apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t *number)
+{
+    mdl_json_t *numbers, *counts;
+    mdl_rows_t *lock, *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_NOTICES_LOCK, &lock, p, MDL_NO_ARGS);
+
+    number->ids = apr_array_make(p, 16, sizeof(apr_int64_t));
+    number->more = 0;
+    if (rv != APR_SUCCESS || (rv = mdl_db_select(db, MDL_Q_NOTICES_WAITING, &rows, p,
+                                                 MDL_ARGS(mdl_int(BATCH)))) != APR_SUCCESS) {
+        return rv;
+    }
+    numbers = notices_count(rows, number->ids, &counts, p);
+    number->more = number->ids->nelts == BATCH;
+    if (number->ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_exec(db, MDL_Q_NOTICES_NUMBER, NULL, p,
+                     MDL_ARGS(mdl_text(mdl_json_text(numbers, NULL, p))));
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_NOTICE_COUNTS_SET, NULL, p,
+                                           MDL_ARGS(mdl_text(mdl_json_text(counts, NULL, p))))
+                             : rv;
+}
+
+/* --- reading --- */
+
+static mdl_notice_t *notice_of_row(const mdl_rows_t *row, apr_int64_t shop_id, apr_pool_t *p)
+{
+    mdl_notice_t *notice = apr_pcalloc(p, sizeof *notice);
+
+    notice->shop_id = shop_id;
+    notice->id = mdl_rows_int(row, 0);
+    notice->number = mdl_rows_int(row, 1);
+    notice->type = mdl_rows_enum(row, 2, mdl_notice_type_names);
+    notice->data = mdl_rows_text(row, 3);
+    notice->created_at = mdl_rows_int(row, 4);
+    notice->storefront_order_id = mdl_rows_text(row, 5);
+    return notice;
+}
+
+static apr_status_t notice_find_last(mdl_db_t *db, mdl_notice_list_t *list, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NOTICE_LAST, &row, p,
+                                        MDL_ARGS(mdl_int(list->shop_id)));
+
+    list->last = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *list)
+{
+    int look = list->type != NULL ? LOOKED : list->limit + 1;
+    mdl_rows_t *rows;
+    int looked = 0;
+    apr_status_t rv;
+
+    list->found = apr_array_make(p, list->limit, sizeof(mdl_notice_t *));
+    list->last = list->after;
+    list->more = 0;
+    if (list->at_end) {
+        return notice_find_last(db, list, p);
+    }
+    rv = mdl_db_select(db, MDL_Q_NOTICE_PAGE, &rows, p,
+                       MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->after), mdl_int(look)));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if (list->found->nelts == list->limit) {
+            list->more = 1;
+            break;
+        }
+        looked++;
+        list->last = mdl_rows_int(rows, 1);
+        if (list->type == NULL || strcmp(mdl_rows_text(rows, 2), list->type) == 0) {
+            APR_ARRAY_PUSH(list->found, mdl_notice_t *) = notice_of_row(rows, list->shop_id, p);
+        }
+    }
+    list->more |= looked == look;
+    return rv;
+}
+
+static void data_add(void *baton, const char *name, mdl_json_t *value)
+{
+    mdl_json_add_copy(baton, name, value);
+}
+
+void mdl_notice_write(mdl_json_t *to, const mdl_notice_t *notice, apr_pool_t *p)
+{
+    mdl_json_t *data, *shown;
+    const char *why;
+
+    mdl_json_add_string(to, "id", apr_psprintf(p, "evt_%" APR_INT64_T_FMT, notice->id));
+    mdl_json_add_int(to, "number", notice->number);
+    mdl_json_add_string(to, "type", mdl_notice_type_names[notice->type]);
+    mdl_json_add_time(to, "created_at", notice->created_at);
+    shown = mdl_json_add_object(to, "data");
+    if (notice->storefront_order_id != NULL) {
+        mdl_json_add_string(shown, "storefront_order_id", notice->storefront_order_id);
+    }
+    if (mdl_json_parse(&data, notice->data, strlen(notice->data), MDL_JSON_MAX_VALUES, &why, p) ==
+        APR_SUCCESS) {
+        mdl_json_each(data, data_add, shown);
+    }
+}
+
+apr_status_t mdl_notice_prune(mdl_db_t *db, apr_pool_t *p, mdl_notice_prune_t *prune)
+{
+    return mdl_db_exec(db, MDL_Q_NOTICES_PRUNE, &prune->removed, p,
+                       MDL_ARGS(mdl_int(PRUNE_BATCH), mdl_int(prune->before)));
+}

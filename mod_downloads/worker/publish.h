@@ -1,0 +1,19 @@
+/*
+ * Numbers what shops' systems are told of (core/shop/notice.h), soon after it was committed.
+ */
+#ifndef MDL_WORKER_PUBLISH_H
+#define MDL_WORKER_PUBLISH_H
+
+#include "worker/worker.h"
+
+/** Finds out whether others have left notices without a number. */
+void mdl_publish_look(mdl_worker_t *worker);
+
+/** When mdl_publish_notices is due, by mdl_clock_monotonic; APR_INT64_MAX: there is nothing to
+   number. */
+apr_time_t mdl_publish_due(const mdl_worker_t *worker);
+
+/** Numbers a batch of notices. */
+void mdl_publish_notices(mdl_worker_t *worker);
+
+#endif

@@ -1,0 +1,130 @@
+-- name: notice_insert
+INSERT INTO notice (shop_id, type, order_id, data, created_at) VALUES (%lld, %s, %lld, %s, %lld)
+
+-- name: notice_insert_of_order
+INSERT INTO notice (shop_id, type, order_id, data, created_at)
+SELECT o.shop_id, %s, o.id, %s, %lld FROM orders o WHERE o.id = %lld
+
+-- name: notice_insert_of_email
+INSERT INTO notice (shop_id, type, order_id, data, created_at)
+SELECT e.shop_id, %s, e.order_id, %s, %lld FROM email e WHERE e.id = %lld
+
+-- A tag of which so many keys were given out just now, if that has brought it to its threshold.
+-- name: notice_insert_of_tag
+-- dialect: sqlite3
+INSERT INTO notice (shop_id, type, created_at, data)
+SELECT t.shop_id, 'license_key.low', %lld, json_object('license_key_tag_id', t.id,
+    'available', t.available, 'low_stock_threshold', t.low_stock_threshold)
+FROM license_key_tag t
+WHERE t.id = %lld AND t.available <= t.low_stock_threshold AND t.available + %lld > t.low_stock_threshold
+
+-- name: notice_insert_of_tag
+-- dialect: pgsql
+INSERT INTO notice (shop_id, type, created_at, data)
+SELECT t.shop_id, 'license_key.low', %lld, json_build_object('license_key_tag_id', t.id,
+    'available', t.available, 'low_stock_threshold', t.low_stock_threshold)::text
+FROM license_key_tag t
+WHERE t.id = %lld AND t.available <= t.low_stock_threshold AND t.available + %lld > t.low_stock_threshold
+
+-- One for each order that has got license keys; the parameter is as in license_keys_give.
+-- name: notices_insert_given
+-- dialect: sqlite3
+INSERT INTO notice (type, created_at, shop_id, order_id, data)
+SELECT 'license_key.delivered', %lld, o.shop_id, o.id, json_object('license_keys', sum(n))
+FROM (
+    SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id, n
+    FROM (
+        SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n
+        FROM json_each(%s) GROUP BY 1
+    ) receiver_rows
+) given_rows CROSS JOIN orders o WHERE o.id = given_rows.order_id
+GROUP BY o.shop_id, o.id
+
+-- name: notices_insert_given
+-- dialect: pgsql
+INSERT INTO notice (type, created_at, shop_id, order_id, data)
+SELECT 'license_key.delivered', %lld, o.shop_id, o.id, json_build_object('license_keys', sum(n))::text
+FROM (
+    SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id, n
+    FROM (
+        SELECT value::bigint AS assignment_id, count(*) AS n
+        FROM jsonb_each_text(%s::jsonb) GROUP BY 1
+    ) receiver_rows
+) given_rows CROSS JOIN LATERAL (
+    SELECT id, shop_id FROM orders WHERE id = given_rows.order_id OFFSET 0
+) o
+GROUP BY o.shop_id, o.id
+
+-- Downloads that were completed: a JSON array of objects.  A file's, or for an archive (NULL) any file's,
+-- may have been the last one that its assignment allows.
+-- part: given_downloads
+-- dialect: sqlite3
+(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id, value ->> 'data' AS data
+    FROM json_each(%s)) g
+
+-- part: given_downloads
+-- dialect: pgsql
+jsonb_to_recordset(%s::jsonb) g (assignment_id bigint, asset_id bigint, data text)
+
+-- name: notices_insert_downloads
+INSERT INTO notice (shop_id, type, order_id, data, created_at)
+SELECT a.shop_id, type_rows.type, a.order_id, g.data, %lld
+FROM {{given_downloads}}
+CROSS JOIN assignment a
+CROSS JOIN (SELECT 'download.completed' AS type UNION ALL SELECT 'download.limit_reached') type_rows
+WHERE a.id = g.assignment_id AND (type_rows.type = 'download.completed' OR (
+    SELECT count(*) FROM mapping m CROSS JOIN allowance w
+    WHERE m.id = a.mapping_id AND w.assignment_id = a.id AND (g.asset_id IS NULL OR w.asset_id = g.asset_id)
+        AND COALESCE(m.download_limit, %lld) > 0
+        AND w.downloads_used >= COALESCE(m.download_limit, %lld) + w.downloads_extra) > 0)
+
+-- One process at a time gives numbers: what it does not see yet gets a later number.
+-- name: notices_lock
+-- dialect: sqlite3
+SELECT 1
+
+-- name: notices_lock
+-- dialect: pgsql
+SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtext('mod_downloads notices'))) lock_rows
+
+-- name: notices_waiting
+SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0)
+FROM notice n WHERE n.number IS NULL ORDER BY n.id LIMIT %lld
+
+-- name: notice_is_waiting
+SELECT id FROM notice WHERE number IS NULL ORDER BY id LIMIT 1
+
+-- part: given_numbers
+-- dialect: sqlite3
+(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each(%s)) g
+
+-- part: given_numbers
+-- dialect: pgsql
+jsonb_to_recordset(%s::jsonb) g (id bigint, number bigint)
+
+-- name: notices_number
+UPDATE notice AS n SET number = g.number FROM {{given_numbers}} WHERE n.id = g.id
+
+-- name: notice_counts_set
+INSERT INTO notice_count (id, last) SELECT g.id, g.number FROM {{given_numbers}} WHERE true
+ON CONFLICT (id) DO UPDATE SET last = excluded.last
+
+-- name: notice_last
+SELECT last FROM notice_count WHERE id = %lld
+
+-- name: notice_page
+SELECT n.id, n.number, n.type, n.data, n.created_at,
+    (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id)
+FROM notice n WHERE n.shop_id = %lld AND n.number > %lld AND n.number > 0
+ORDER BY n.number LIMIT %lld
+
+-- Ids are in the order of time, or nearly.
+-- name: notices_prune
+-- dialect: sqlite3
+DELETE FROM notice WHERE id IN (SELECT id FROM notice ORDER BY id LIMIT %lld) AND created_at < %lld
+    AND number IS NOT NULL
+
+-- name: notices_prune
+-- dialect: pgsql
+DELETE FROM notice WHERE id = ANY (ARRAY(SELECT id FROM notice ORDER BY id LIMIT %lld)) AND created_at < %lld
+    AND number IS NOT NULL
