@@ -61,7 +61,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@$(SUBMAKE) lint
 	+@$(TESTED) unit check-demo
 	+@$(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@$(TESTED) check-slow check-plans check-large
+	+@$(TESTED) check-slow check-events check-plans check-large
 	+@$(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
@@ -140,6 +140,11 @@ check-large: build ## sends an archive of 15 GB and has every program read it (m
 check-slow: build ## waits for what the service waits for minutes for, on both databases
 	@tools/node
 	SLOW=1 TESTS=t/metering/patience.t tools/suites
+
+.PHONY: check-events
+check-events: build ## follows GET /events on PostgreSQL while eight processes write 100,000 times (minutes)
+	@tools/node
+	EVENTS=100000 TESTS=t/api/events_followed.t DATABASES=pgsql tools/suites
 
 .PHONY: check-plans
 check-plans: programs ## looks at every plan, and at what the main requests read, with a million rows (minutes)

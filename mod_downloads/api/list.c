@@ -291,6 +291,12 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
     return APR_SUCCESS;
 }
 
+apr_status_t mdl_list_end_plain(mdl_list_t *list, int *limit)
+{
+    *limit = list->limit;
+    return list_refuse_faults(list);
+}
+
 apr_status_t mdl_list_parse(mdl_request_t *request)
 {
     request->arg = apr_pcalloc(request->r->pool, sizeof(mdl_list_page_t));

@@ -37,6 +37,9 @@ apr_status_t mdl_list_refuse_cursor(mdl_list_t *list);
     not asked for) or 400 invalid_cursor. */
 apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page);
 
+/** The same for a list without cursors; *limit gets how many entries it is to have. */
+apr_status_t mdl_list_end_plain(mdl_list_t *list, int *limit);
+
 /** Refuses a query that has any parameter, for what is no list. */
 apr_status_t mdl_list_none(mdl_request_t *request);
 

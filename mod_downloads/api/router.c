@@ -8,6 +8,7 @@
 #include "api/assets.h"
 #include "api/assignments.h"
 #include "api/categories.h"
+#include "api/events.h"
 #include "api/gate.h"
 #include "api/health.h"
 #include "api/imports.h"
@@ -87,6 +88,7 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_upload,
     &mdl_route_upload_abort,
     &mdl_route_upload_complete,
+    &mdl_route_event_list,
 };
 #define ROUTES (sizeof routes / sizeof *routes)
 

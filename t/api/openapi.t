@@ -326,6 +326,10 @@ call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
 call_of('diagnoseOrder', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
 call_of('listOrders', '/orders', '200 no error', 'after several actions');
 
+call_of('listEvents', '/events?after=latest', '200 no error', 'the end');
+call_of('listEvents', '/events?limit=100', '200 no error', 'a whole page');
+call_of('listEvents', '/events?after=x', '400 invalid_request', 'with no number');
+
 my $held = held_order($shop);
 my ($held_item) = map { $_->{id} } @{ api('GET', "/orders/$held", key => $shop->{token})->{json}{assignments} };
 call_of('getDownloadUrls', "/orders/$held/assignments/$held_item/download-urls", '409 order_held', 'of a held order');

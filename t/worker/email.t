@@ -333,6 +333,10 @@ sub comes_back
     my $check = email_check($shop, $order);
     is $check->{status}, 'fail', 'the diagnosis finds it';
     like $check->{message}, qr/came back: .*nobody of that name/, 'and says why';
+    ok wait_for(sub {
+        grep { $_->{data}{storefront_order_id} eq $order }
+            @{ api('GET', '/events?type=email.bounced', key => $shop->{token})->{json}{data} };
+    }, 10, 'the event'), "the shop's system is told";
     return;
 }
 

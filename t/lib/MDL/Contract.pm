@@ -173,6 +173,16 @@ my %SHAPES = (
         details        => 'object?',
         created_at     => $TIME,
     },
+    shop_event => {
+        id         => 'event_id',
+        number     => 'id',
+        type       => 'asset.ready|asset.version_added|download.completed|download.limit_reached|email.bounced'
+            . '|email.failed|email.sent|import.failed|license_key.delivered|license_key.low|order.approved'
+            . '|order.assigned|order.held|order.rejected|order.restored|order.revoked|shop.blocked',
+        created_at => $TIME,
+        data       => 'object',
+    },
+    shop_events => { data => ['shop_event'], has_more => 'bool', next_after => 'count' },
     download => {
         assignment_id   => 'id',
         file_id         => 'id?',
@@ -244,6 +254,7 @@ $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => 
 my %PATTERNS = (
     time    => qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
     job_id  => qr/^job_[0-9A-Za-z]+\z/,
+    event_id => qr/^evt_[1-9][0-9]*\z/,
     upload_id => qr/^upl_[0-9a-z]{26}\z/,
     sha256  => qr/^[0-9a-f]{64}\z/,
     digits  => qr/^(?:0|[1-9][0-9]{0,19})\z/,

@@ -1,0 +1,64 @@
+#include "api/events.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "api/identifier.h"
+#include "api/list.h"
+
+#define LATEST "latest"
+
+/* A number, which may be 0, or the place behind the last event. */
+static void events_read_after(mdl_list_t *query, mdl_notice_list_t *list)
+{
+    const char *after = mdl_list_text(query, "after", 16);
+
+    if (after == NULL || strcmp(after, "0") == 0) {
+        return;
+    }
+    list->at_end = strcmp(after, LATEST) == 0;
+    list->after = list->at_end ? 0 : mdl_identifier_parse(after);
+    if (!list->at_end && list->after <= 0) {
+        mdl_list_fault(query, "after", "invalid",
+                       "This parameter must be the number of an event, 0 or latest.");
+    }
+}
+
+static apr_status_t events_parse(mdl_request_t *request)
+{
+    mdl_notice_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    mdl_list_t *query = mdl_list_begin(request);
+
+    list->shop_id = request->caller.shop_id;
+    request->arg = list;
+    events_read_after(query, list);
+    list->type = mdl_list_choice(query, "type", mdl_notice_type_names);
+    return mdl_list_end_plain(query, &list->limit);
+}
+
+static apr_status_t events_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_notice_list(db, p, arg);
+}
+
+static void events_write(mdl_request_t *request)
+{
+    const mdl_notice_list_t *list = request->arg;
+    mdl_json_t *data = mdl_json_add_array(request->response, "data");
+
+    for (int i = 0; i < list->found->nelts; i++) {
+        mdl_notice_write(mdl_json_add_object(data, NULL),
+                         APR_ARRAY_IDX(list->found, i, const mdl_notice_t *), request->r->pool);
+    }
+    mdl_json_add_bool(request->response, "has_more", list->more);
+    mdl_json_add_int(request->response, "next_after", list->last);
+}
+
+const mdl_route_t mdl_route_event_list = {
+    .method = "GET",
+    .path = "/events",
+    .parse = events_parse,
+    .effect = events_effect,
+    .write = events_write,
+};
