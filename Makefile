@@ -61,7 +61,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@$(SUBMAKE) lint
 	+@$(TESTED) unit check-demo
 	+@$(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@$(TESTED) check-slow check-events check-plans check-large
+	+@$(TESTED) check-slow check-events check-nodes check-plans check-large
 	+@$(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
@@ -135,6 +135,11 @@ valgrind: programs ## runs the unit programs under valgrind's memcheck
 check-large: build ## sends an archive of 15 GB and has every program read it (minutes, 16 GB of TMPDIR)
 	@tools/node
 	LARGE=1 TESTS=t/delivery/zip_large.t DATABASES=sqlite3 tools/suites
+
+.PHONY: check-nodes
+check-nodes: build ## kills, stops and restarts two nodes under load, for ten minutes (SEED CHAOS)
+	@tools/node
+	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/nodes_chaos.t DATABASES=pgsql tools/suites
 
 .PHONY: check-slow
 check-slow: build ## waits for what the service waits for minutes for, on both databases

@@ -11,6 +11,8 @@ use warnings;
 
 use POSIX ();
 
+my %holds;    # by the descriptor: a helper must not keep others from seeing the end of their pipes
+
 sub begin
 {
     my ($class, $run, %members) = @_;
@@ -18,11 +20,12 @@ sub begin
     my $self = bless { %members, owner => $$ }, $class;
     my $pid = fork // die "fork: $!";
     if (!$pid) {
-        close $hold;
+        close $_ for $hold, values %holds;
         $run->($self, $watch);
         POSIX::_exit(0);
     }
     @$self{qw(pid hold)} = ($pid, $hold);
+    $holds{ fileno $hold } = $hold;
     return $self;
 }
 
@@ -31,6 +34,7 @@ sub stop
 {
     my ($self) = @_;
     return 0 if !$self->{hold} || $$ != $self->{owner};
+    delete $holds{ fileno $self->{hold} };
     close delete $self->{hold};
     local $?;
     waitpid $self->{pid}, 0;

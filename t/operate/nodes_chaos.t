@@ -1,0 +1,307 @@
+# Two nodes of one host name on one PostgreSQL and one storage folder, one of them a minute ahead, are killed,
+# stopped for longer than a lease and restarted under load.  Each import and download is done once, and of
+# each connection to the mail server that a kill cut one email at most comes twice.
+#
+#   SEED=4711 CHAOS=600     what is done to the nodes, and for how many seconds (make check-nodes)
+use strict;
+use warnings;
+
+use Digest::SHA qw(sha256_hex);
+use HTTP::Tiny;
+use IO::Select;
+use IO::Socket::INET;
+use JSON::PP;
+use MDL::Contract;
+use MDL::Customer;
+use MDL::Helper;
+use MDL::Instance;
+use MDL::Mail;
+use MDL::MailServer;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+plan skip_all => 'SQLite serves one node' if database() ne 'pgsql';
+plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
+
+use constant { KB => 1024, MB => 1024 * 1024, LEASE => 2, PATIENCE => 5, AHEAD => 60, DOWNLOADERS => 2 };
+
+my $seed    = $ENV{SEED}  // ($ENV{CHAOS} ? time ^ $$ : 1);
+my $seconds = $ENV{CHAOS} // 0;    # 0: a few things, once
+diag "SEED=$seed";
+srand $seed;
+
+my $mail = MDL::MailServer->new;
+my $conf = <<"END";
+DownloadsPollInterval 1
+DownloadsLeaseTime @{[LEASE]}
+DownloadsSessionIdle 2
+DownloadsMailConnections 5
+DownloadsMailTransport smtp://127.0.0.1:$mail->{port}
+END
+my $right = MDL::Instance->new(extra => $conf)->start;
+my $wrong = MDL::Instance->new(
+    clock   => 1,
+    without => qr/^DBDParams/,
+    extra   => $conf . qq(DBDParams "$right->{vars}{db_params}"\nDownloadsStorage "$right->{folder}/storage"\n),
+);
+$wrong->step_clock(AHEAD);
+my @nodes = ($right, $wrong->start);
+$right->aim;
+my $source = MDL::Source->new;
+my $shop   = shop_with_product('Chaos');
+my $file   = new_file($shop, 2 * MB);
+my $folder = MDL::Test::suite_dir();
+my $json   = JSON::PP->new->canonical;
+
+# --- load: processes that go on with a request at either node until it has an answer --------------
+
+sub port_of { my ($n) = @_; return $nodes[ $n % 2 ]{vars}{port} }
+
+my $turn = $$;
+
+# A write, with one Idempotency-Key for all its tries.
+sub write_until
+{
+    my ($status, $path, $body) = @_;
+    my %headers = (authorization => "Bearer $shop->{token}", 'content-type' => 'application/json',
+        'idempotency-key' => idem('chaos'));
+    for (1 .. 100) {
+        my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)->post(
+            'http://127.0.0.1:' . port_of($turn++) . "/api/v1$path", { headers => \%headers, content => encode_json($body) });
+        return decode_json($answer->{content}) if $answer->{status} == $status;
+        return { refused => "$answer->{status} $answer->{content}" } if $answer->{status} !~ /^(?:599|503|409|429)$/;
+        sleep 0.1;
+    }
+    return { refused => 'no answer' };
+}
+
+sub import_one
+{
+    my ($name) = @_;
+    my $size  = 20 * KB + int rand 200 * KB;
+    my $url   = $source->offer($name, { size => $size, version => $name, etag => qq("$name"), rate => 400 * KB });
+    my $reply = write_until(202, '/assets', { source_url => $url });
+    return { import => $name, size => $size, job => $reply->{job}{id}, asset => $reply->{asset}{id}, refused => $reply->{refused} };
+}
+
+sub email_one
+{
+    my ($name) = @_;
+    my $reply = write_until(201, "/orders/$name/assignments", {
+        storefront_customer_id => '77', items => [ { storefront_product_id => $shop->{product} } ],
+        send_email => JSON::PP::true, customer => { email => "$name\@buyer.example" },
+    });
+    return { email => "$name\@buyer.example", refused => $reply->{refused} };
+}
+
+# Reads from a byte on; returns (status, bytes).
+sub read_part
+{
+    my ($path, $from) = @_;
+    my $port   = port_of($turn++);
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => PATIENCE) or return (599, '');
+    my ($in, $began) = ('', time);
+    syswrite $socket, "GET $path HTTP/1.1\r\nHost: localhost:$port\r\nConnection: close\r\n"
+        . ($from ? "Range: bytes=$from-\r\n" : '') . "\r\n";
+    while (IO::Select->new($socket)->can_read(PATIENCE)) {
+        sysread $socket, $in, 65_536, length $in or last;
+        my $early = length($in) / (2 * MB) - (time - $began);
+        sleep $early if $early > 0;
+    }
+    my ($head, $body) = split /\r\n\r\n/, $in, 2;
+    my ($status) = ($head // '') =~ m{^HTTP/1.1 (\d+)};
+    return ($status // 599, $status && $status =~ /^20[06]$/ ? $body // '' : '');
+}
+
+sub download_one
+{
+    my ($name, $product) = @_;
+    my $order = write_until(201, "/orders/$name/assignments",
+        { storefront_customer_id => '77', items => [ { storefront_product_id => $product } ] });
+    return { download => $name, refused => $order->{refused} } if $order->{refused};
+    $order = $order->{order} // $order;
+    my ($page) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$};
+    my ($link, $bytes, $cuts, @odd) = (undef, '', 0);
+    for (1 .. 200) {
+        last if length $bytes >= $file->{size};
+        if (!$link) {
+            my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)->post_form('http://127.0.0.1:' . port_of($turn++) . $page,
+                { file => "$order->{assignments}[0]{id}-$file->{id}" });
+            ($link) = ($answer->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
+            sleep 0.1 if !$link;
+            next;
+        }
+        my ($status, $more) = read_part($link, length $bytes);
+        $bytes .= $more;
+        $cuts++ if length $bytes < $file->{size};
+        push @odd, $status if $status !~ /^(?:200|206|503|429|599)$/;
+        sleep 0.2 if $more eq '';
+    }
+    return { download => $name, cuts => $cuts, whole => sha256_hex($bytes) eq $file->{sha256} ? 1 : 0, odd => "@odd" };
+}
+
+my @loads;
+
+sub begin_load
+{
+    my ($kind, $pause, $one) = @_;
+    my $number = @loads;
+    push @loads, MDL::Helper->begin(sub {
+        my ($self, $watch) = @_;
+        srand($seed + $number);
+        open my $out, '>', $self->{path} or die "$self->{path}: $!\n";
+        for (my $n = 1; !IO::Select->new($watch)->can_read($pause * (0.5 + rand)); $n++) {
+            my $line = eval { $one->("$$" . sprintf '%05d', $n) } // { refused => "died: $@" };
+            syswrite $out, $json->encode($line) . "\n";
+        }
+    }, path => "$folder/chaos-$kind-$number");
+    return;
+}
+
+sub end_loads
+{
+    $_->stop for @loads;
+    return map { decode_json($_) } map { split /\n/, MDL::Test::slurp($_->{path}) } @loads;
+}
+
+# --- what is done to the nodes --------------------------------------------------------------------
+
+my %done;
+my @stops;    # [ from, until ]
+
+sub stop_for
+{
+    my (@pids) = @_;
+    my $from = time;
+    kill STOP => @pids;
+    sleep LEASE + 1.5 + rand 2;
+    kill CONT => @pids;
+    push @stops, [ $from, time ];
+    return;
+}
+
+my @incidents = (
+    [ 'kill a background process' => sub { kill KILL => worker_pids() } ],
+    [ 'kill a child'              => sub { kill KILL => (server_pids())[0] // () } ],
+    [ 'stop a background process' => sub { stop_for(worker_pids()) } ],
+    [ 'kill a node'               => sub { my ($node) = @_; $node->kill_all; $node->start } ],
+    [ 'restart gracefully'        => sub { httpd_graceful() } ],
+    [ 'stop a node'               => sub { my ($node) = @_; stop_for($node->processes) } ],
+    [ 'restart'                   => sub { httpd_restart() } ],
+    [ 'stop and start'            => sub { my ($node) = @_; $node->stop; $node->start } ],
+);
+
+sub incident
+{
+    my ($node, $incident) = @_;
+    my ($name, $do) = @$incident;
+    $node->aim;
+    $do->($node);
+    $done{$name}++;
+    return;
+}
+
+my $product = 'gid://chaos/Product/1';
+my $reply   = api('POST', '/mappings', key => $shop->{token}, json => {
+    storefront_product_id => $product, file_ids => [ $file->{id} ], download_limit => 1, download_type => 'FILES' });
+die "mapping: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
+
+begin_load('import', 0.1, \&import_one) for 1, 2;
+begin_load('email', 0.05, \&email_one) for 1, 2;
+begin_load('download', 0.2, sub { download_one($_[0], $product) }) for 1 .. DOWNLOADERS;
+
+my $began = time;
+if ($seconds) {
+    while (time < $began + $seconds) {
+        sleep rand 2;
+        incident($nodes[ rand 2 ], $incidents[ rand @incidents ]);
+    }
+}
+else {
+    # The others wait for the transfers of those that were killed first.
+    incident($nodes[$_], $incidents[ (3, 2)[$_] ]) for 0, 1;
+    incident($nodes[$_], $incidents[ (0, 4)[$_] ]) for 0, 1;
+}
+sleep 1;
+my @lines = end_loads();
+$right->aim;
+
+# --- what has become of it ------------------------------------------------------------------------
+
+# What failed for a moment is not waited for.
+wait_for(sub {
+    sql("UPDATE job SET due_at = 1 WHERE status = 'queued'");
+    my ($row) = sql("SELECT count(*) FROM job WHERE status IN ('queued', 'running')");
+    return $row->[0] == 0;
+}, 90, 'the end of all jobs');
+wait_for(sub { my ($row) = sql("SELECT count(*) FROM download_session WHERE status = 'open'"); $row->[0] == 0 }, 60,
+    'the end of all sessions');
+
+sub table { my ($query) = @_; return map { $_->[0] => $_ } sql($query) }
+
+# Died three times during it: the contract lets such a job fail.
+my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' AND interruptions >= 2");
+my @refused  = grep { $_->{refused} } @lines;
+is_deeply [ map { $_->{refused} } @refused ], [], 'no request is refused';
+
+my @imports = grep { $_->{import} && !$_->{refused} } @lines;
+my %jobs    = table("SELECT id, status, error_message FROM job WHERE type = 'asset_import'");
+my %assets  = table('SELECT id, status, sha256, size FROM asset');
+is_deeply [ grep { $jobs{$_}[1] ne 'succeeded' && !$given_up{$_} } map { $_->{job} } @imports ], [], 'each import succeeds';
+my %seen;
+$seen{ $_->{asset} }++ for @imports;
+is_deeply [ grep { $_ > 1 } values %seen ], [], 'each has an asset of its own';
+is scalar(keys %assets), @imports + 2, 'and there is no other';
+my @wrong = grep { $assets{ $_->{asset} }[1] eq 'ready' && $assets{ $_->{asset} }[2] ne MDL::Source::sha256($_->{size}, $_->{import}) }
+    $seconds ? @imports[ map { rand @imports } 1 .. 100 ] : @imports;
+is_deeply \@wrong, [], 'with the right bytes';
+my $again = grep { $source->requests($_->{import}) > 1 } @imports;
+
+my @downloads = grep { $_->{download} && !$_->{refused} } @lines;
+my %used = table('SELECT o.storefront_order_id, sum(w.downloads_used) FROM orders o JOIN assignment a ON a.order_id = o.id'
+    . ' LEFT JOIN allowance w ON w.assignment_id = a.id GROUP BY 1');
+is_deeply [ grep { !$_->{whole} || $_->{odd} ne '' } @downloads ], [], 'each customer gets the file, whatever was cut';
+is_deeply [ grep { ($used{ $_->{download} }[1] || 0) > 1 } @downloads ], [], 'no download counts twice';
+# What was sent in the last second before a kill nobody has counted: it is given away.
+my $free  = grep { !$used{ $_->{download} }[1] } @downloads;
+my $kills = 0;
+$kills += $done{$_} // 0 for 'kill a child', 'kill a node', 'restart', 'stop and start';
+cmp_ok $free, '<=', DOWNLOADERS * $kills, 'and each once, but for those that a kill has cut';
+
+# Of each connection: when it was open, how it ended, and which emails it carried that came again later.
+my @emails = grep { $_->{email} && !$_->{refused} } @lines;
+my (%connection, %copies);
+for ($mail->lines) {
+    my ($when, $what, $id, $to) = @$_;
+    my $c = $connection{$id} //= { open => $when, until => time, again => 0 };
+    $c->{quit}  = 1 if $what eq 'quit';
+    $c->{cut}   = !$c->{quit} if $what eq 'closed';
+    $c->{until} = $when if $what eq 'closed';
+    push @{ $copies{$to} }, $c if $what eq 'taken';
+}
+for my $carried (values %copies) {
+    $_->{again}++ for @$carried[ 0 .. $#$carried - 1 ];
+}
+my %unsent = table("SELECT e.recipient FROM email e JOIN job j ON j.email_id = e.id WHERE e.status <> 'sent' AND j.interruptions < 2");
+is_deeply [ grep { !$copies{$_} || $unsent{$_} } map { $_->{email} } @emails ], [], 'each email arrives, and counts as sent';
+my @more = grep {
+    my $c = $_;
+    $c->{again} > ($c->{cut} ? 1 : 0) + grep { $_->[0] < $c->{until} && $_->[1] > $c->{open} } @stops;
+} values %connection;
+is_deeply [ map { $json->encode($_) } @more ], [], 'of each connection that was cut, or stood still, one at most comes twice';
+my $extra = 0;
+$extra += @$_ - 1 for values %copies;
+
+for my $node (@nodes) {
+    unlike $node->error_log, qr/Assertion|exit signal (?!Killed)/, 'no process has crashed';
+}
+diag sprintf '%.0f s: %s', time - $began, join ', ', map { "$done{$_} × $_" } sort keys %done;
+diag sprintf '%d imports, %d of them fetched again; %d downloads, %d of them cut, %d given away',
+    scalar @imports, $again, scalar @downloads, scalar(grep { $_->{cuts} } @downloads), $free;
+diag sprintf '%d emails over %d connections, %d of them cut; %d emails too many; %d jobs given up',
+    scalar @emails, scalar keys %connection, scalar(grep { $_->{cut} } values %connection), $extra, scalar keys %given_up;
+
+$_->stop for @nodes;
+done_testing;
