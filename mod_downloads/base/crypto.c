@@ -133,6 +133,15 @@ static apr_status_t secret_load(mdl_secret_t *secret, int fd, const char *path, 
     return APR_SUCCESS;
 }
 
+static mdl_secret_t *secret_alloc(apr_pool_t *p)
+{
+    mdl_secret_t *secret = apr_pcalloc(p, sizeof *secret);
+
+    secret->purposes = apr_pcalloc(p, PURPOSES_MAX * sizeof *secret->purposes);
+    apr_pool_cleanup_register(p, secret, secret_wipe, apr_pool_cleanup_null);
+    return secret;
+}
+
 static apr_status_t secret_read_file(mdl_secret_t **secret, const char *path, const char **why,
                                      apr_pool_t *p)
 {
@@ -145,9 +154,7 @@ static apr_status_t secret_read_file(mdl_secret_t **secret, const char *path, co
     if (fd < 0) {
         return secret_no_file(path, errno, why, p);
     }
-    made = apr_pcalloc(p, sizeof *made);
-    made->purposes = apr_pcalloc(p, PURPOSES_MAX * sizeof *made->purposes);
-    apr_pool_cleanup_register(p, made, secret_wipe, apr_pool_cleanup_null);
+    made = secret_alloc(p);
     rv = secret_load(made, fd, path, why, p);
     close(fd);
     if (rv != APR_SUCCESS) {
@@ -178,6 +185,15 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *pa
     }
     *secret = first;
     return APR_SUCCESS;
+}
+
+mdl_secret_t *mdl_secret_make(const void *bytes, apr_size_t length, apr_pool_t *p)
+{
+    mdl_secret_t *secret = secret_alloc(p);
+
+    memcpy(secret->bytes, bytes, length);
+    secret->length = length;
+    return secret;
 }
 
 int mdl_secret_count(const mdl_secret_t *secret)

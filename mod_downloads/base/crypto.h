@@ -28,6 +28,9 @@ typedef struct mdl_secret_t mdl_secret_t;
 apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *paths,
                              const char **why, apr_pool_t *p);
 
+/** A secret of its own, of random bytes like those of a file.  It has no id. */
+mdl_secret_t *mdl_secret_make(const void *bytes, apr_size_t length, apr_pool_t *p);
+
 /** How many there are. */
 int mdl_secret_count(const mdl_secret_t *secret);
 

@@ -44,17 +44,15 @@ static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpos
     return context;
 }
 
-const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                     const void *data, apr_size_t size, apr_pool_t *p)
+/* bytes begins with the nonce and has room for the rest. */
+static const char *seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                        const void *data, apr_size_t size, unsigned char *bytes, apr_pool_t *p)
 {
     int length = (int)size;
-    unsigned char *bytes = apr_palloc(p, NONCE_LENGTH + size + TAG_LENGTH);
     unsigned char *body = bytes + NONCE_LENGTH;
-    EVP_CIPHER_CTX *context;
+    EVP_CIPHER_CTX *context = seal_begin(secret, purpose, owner, bytes, 1);
     int written = 0, more = 0;
 
-    mdl_random(bytes, NONCE_LENGTH);
-    context = seal_begin(secret, purpose, owner, bytes, 1);
     if (EVP_CipherUpdate(context, body, &written, data, length) != 1 ||
         EVP_CipherFinal_ex(context, body + written, &more) != 1 || written + more != length ||
         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, TAG_LENGTH, body + length) != 1) {
@@ -62,6 +60,39 @@ const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char
     }
     EVP_CIPHER_CTX_free(context);
     return apr_pstrcat(p, VERSION, mdl_base64url(bytes, NONCE_LENGTH + size + TAG_LENGTH, p), NULL);
+}
+
+const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                     const void *data, apr_size_t size, apr_pool_t *p)
+{
+    unsigned char *bytes = apr_palloc(p, NONCE_LENGTH + size + TAG_LENGTH);
+
+    mdl_random(bytes, NONCE_LENGTH);
+    return seal(secret, purpose, owner, data, size, bytes, p);
+}
+
+const char *mdl_seal_alike(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                           const void *data, apr_size_t size, apr_pool_t *p)
+{
+    unsigned char *bytes = apr_palloc(p, NONCE_LENGTH + size + TAG_LENGTH);
+    const char *head = apr_pstrcat(p, purpose, "\n", owner, "\n", NULL);
+    apr_size_t length = strlen(head);
+    unsigned char mac[MDL_SHA256_LENGTH];
+    char *text = apr_palloc(p, length + size);
+
+    memcpy(text, head, length);
+    memcpy(text + length, data, size);
+    mdl_secret_mac(secret, "synthetic-nonce", text, length + size, mac);
+    memcpy(bytes, mac, NONCE_LENGTH);
+    return seal(secret, purpose, owner, data, size, bytes, p);
+}
+
+apr_size_t mdl_sealed_size(const char *sealed)
+{
+    apr_size_t digits = strlen(sealed);
+    apr_size_t size = digits > VERSION_LENGTH ? (digits - VERSION_LENGTH) * 3 / 4 : 0;
+
+    return size > NONCE_LENGTH + TAG_LENGTH ? size - NONCE_LENGTH - TAG_LENGTH : 0;
 }
 
 /* Opens what is behind the nonce with one secret; false when that has not sealed it. */

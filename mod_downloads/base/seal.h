@@ -15,6 +15,17 @@
 const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
                      const void *data, apr_size_t size, apr_pool_t *p);
 
+/**
+ * The same, but equal for equal bytes under one secret, purpose and owner: what is sealed is found,
+ * and kept unique, by its sealed text.  The nonce is made of the bytes by HMAC-SHA-256, as a
+ * synthetic initialization vector (RFC 8452 has the idea).
+ */
+const char *mdl_seal_alike(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                           const void *data, apr_size_t size, apr_pool_t *p);
+
+/** How many bytes a sealed text holds; 0 for none. */
+apr_size_t mdl_sealed_size(const char *sealed);
+
 /** Opens a sealed text, with any of the secrets; *data lives in p, with a NUL behind its *length
     bytes.  Returns APR_EINVAL when it was changed, belongs to another owner or was sealed with
     another secret; which of these can't be told. */

@@ -57,6 +57,33 @@ static void only_the_owner_opens_a_sealed_text(const mdl_secret_t *secret,
        "an empty text can be sealed and opened");
 }
 
+static void equal_texts_are_sealed_alike(const mdl_secret_t *secret, const mdl_secret_t *other)
+{
+    const char *sealed = mdl_seal_alike(secret, "test", "7", "AAAA-1111", 9, p);
+
+    is_str(mdl_seal_alike(secret, "test", "7", "AAAA-1111", 9, p), sealed,
+           "a text can be sealed to the same form each time");
+    ok(opens(secret, "test", "7", sealed, "AAAA-1111"), "and opened like any other");
+    ok(!strstr(sealed, "AAAA"), "the sealed form does not contain the text");
+    ok(strcmp(sealed, mdl_seal_alike(secret, "test", "7", "AAAA-1112", 9, p)) != 0,
+       "another text has another form");
+    /* Version and nonce are the first 19 characters: no nonce is used for two texts. */
+    for (int i = 0; i < 4; i++) {
+        const char *alike = i == 0   ? mdl_seal_alike(secret, "test", "7", "AAAA-1112", 9, p)
+                            : i == 1 ? mdl_seal_alike(secret, "test", "8", "AAAA-1111", 9, p)
+                            : i == 2 ? mdl_seal_alike(secret, "tests", "7", "AAAA-1111", 9, p)
+                                     : mdl_seal_alike(other, "test", "7", "AAAA-1111", 9, p);
+
+        ok(strncmp(alike, sealed, 19) != 0,
+           "another text, owner, purpose or secret gives another nonce");
+    }
+    is_int((long long)mdl_sealed_size(sealed), 9, "the size of what is sealed is known");
+    for (apr_size_t size = 0; size < 9; size++) {
+        is_int((long long)mdl_sealed_size(mdl_seal(secret, "test", "7", "AAAA-1111", size, p)),
+               (long long)size, "whatever it is");
+    }
+}
+
 static void a_change_is_detected(const mdl_secret_t *secret)
 {
     const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", 12, p);
@@ -85,6 +112,7 @@ int main(void)
     secret = secret_of("a secret of this test, long enough to be one");
     other = secret_of("another secret of this test, as long as that");
     only_the_owner_opens_a_sealed_text(secret, other);
+    equal_texts_are_sealed_alike(secret, other);
     a_change_is_detected(secret);
     return tap_end(p);
 }
