@@ -138,6 +138,7 @@ static apr_status_t license_keys_parse_add(mdl_request_t *request)
     mdl_license_add_t *add = mdl_resource_begin(request, sizeof *add);
 
     add->key_id = request->caller.key_id;
+    add->secret = request->service->secret;
     add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY);
     return mdl_members_end(members);
 }

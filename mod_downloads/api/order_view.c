@@ -27,6 +27,27 @@ static void order_write_links(mdl_json_t *to, const apr_array_header_t *links)
     }
 }
 
+/* Null for those that the key may not have, and for those that the secret does not open. */
+static void order_write_license_keys(mdl_json_t *to, const mdl_request_t *request,
+                                     const mdl_assignment_t *assignment)
+{
+    const apr_array_header_t *keys = request->caller.scope >= MDL_KEY_SCOPE_DELIVER
+                                         ? mdl_license_keys_open(request->service->secret,
+                                                                 assignment->license_keys,
+                                                                 request->r->pool)
+                                         : NULL;
+    mdl_json_t *list;
+
+    if (keys == NULL) {
+        mdl_json_add_null(to, "license_keys");
+        return;
+    }
+    list = mdl_json_add_array(to, "license_keys");
+    for (int i = 0; i < keys->nelts; i++) {
+        mdl_json_add_string(list, NULL, APR_ARRAY_IDX(keys, i, const char *));
+    }
+}
+
 void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
                           const mdl_assignment_t *assignment)
 {
@@ -47,15 +68,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
                          APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
     }
     order_write_links(mdl_json_add_array(to, "links"), assignment->links);
-    if (request->caller.scope < MDL_KEY_SCOPE_DELIVER) {
-        mdl_json_add_string(to, "license_keys", NULL);
-    } else {
-        list = mdl_json_add_array(to, "license_keys");
-        for (int i = 0; i < assignment->license_keys->nelts; i++) {
-            mdl_json_add_string(list, NULL,
-                                APR_ARRAY_IDX(assignment->license_keys, i, const char *));
-        }
-    }
+    order_write_license_keys(to, request, assignment);
     mdl_json_add_int(to, "license_keys_pending", assignment->license_keys_pending);
     mdl_json_add_time(to, "created_at", assignment->created_at);
     mdl_json_add_time(to, "expires_at", assignment->expires_at);

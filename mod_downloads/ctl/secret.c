@@ -12,6 +12,7 @@ static const mdl_field_t fields[] = {
     {"pages", MDL_FIELD_NUMBER, offsetof(mdl_secret_status_t, pages), 1, NULL},
     {"pages_of_30_days", MDL_FIELD_NUMBER, offsetof(mdl_secret_status_t, recent), 1, NULL},
     {"storefront_tokens", MDL_FIELD_NUMBER, offsetof(mdl_secret_status_t, tokens), 1, NULL},
+    {"data_keys", MDL_FIELD_NUMBER, offsetof(mdl_secret_status_t, data_keys), 1, NULL},
     {0},
 };
 
@@ -19,6 +20,8 @@ static const mdl_field_t retired[] = {
     {"revoked_keys", MDL_FIELD_NUMBER, offsetof(mdl_secret_retire_t, keys), 1, NULL},
     {"storefront_tokens", MDL_FIELD_NUMBER, offsetof(mdl_secret_retire_t, tokens), 1, NULL},
     {"lost_storefront_tokens", MDL_FIELD_NUMBER, offsetof(mdl_secret_retire_t, lost), 1, NULL},
+    {"data_keys", MDL_FIELD_NUMBER, offsetof(mdl_secret_retire_t, data_keys), 1, NULL},
+    {"lost_data_keys", MDL_FIELD_NUMBER, offsetof(mdl_secret_retire_t, lost_data_keys), 1, NULL},
     {0},
 };
 

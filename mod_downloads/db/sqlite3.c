@@ -194,7 +194,8 @@ static apr_status_t sqlite3_session(void *native)
        arena would keep the memory of a large one, and the kernel caches the pages, too; that of the
        writer is larger. */
     while (sqlite3_command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                                   "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
+                                   "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
+                                   "PRAGMA cache_size = -128")) {
         if (sqlite3_errcode(sqlite->handle) != SQLITE_BUSY ||
             !sqlite3_wait_for_others(sqlite, naps++)) {
             return MDL_DB_EGONE;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/audit.h"
 #include "core/catalog/blob.h"
+#include "core/catalog/license.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
 #include "core/idempotency.h"
@@ -34,6 +35,7 @@ enum {
     PRUNE,
     PRUNE_AUDIT,
     PRUNE_NOTICES,
+    SEAL_LICENSE_KEYS,
     READ_BOUNCES,
     ROUTINES
 };
@@ -296,6 +298,22 @@ static apr_interval_time_t prune_notices(mdl_maintenance_t *maintenance, apr_poo
     return SOON;
 }
 
+static apr_status_t license_seal_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_seal(db, p, arg);
+}
+
+/* Seals the license keys of older versions. */
+static apr_interval_time_t seal_license_keys(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    mdl_license_seal_t seal = {.secret = maintenance->service->secret};
+
+    if (mdl_reconnect_write(maintenance->database, license_seal_effect, &seal, p) != APR_SUCCESS) {
+        return MINUTE;
+    }
+    return seal.sealed > 0 ? SOON : HOUR;
+}
+
 static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     if (maintenance->bounces == NULL || maintenance->connections == 0) {
@@ -311,7 +329,8 @@ static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *mainte
     [REPORT_KEYS] = report_keys,     [SWEEP_UPLOADS] = sweep_uploads,
     [SWEEP_BLOBS] = sweep_blobs,     [SWEEP_DOWNLOADS] = sweep_downloads,
     [PRUNE] = prune_answers,         [PRUNE_AUDIT] = prune_audit,
-    [PRUNE_NOTICES] = prune_notices, [READ_BOUNCES] = read_bounces,
+    [PRUNE_NOTICES] = prune_notices, [SEAL_LICENSE_KEYS] = seal_license_keys,
+    [READ_BOUNCES] = read_bounces,
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,

@@ -27,3 +27,12 @@ ORDER BY shop_id, key_hi, key_lo LIMIT %lld
 
 -- name: idempotency_renew
 UPDATE idempotency SET body = %s WHERE shop_id = %lld AND key_hi = %lld AND key_lo = %lld AND body = %s
+
+-- name: data_key
+SELECT sealed FROM data_key WHERE id = 1
+
+-- name: data_key_insert
+INSERT INTO data_key (id, sealed) VALUES (1, %s) ON CONFLICT (id) DO NOTHING
+
+-- name: data_key_set
+UPDATE data_key SET sealed = %s WHERE id = 1

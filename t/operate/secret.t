@@ -47,7 +47,12 @@ $server->start;
 my $shop  = new_shop(key_name => 'the load');
 my $asset = ready_asset($shop, "secret-$$.txt", "a file\n");
 ready_asset($shop, "secret-$$-2.txt", "another\n");
-my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
+my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'keys' })->{json}{id};
+my @keys = map { "LICENSE-$_" } 1 .. 9;
+my $product = mapping_of($shop, [ $asset->{id} ], license_key_tag_ids => [$tag])->{storefront_product_id};
+
+sub add_keys { return api('POST', "/license-key-tags/$tag/keys", key => $_[0] // $shop->{token}, json => { keys => \@keys }) }
+sub order_of { my ($it, $key) = @_; return api('GET', "/orders/$it->{order}", key => $key // $shop->{token})->{json} }
 
 # One of everything that a secret signs or seals.
 sub made
@@ -64,6 +69,7 @@ sub made
         key    => $used->{token},
         idle   => $idle->{token},
         order  => $order,
+        license => $assigned->{json}{assignments}[0]{license_keys}[0],
         same   => \%same,
         answer => $assigned->{body},
         page   => $assigned->{json}{download_page_url},
@@ -82,7 +88,16 @@ sub is_valid
     is(page('GET', $it->{file})->{body}, "a file\n", "$name: its file link works");
     is(page('HEAD', $it->{upload}, headers => { 'Tus-Resumable' => '1.0.0' })->{status}, 200, "$name: its upload can go on");
     is_answer(api('GET', "/assets?limit=1&cursor=$it->{cursor}", key => $shop->{token}), 200, "$name: its cursor goes on");
+    is_licensed($it, $when);
     is_replayed($it, $when);
+    return;
+}
+
+sub is_licensed
+{
+    my ($it, $when) = @_;
+    is(order_of($it)->{assignments}[0]{license_keys}[0], $it->{license}, "$it->{name}, $when: its license key is there");
+    is_deeply(add_keys()->{json}, { added => 0, duplicates => 9 }, 'and known');
     return;
 }
 
@@ -97,10 +112,13 @@ sub is_replayed
 
 sub status { my ($code, $status, $text) = ctl('secret', 'status'); is($code, 0, 'the status is read') or diag($text); return $status }
 
+is(add_keys()->{json}{added}, 9, 'there are license keys');
 my %made = (a => made('a'));
+is($made{a}{license}, 'LICENSE-1', 'of which an order has one');
 is_valid($made{a}, 'with its own secret');
 wait_for(sub { defined status()->{since} }, 10, 'the background process to note the secret');
 is(status()->{keys}, 0, 'all keys are signed by the only secret');
+is(status()->{data_keys}, 0, 'and the data key is sealed by it');
 my ($refused) = ctl('secret', 'retire');
 is($refused, 5, 'the only secret is not retired');
 
@@ -116,6 +134,7 @@ for my $step ([ 'b', 'a', 1 ], [ 'c', 'b', 3 ]) {
     is_valid($made{$new}, 'signed by the new one');
     my $status = wait_for(sub { my $now = status(); defined $now->{since} && $now }, 10, 'the new secret to be noted');
     is($status->{keys}, $unused, 'the keys that nobody has used since are signed by the old one');
+    is($status->{data_keys}, 1, 'and the data key is sealed by the old one');
     if ($new eq 'b') {
         is(api('GET', '/ping', key => $made{$old}{idle})->{status}, 200, 'such a key works');
         is(status()->{keys}, --$unused, 'and is signed anew when it is used');
@@ -124,6 +143,7 @@ for my $step ([ 'b', 'a', 1 ], [ 'c', 'b', 3 ]) {
     my ($code, $retired, $text) = ctl('secret', 'retire');
     is($code, 0, 'the old secret is retired') or diag($text);
     is($retired->{revoked_keys}, $unused, 'with the keys that it alone has signed');
+    is("$retired->{data_keys} $retired->{lost_data_keys}", '1 0', 'the data key is sealed anew');
     signed_by($new);
     $load->wait_for_more(20);
     is_valid($made{$new}, 'with the old secret gone');
@@ -133,6 +153,7 @@ for my $step ([ 'b', 'a', 1 ], [ 'c', 'b', 3 ]) {
     is(page('HEAD', $made{$old}{upload}, headers => { 'Tus-Resumable' => '1.0.0' })->{status}, 404, 'and so is the upload URL');
     is_error(api('GET', "/assets?limit=1&cursor=$made{$old}{cursor}", key => $shop->{token}), 400, 'invalid_cursor', 'and the cursor');
     is_replayed($made{$old}, 'after its secret is gone');
+    is_licensed($made{$old}, 'after its secret is gone');
     isnt(api('GET', "/orders/$made{$old}{order}", key => $shop->{token})->{json}{download_page_url}, $made{$old}{page}, 'the order has another page');
 }
 my $result = $load->stop;
@@ -140,6 +161,28 @@ is_deeply($result->{failures}, [], "$result->{requests} requests beside that, no
 
 signed_by('a');
 is(api('GET', '/ping', key => $made{c}{key})->{status}, 401, 'with another secret alone a key is void');
+my ($code, $new) = ctl('key', 'create', $shop->{shop_id}, 'behind another secret');
+my $order = order_of($made{c}, $new->{token});
+is($order->{storefront_order_id}, $made{c}{order}, 'an order is shown to a new one');
+is($order->{assignments}[0]{license_keys}, undef, 'without license keys, which the secret does not open');
+is_error(add_keys($new->{token}), 500, 'internal_error', 'and none are added');
+my $page = page('GET', $order->{download_page_url});
+is($page->{status}, 200, 'the page is there');
+like($page->{body}, qr/license key is on its way/, 'and says that the key is still to come');
+unlike($page->{body}, qr/LICENSE-/, 'without showing any');
+like($server->error_log, qr/MDL0130: .*put that file back behind the new one/, 'a line of the log says what to do');
+is(status()->{data_keys}, 1, 'and so does the status');
+signed_by('c');
+is_valid($made{c}, 'with its secret back');
+
+# The secret is lost for good: what docs/operate.md says.
+signed_by('a');
+sql($_) for MDL::Test::slurp(MDL::Target::top_dir() . '/docs/operate.md') =~ /^((?:DELETE FROM|UPDATE) [^;]*license_key[^;]*;|DELETE FROM data_key;)$/mg;
+is(add_keys($new->{token})->{json}{added}, 9, 'the shop adds its keys anew');
+is(order_of($made{c}, $new->{token})->{assignments}[0]{license_keys}, undef, 'those that were given away stay shut');
+my $after = api('POST', '/orders/' . digits() . '/assignments', key => $new->{token},
+    json => { storefront_customer_id => '77', items => [ { storefront_product_id => $product } ] });
+is_deeply($after->{json}{assignments}[0]{license_keys}, ['LICENSE-1'], 'and orders get new ones');
 
 $server->stop;
 done_testing();

@@ -299,7 +299,7 @@ static void make_stock(apr_pool_t *p)
         .ref = {.shop_id = shop, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))},
         .name = "stock",
         .low_stock_threshold = -1};
-    mdl_license_add_t add = {.keys = mdl_json_array(p)};
+    mdl_license_add_t add = {.secret = make_secret('s', p), .keys = mdl_json_array(p)};
     mdl_mapping_put_t *put = new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p);
     apr_int64_t tag;
 

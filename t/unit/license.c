@@ -4,13 +4,13 @@
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
-
-#include <sqlite3.h>
+#include "t/unit/number.h"
 
 #include "core/catalog/license.h"
 #include "t/unit/effects.h"
 
 static mdl_db_t *db;
+static const mdl_secret_t *secret;
 static apr_int64_t shop, mapping; /* the mapping's tags are tag_a and tag_b */
 static apr_int64_t tag_a, tag_b;
 
@@ -64,6 +64,7 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     }
     *added = (mdl_license_add_t){
         .ref = {.shop_id = shop, .id = tag_id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))},
+        .secret = secret,
         .keys = keys};
     return mdl_db_write(to_db, mdl_license_add_effect, added, p);
 }
@@ -185,35 +186,6 @@ static int supply(mdl_db_t *own, int n, apr_pool_t *p)
     return good;
 }
 
-/* The number that a query returns, or -1 if it fails. */
-static int number_of(const database_t *database, const char *sql)
-{
-    int number = -1;
-
-    if (database->dialect == MDL_SQLITE3) {
-        sqlite3 *sqlite;
-        sqlite3_stmt *statement = NULL;
-
-        sqlite3_open(database->params, &sqlite);
-        sqlite3_prepare_v2(sqlite, sql, -1, &statement, NULL);
-        if (sqlite3_step(statement) == SQLITE_ROW) {
-            number = sqlite3_column_int(statement, 0);
-        }
-        sqlite3_finalize(statement);
-        sqlite3_close(sqlite);
-    } else {
-        PGconn *pgsql = PQconnectdb(database->params);
-        PGresult *result = PQexec(pgsql, sql);
-
-        if (PQntuples(result) == 1) {
-            number = atoi(PQgetvalue(result, 0, 0));
-        }
-        PQclear(result);
-        PQfinish(pgsql);
-    }
-    return number;
-}
-
 static void test_at_once(const database_t *database, apr_pool_t *p)
 {
     int keys = (PROCESSES + 1) * ADDED / 2; /* of each tag */
@@ -260,6 +232,7 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
     apr_int64_t tag_c = make_tag("C", p);
     mdl_problem_t problem = {0};
     mdl_license_add_t key = {.ref = {.shop_id = shop, .id = tag_a, .problem = &problem},
+                             .secret = secret,
                              .keys = mdl_json_array(p)};
     meeting_t meeting = {
         database, mdl_license_add_effect, &key, mdl_order_assign_effect, assign, APR_SUCCESS, NULL,
@@ -286,6 +259,7 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
+    secret = make_secret('s', p);
     shop = make_shop(db, "one.test", p);
     make_mapping(db, new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p), p);
     mapping = make_mapping(db, new_mapping(shop, PRODUCT("2"), ids_of(p, 0), p), p);

@@ -28,7 +28,7 @@ static mdl_assignment_t *add_assignment(mdl_order_t *order, apr_time_t expires_a
     assignment->expires_at = expires_at;
     assignment->files = apr_array_make(pool, 2, sizeof(mdl_order_file_t *));
     assignment->links = apr_array_make(pool, 2, sizeof(mdl_order_link_t *));
-    assignment->license_keys = apr_array_make(pool, 2, sizeof(const char *));
+    assignment->license_keys = apr_array_make(pool, 2, sizeof(mdl_license_key_t));
     APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
     return assignment;
 }

@@ -10,6 +10,8 @@ INSERT INTO storage (one, identity) VALUES (1, 'storage');
 
 INSERT INTO secret (id, since) SELECT 'secret' || i, i FROM seed;
 
+INSERT INTO data_key (id, sealed) VALUES (1, 'v1.sealed');
+
 INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at)
 SELECT 'key' || i, 1 + i % 2, 'Key', 'full', 'mac', i FROM seed WHERE i <= 100 ORDER BY seed.i;
 
@@ -98,8 +100,9 @@ SELECT i, 2, 0 FROM seed WHERE i % 4 = 1;
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
 SELECT i, 1, 1, 0 FROM seed;
 
-INSERT INTO license_key (tag_id, license_key, assignment_id, assigned_at, created_at)
-SELECT 1, 'key' || i, CASE WHEN i % 2 = 0 THEN i END, CASE WHEN i % 2 = 0 THEN i END, i
+INSERT INTO license_key (tag_id, license_key, is_sealed, assignment_id, assigned_at, created_at)
+SELECT 1, 'key' || i, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END, CASE WHEN i % 2 = 0 THEN i END,
+    CASE WHEN i % 2 = 0 THEN i END, i
 FROM seed ORDER BY seed.i;
 
 INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)

@@ -3,9 +3,13 @@
 #include <apr_time.h>
 
 #include "core/catalog/references.h"
+#include "core/catalog/license_seal.h"
 #include "core/ids.h"
+#include "core/shop/data_key.h"
 #include "core/shop/notice.h"
 #include "core/version.h"
+
+#define BATCH 500 /* keys of one statement */
 
 static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -292,6 +296,49 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const mdl_license_add_t *add,
     return rv == APR_SUCCESS ? mdl_notice_add_given(db, pairs, p) : rv;
 }
 
+/* Inserts some of the keys, from one on. */
+static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
+                                         const mdl_secret_t *data_key, apr_size_t from,
+                                         apr_pool_t *p)
+{
+    mdl_arg_t tag_id = mdl_int(add->ref.id);
+    mdl_json_t *pairs = mdl_json_array(p);
+    apr_int64_t inserted;
+    apr_status_t rv;
+
+    for (apr_size_t i = from; i < from + BATCH && i < mdl_json_length(add->keys); i++) {
+        const char *key = mdl_json_string(mdl_json_element(add->keys, i));
+        mdl_json_t *pair = mdl_json_add_array(pairs, NULL);
+
+        mdl_json_add_string(pair, NULL, mdl_license_key_seal(data_key, add->ref.id, key, p));
+        mdl_json_add_string(pair, NULL, key);
+    }
+    rv = mdl_db_exec(
+        db, MDL_Q_LICENSE_KEYS_INSERT, &inserted, p,
+        MDL_ARGS(tag_id, mdl_int(apr_time_now()), mdl_text(mdl_json_text(pairs, NULL, p)), tag_id));
+    add->added += rv == APR_SUCCESS ? inserted : 0;
+    return rv;
+}
+
+/* In batches, which take little memory. */
+static apr_status_t license_insert(mdl_db_t *db, mdl_license_add_t *add, apr_pool_t *p)
+{
+    mdl_secret_t *data_key;
+    apr_pool_t *scratch;
+    apr_status_t rv = mdl_data_key_get(db, add->secret, &data_key, p);
+
+    add->added = 0;
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_license_add");
+    for (apr_size_t from = 0; rv == APR_SUCCESS && from < mdl_json_length(add->keys);
+         from += BATCH) {
+        apr_pool_clear(scratch);
+        rv = license_insert_batch(db, add, data_key, from, scratch);
+    }
+    apr_pool_destroy(scratch);
+    return rv;
+}
+
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add)
 {
     apr_int64_t tag_id = add->ref.id;
@@ -305,12 +352,7 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
     if (rv == APR_ENOENT) { /* deleted in the same moment */
         return mdl_license_tag_find(db, p, &add->ref);
     }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
-                         MDL_ARGS(mdl_int(tag_id), mdl_int(apr_time_now()),
-                                  mdl_text(mdl_json_text(add->keys, NULL, p))));
-    }
-    if (rv != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = license_insert(db, add, p)) != APR_SUCCESS) {
         return rv;
     }
     add->duplicates = (apr_int64_t)mdl_json_length(add->keys) - add->added;
@@ -319,4 +361,26 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
     }
     rv = license_count(db, tag_id, add->added, 0, p);
     return rv == APR_SUCCESS ? license_fill_tag(db, add, available + add->added, p) : rv;
+}
+
+apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *seal)
+{
+    mdl_json_t *sealed = mdl_json_object(p);
+    mdl_secret_t *data_key;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_CLEAR, &rows, p,
+                                    MDL_ARGS(mdl_int(BATCH)));
+
+    seal->sealed = 0;
+    if (rv != APR_SUCCESS || !mdl_rows_next(rows) ||
+        (rv = mdl_data_key_get(db, seal->secret, &data_key, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    do {
+        mdl_json_add_string(
+            sealed, mdl_rows_text(rows, 0),
+            mdl_license_key_seal(data_key, mdl_rows_int(rows, 1), mdl_rows_text(rows, 2), p));
+    } while (mdl_rows_next(rows));
+    return mdl_db_exec(db, MDL_Q_LICENSE_KEYS_SEAL, &seal->sealed, p,
+                       MDL_ARGS(mdl_text(mdl_json_text(sealed, NULL, p))));
 }

@@ -10,6 +10,7 @@
 #ifndef MDL_CORE_CATALOG_LICENSE_H
 #define MDL_CORE_CATALOG_LICENSE_H
 
+#include "base/crypto.h"
 #include "base/text/json.h"
 #include "core/entity_ref.h"
 #include "core/list_page.h"
@@ -52,17 +53,26 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
 apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 /**
- * Effect: adds keys to a tag, gives them to the claims that wait, and adds an event
- * license_keys_assigned to each order that got some.  Refused: 404.
+ * Effect: adds keys to a tag, sealed, gives them to the claims that wait, and adds an event
+ * license_keys_assigned to each order that got some.  Refused: 404.  APR_EINVAL when the secret
+ * does not open the data key.
  */
 typedef struct {
-    mdl_entity_ref_t ref;   /* the tag; entity: mdl_license_tag_t, as it was before */
-    const char *key_id;     /* the API key that asks; NULL: the service */
+    mdl_entity_ref_t ref; /* the tag; entity: mdl_license_tag_t, as it was before */
+    const char *key_id;   /* the API key that asks; NULL: the service */
+    const mdl_secret_t *secret;
     const mdl_json_t *keys; /* an array of strings */
     apr_int64_t added;      /* out */
     apr_int64_t duplicates; /* out: keys that the tag had, or that stand twice in the array */
 } mdl_license_add_t;
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add);
+
+/** Effect: seals some of the keys that an older version has added.  APR_EINVAL as above. */
+typedef struct {
+    const mdl_secret_t *secret;
+    apr_int64_t sealed; /* out: 0 when there are none left */
+} mdl_license_seal_t;
+apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *seal);
 
 /** Asks for the tags of some mappings (apr_int64_t) and those that an order waits for, and locks
    them until the transaction ends.  To be called before the order's assignments are made. */

@@ -422,7 +422,8 @@ static int order_has_many_license_keys(const mdl_order_t *order)
 
         all += assignment->license_keys->nelts + assignment->license_keys_pending;
         for (int k = 0; k < assignment->license_keys->nelts; k++) {
-            bytes += strlen(APR_ARRAY_IDX(assignment->license_keys, k, const char *));
+            bytes += mdl_license_key_size(
+                &APR_ARRAY_IDX(assignment->license_keys, k, mdl_license_key_t));
         }
     }
     return order->license_keys_truncated || all > MDL_ORDER_LICENSE_KEYS_MAX ||

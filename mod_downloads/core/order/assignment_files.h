@@ -5,6 +5,7 @@
 #ifndef MDL_CORE_ORDER_ASSIGNMENT_FILES_H
 #define MDL_CORE_ORDER_ASSIGNMENT_FILES_H
 
+#include "core/catalog/license_seal.h"
 #include "core/catalog/mapping.h"
 #include "core/download/entitlement.h"
 
@@ -47,7 +48,7 @@ typedef struct {
     apr_array_header_t *files;        /* mdl_order_file_t *; no file twice */
     int files_truncated;              /* there are more */
     apr_array_header_t *links;        /* mdl_order_link_t * */
-    apr_array_header_t *license_keys; /* const char * */
+    apr_array_header_t *license_keys; /* mdl_license_key_t */
     apr_int64_t license_keys_pending;
 } mdl_assignment_t;
 

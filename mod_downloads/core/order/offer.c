@@ -269,7 +269,7 @@ const mdl_offer_t *mdl_offer_make(const mdl_order_t *order, apr_time_t now, apr_
     offer->files = apr_array_make(p, 8, sizeof(mdl_offer_file_t *));
     offer->archives = apr_array_make(p, 2, sizeof(mdl_offer_archive_t *));
     offer->links = apr_array_make(p, 2, sizeof(mdl_offer_link_t *));
-    offer->license_keys = apr_array_make(p, 2, sizeof(const char *));
+    offer->license_keys = apr_array_make(p, 2, sizeof(mdl_license_key_t));
     for (int i = 0; i < order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(order, i);
         mdl_entitlement_t entitlement = mdl_assignment_entitlement(assignment, now);

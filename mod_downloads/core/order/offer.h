@@ -38,7 +38,7 @@ typedef struct {
     apr_array_header_t *files;        /* mdl_offer_file_t *, as the next two are pointers */
     apr_array_header_t *archives;     /* mdl_offer_archive_t * */
     apr_array_header_t *links;        /* mdl_offer_link_t * */
-    apr_array_header_t *license_keys; /* const char * */
+    apr_array_header_t *license_keys; /* mdl_license_key_t */
     apr_int64_t license_keys_pending;
     int ends_differ;       /* whether the assignments end at different times */
     apr_time_t expires_at; /* when they end, unless that differs; 0: never */

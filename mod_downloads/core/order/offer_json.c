@@ -89,22 +89,26 @@ static void json_add_link(mdl_json_t *links, const mdl_offer_link_t *offered, co
     mdl_present_date(object, "expires", offer->ends_differ ? offered->expires_at : 0);
 }
 
-static void json_add_license_keys(mdl_json_t *data, const mdl_offer_t *offer)
+/* Keys that can't be opened are to come, like those that the stock lacks. */
+static void json_add_license_keys(mdl_json_t *data, const mdl_offer_t *offer,
+                                  const mdl_secret_t *secret, apr_pool_t *p)
 {
     mdl_json_t *keys = mdl_json_add_array(data, "license_keys");
-    apr_int64_t count = offer->license_keys_pending;
+    const apr_array_header_t *opened = mdl_license_keys_open(secret, offer->license_keys, p);
+    int shown = opened != NULL ? opened->nelts : 0;
+    apr_int64_t count = offer->license_keys_pending + offer->license_keys->nelts - shown;
 
-    for (int i = 0; i < offer->license_keys->nelts; i++) {
+    for (int i = 0; i < shown; i++) {
         mdl_json_add_string(mdl_json_add_object(keys, NULL), "license_key",
-                            APR_ARRAY_IDX(offer->license_keys, i, const char *));
+                            APR_ARRAY_IDX(opened, i, const char *));
     }
-    mdl_json_add_bool(data, "has_license_keys", offer->license_keys->nelts > 0 || count > 0);
+    mdl_json_add_bool(data, "has_license_keys", shown > 0 || count > 0);
     if (count > 0) {
         mdl_json_t *pending = mdl_json_add_object(data, "pending");
 
         mdl_json_add_int(pending, "count", count);
         mdl_json_add_bool(pending, "one", count == 1);
-        mdl_json_add_bool(pending, "more", offer->license_keys->nelts > 0);
+        mdl_json_add_bool(pending, "more", shown > 0);
     } else {
         mdl_json_add_null(data, "pending");
     }
@@ -129,7 +133,7 @@ void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_
     }
     mdl_json_add_bool(data, "links_truncated", order->links_truncated);
     mdl_json_add_bool(data, "has_links", offer->links->nelts > 0);
-    json_add_license_keys(data, offer);
+    json_add_license_keys(data, offer, secret, p);
 }
 
 static void json_add_contents(mdl_json_t *object, const mdl_offer_archive_t *archive)

@@ -22,8 +22,8 @@
  *   has_links, links               [{"title","url","host","expires"}]; url is ours and leads there,
  *                                  host is whose page it is
  *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
- *   pending                        keys to come, or null: {"count","one": it is a single one,
- *                                  "more": some have come already}
+ *   pending                        keys to come, among them those that the secret does not open, or
+ * null: {"count","one": it is a single one, "more": some have come already}
  */
 void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_t *order,
                     const mdl_secret_t *secret, const char *public_url, apr_pool_t *p);

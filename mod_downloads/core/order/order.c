@@ -66,7 +66,7 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->packs = mdl_rows_text(row, 13);
     assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
     assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
-    assignment->license_keys = apr_array_make(p, 0, sizeof(const char *));
+    assignment->license_keys = apr_array_make(p, 0, sizeof(mdl_license_key_t));
     return assignment;
 }
 
@@ -139,7 +139,8 @@ static const mdl_assignment_t *order_read_license_keys(mdl_rows_t *rows, const i
             return last;
         }
         if (assignment != NULL) {
-            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
+            APR_ARRAY_PUSH(assignment->license_keys, mdl_license_key_t) = (mdl_license_key_t){
+                mdl_rows_int(rows, 1), mdl_rows_text(rows, 2), mdl_rows_text(rows, 3)};
         }
     }
     return NULL;

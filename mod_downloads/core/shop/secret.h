@@ -13,11 +13,12 @@ apr_status_t mdl_secret_note(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_
 /** Effect that counts what the first secret has not signed. */
 typedef struct {
     const mdl_secret_t *secret;
-    apr_time_t since;   /* out, as all that follows: 0 when not known */
-    apr_int64_t keys;   /* live ones: each is signed anew when it is used */
-    apr_int64_t pages;  /* orders whose address was sent before since */
-    apr_int64_t recent; /* of these in the last 30 days */
-    apr_int64_t tokens; /* of storefronts */
+    apr_time_t since;      /* out, as all that follows: 0 when not known */
+    apr_int64_t keys;      /* live ones: each is signed anew when it is used */
+    apr_int64_t pages;     /* orders whose address was sent before since */
+    apr_int64_t recent;    /* of these in the last 30 days */
+    apr_int64_t tokens;    /* of storefronts */
+    apr_int64_t data_keys; /* 0 or 1: core/shop/data_key.h */
 } mdl_secret_status_t;
 apr_status_t mdl_secret_status(mdl_db_t *db, apr_pool_t *p, mdl_secret_status_t *status);
 
@@ -28,6 +29,8 @@ typedef struct {
     apr_int64_t keys; /* out */
     apr_int64_t tokens;
     apr_int64_t lost; /* tokens that none of the secrets opens */
+    apr_int64_t data_keys;
+    apr_int64_t lost_data_keys;
 } mdl_secret_retire_t;
 apr_status_t mdl_secret_retire(mdl_db_t *db, apr_pool_t *p, mdl_secret_retire_t *retire);
 

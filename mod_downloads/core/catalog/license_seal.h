@@ -1,0 +1,32 @@
+/*
+ * License keys at rest: each is sealed with the data key, for its tag.  Equal keys of a tag are
+ * sealed alike, so that the sealed text is unique per tag, as the key is.
+ */
+#ifndef MDL_CORE_CATALOG_LICENSE_SEAL_H
+#define MDL_CORE_CATALOG_LICENSE_SEAL_H
+
+#include <apr_tables.h>
+
+#include "base/crypto.h"
+
+/** A license key as it lies in the database. */
+typedef struct {
+    apr_int64_t tag_id;
+    const char *text;
+    const char *data_key; /* with which text is sealed, sealed itself; NULL: text is the key, which
+                             was added by an older version */
+} mdl_license_key_t;
+
+/** A key of a tag, sealed with the data key. */
+const char *mdl_license_key_seal(const mdl_secret_t *data_key, apr_int64_t tag_id, const char *key,
+                                 apr_pool_t *p);
+
+/** How many bytes a key has. */
+apr_size_t mdl_license_key_size(const mdl_license_key_t *key);
+
+/** Opens keys (mdl_license_key_t) of one order, as const char *; NULL, and a line in the log, when
+   the secret does not open them all. */
+apr_array_header_t *mdl_license_keys_open(const mdl_secret_t *secret,
+                                          const apr_array_header_t *keys, apr_pool_t *p);
+
+#endif
