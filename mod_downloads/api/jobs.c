@@ -8,6 +8,8 @@
 #include "base/ulid.h"
 #include "core/job_control.h"
 
+#define POLL_MAX 10 /* seconds */
+
 typedef struct {
     mdl_request_t *request;
     const char *id;
@@ -55,8 +57,20 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_time(to, "finished_at", job->finished_at);
 }
 
+/* Whoever polls gets slower with the job's age, so that one poller leaves the key tokens for other
+   requests. */
+static void job_set_retry_after(mdl_request_t *request, const mdl_job_t *job)
+{
+    apr_int64_t seconds = apr_time_sec(apr_time_now() - job->created_at) / 10;
+
+    if (job_is_open(job)) {
+        request->retry_after = seconds < 1 ? 1 : seconds > POLL_MAX ? POLL_MAX : (int)seconds;
+    }
+}
+
 void mdl_job_write(mdl_request_t *request, const mdl_job_t *job)
 {
+    job_set_retry_after(request, job);
     job_write_members(mdl_json_add_object(request->response, "job"), job);
 }
 
@@ -87,9 +101,7 @@ static void job_write_response(mdl_request_t *request)
 {
     const mdl_job_t *job = ((job_get_t *)request->arg)->job;
 
-    if (job_is_open(job)) {
-        request->retry_after = 1;
-    }
+    job_set_retry_after(request, job);
     job_write_members(request->response, job);
 }
 
@@ -160,7 +172,10 @@ static apr_status_t job_parse_control(mdl_request_t *request)
 
 static void job_write_control(mdl_request_t *request)
 {
-    job_write_members(request->response, ((mdl_job_control_t *)request->arg)->job);
+    const mdl_job_t *job = ((mdl_job_control_t *)request->arg)->job;
+
+    job_set_retry_after(request, job);
+    job_write_members(request->response, job);
 }
 
 static void job_write_retry(mdl_request_t *request)

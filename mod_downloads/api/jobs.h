@@ -12,7 +12,7 @@ extern const mdl_route_t mdl_route_job;
 extern const mdl_route_t mdl_route_job_cancel;
 extern const mdl_route_t mdl_route_job_retry;
 
-/** Adds a job to the response, as its member "job". */
+/** Adds a job to the response, as its member "job", and Retry-After while it is not over. */
 void mdl_job_write(mdl_request_t *request, const mdl_job_t *job);
 
 #endif

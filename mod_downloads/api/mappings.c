@@ -11,31 +11,82 @@
 
 #define MAX_PRODUCT 255
 
-static apr_status_t mapping_parse_put(mdl_request_t *request)
-{
-    mdl_members_t *members = mdl_members_begin(request, request->body, "");
-    mdl_mapping_put_t *put = apr_pcalloc(request->r->pool, sizeof *put);
-    mdl_mapping_t *mapping = &put->mapping;
+/* What the members say; one that is left out is as in old, or has its default where old is NULL. */
 
-    mapping->storefront_product_id = mdl_members_product(members, "storefront_product_id");
-    mapping->storefront_variant_ids = mdl_members_variants(members, "storefront_variant_ids",
-                                                           mapping->storefront_product_id);
-    mapping->file_ids = mdl_members_ids(members, "file_ids");
-    mapping->pack_ids = mdl_members_ids(members, "pack_ids");
-    mapping->link_ids = mdl_members_ids(members, "link_ids");
-    mapping->license_key_tag_ids = mdl_members_ids(members, "license_key_tag_ids");
+static apr_array_header_t *mapping_ids(mdl_members_t *members, const char *name,
+                                       apr_array_header_t *old)
+{
+    return old == NULL || mdl_members_given(members, name) ? mdl_members_ids(members, name) : old;
+}
+
+static int mapping_number(mdl_members_t *members, const char *name, int min, int max, int old)
+{
+    return mdl_members_given(members, name)
+               ? (int)mdl_members_int(members, name, MDL_NULLABLE, min, max, -1)
+               : old;
+}
+
+static void mapping_read_product(mdl_members_t *members, const mdl_mapping_t *old,
+                                 mdl_mapping_t *mapping)
+{
+    static const char product[] = "storefront_product_id", variants[] = "storefront_variant_ids";
+
+    mapping->storefront_product_id = old == NULL || mdl_members_given(members, product)
+                                         ? mdl_members_product(members, product)
+                                         : old->storefront_product_id;
+    if (old == NULL || mdl_members_given(members, variants)) {
+        mapping->storefront_variant_ids = mdl_members_variants(members, variants,
+                                                               mapping->storefront_product_id);
+        return;
+    }
+    mapping->storefront_variant_ids = old->storefront_variant_ids;
+    if (mdl_members_given(members, product) && old->storefront_variant_ids->nelts > 0) {
+        mdl_members_fault(members, variants, "required",
+                          "The mapping is for variants: another product has others.");
+    }
+}
+
+static void mapping_read(mdl_members_t *members, const mdl_mapping_t *old, mdl_mapping_t *mapping)
+{
+    const mdl_mapping_t defaults = {.download_type = MDL_DOWNLOAD_ZIP,
+                                    .is_active = 1,
+                                    .download_limit = -1,
+                                    .access_days = -1,
+                                    .content = MDL_CONTENT_LIVE};
+    const mdl_mapping_t *base = old != NULL ? old : &defaults;
+
+    mapping_read_product(members, old, mapping);
+    mapping->file_ids = mapping_ids(members, "file_ids", base->file_ids);
+    mapping->pack_ids = mapping_ids(members, "pack_ids", base->pack_ids);
+    mapping->link_ids = mapping_ids(members, "link_ids", base->link_ids);
+    mapping->license_key_tag_ids = mapping_ids(members, "license_key_tag_ids",
+                                               base->license_key_tag_ids);
     mapping->download_type = mdl_members_choice(members, "download_type", mdl_download_type_names,
-                                                MDL_DOWNLOAD_ZIP);
-    mapping->is_active = mdl_members_bool(members, "is_active", 1);
-    mapping->download_limit = (int)mdl_members_int(members, "download_limit", MDL_NULLABLE, 0,
-                                                   1000000, -1);
-    mapping->access_days = (int)mdl_members_int(members, "access_days", MDL_NULLABLE, 1, 36500, -1);
+                                                base->download_type);
+    mapping->is_active = mdl_members_bool(members, "is_active", base->is_active);
+    mapping->download_limit = mapping_number(members, "download_limit", 0, 1000000,
+                                             base->download_limit);
+    mapping->access_days = mapping_number(members, "access_days", 1, 36500, base->access_days);
     mapping->content = mdl_members_choice(members, "content", mdl_mapping_content_names,
-                                          MDL_CONTENT_LIVE);
+                                          base->content);
+}
+
+static mdl_mapping_put_t *mapping_begin(mdl_request_t *request)
+{
+    mdl_mapping_put_t *put = apr_pcalloc(request->r->pool, sizeof *put);
+
     put->shop_id = request->caller.shop_id;
     put->versions = request->versions;
     put->problem = &request->problem;
     request->arg = put;
+    return put;
+}
+
+static apr_status_t mapping_parse_put(mdl_request_t *request)
+{
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+
+    mapping_read(members, NULL, &mapping_begin(request)->mapping);
     return mdl_members_end(members);
 }
 
@@ -170,6 +221,56 @@ const mdl_route_t mdl_route_mapping_replace = {
     .action = "saved",
     .parse = mapping_parse_replace,
     .effect = mapping_replace_effect,
+    .write = mapping_write_put,
+};
+
+typedef struct {
+    mdl_mapping_put_t put;
+    mdl_request_t *request;
+} mapping_change_t;
+
+/* The members are read by the effect, which knows what they change. */
+static apr_status_t mapping_parse_change(mdl_request_t *request)
+{
+    mapping_change_t *change = apr_pcalloc(request->r->pool, sizeof *change);
+
+    change->put = *mapping_begin(request);
+    change->put.mapping.id = mdl_identifier_parse(request->parameters[0]);
+    change->request = request;
+    request->arg = change;
+    return APR_SUCCESS;
+}
+
+static apr_status_t mapping_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mapping_change_t *change = arg;
+    mdl_mapping_put_t *put = &change->put;
+    mdl_members_t *members = mdl_members_begin(change->request, change->request->body, "");
+    mdl_mapping_t *old;
+    apr_status_t rv = mdl_mapping_lock(db, put, &old, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    mapping_read(members, old, &put->mapping);
+    if ((rv = mdl_members_end(members)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (mdl_json_is_empty(change->request->body)) {
+        put->mapping = *old;
+        return APR_SUCCESS;
+    }
+    return mdl_mapping_replace(db, p, put);
+}
+
+const mdl_route_t mdl_route_mapping_change = {
+    .method = "PATCH",
+    .path = "/mappings/{}",
+    .versioned = 1,
+    .noun = "mapping",
+    .action = "changed",
+    .parse = mapping_parse_change,
+    .effect = mapping_change_effect,
     .write = mapping_write_put,
 };
 

@@ -19,5 +19,6 @@ const mdl_route_t mdl_route_openapi = {
     .method = "GET",
     .path = "/openapi.json",
     .no_key = 1,
+    .cache_control = "no-cache",
     .write = openapi_write,
 };

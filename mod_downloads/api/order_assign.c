@@ -49,24 +49,39 @@ static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_member
     return items;
 }
 
+/* Null clears what is known. */
+static const char *assign_customer_text(mdl_members_t *members, const char *name, apr_size_t max,
+                                        mdl_order_assign_t *assign, unsigned member)
+{
+    const char *text = mdl_members_text(members, name, MDL_NULLABLE, max);
+
+    if (text == NULL && mdl_members_given(members, name)) {
+        assign->customer_cleared |= member;
+    }
+    return text;
+}
+
 static void assign_parse_customer(mdl_request_t *request, mdl_members_t *members,
-                                  mdl_customer_t *customer, int *given)
+                                  mdl_order_assign_t *assign)
 {
     const mdl_json_t *object = mdl_members_object(members, "customer");
+    mdl_customer_t *customer = &assign->customer;
     mdl_members_t *each;
 
     if (object == NULL) {
         return;
     }
-    *given = 1;
+    assign->customer_given = 1;
     each = mdl_members_begin(request, object, "/customer");
-    customer->email = mdl_members_text(each, "email", MDL_NULLABLE, 254);
+    customer->email = assign_customer_text(each, "email", 254, assign, MDL_CUSTOMER_EMAIL);
     if (customer->email != NULL && !mdl_mime_address_valid(customer->email)) {
         mdl_members_fault(each, "email", "invalid", "This member must be an email address.");
     }
-    customer->first_name = mdl_members_text(each, "first_name", MDL_NULLABLE, 100);
-    customer->last_name = mdl_members_text(each, "last_name", MDL_NULLABLE, 100);
-    customer->locale = mdl_members_text(each, "locale", MDL_NULLABLE, 35);
+    customer->first_name = assign_customer_text(each, "first_name", 100, assign,
+                                                MDL_CUSTOMER_FIRST_NAME);
+    customer->last_name = assign_customer_text(each, "last_name", 100, assign,
+                                               MDL_CUSTOMER_LAST_NAME);
+    customer->locale = assign_customer_text(each, "locale", 35, assign, MDL_CUSTOMER_LOCALE);
     mdl_members_end(each);
 }
 
@@ -98,7 +113,7 @@ static apr_status_t assign_parse(mdl_request_t *request)
     assign->send_email = mdl_members_bool(members, "send_email", 0);
     assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
     assign->client_ip = assign_parse_client_ip(request, members);
-    assign_parse_customer(request, members, &assign->customer, &assign->customer_given);
+    assign_parse_customer(request, members, assign);
     assign->fraud_rules = request->service->fraud;
     assign->default_download_limit = request->service->settings->download_limit;
     assign->mail_host = mdl_settings_public_host(request->service->settings, request->r->pool);

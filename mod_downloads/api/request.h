@@ -57,12 +57,13 @@ struct mdl_route_t {
     const char *path; /* "/jobs/{}": a parameter is one segment */
     const char *noun; /* of a write: what the audit has of it */
     const char *action;
-    int versioned;         /* has an ETag, and a write minds If-Match: the entity has updated_at */
-    int no_key;            /* open to everybody */
-    int snapshot;          /* a GET whose effect has several statements */
-    int optional_body;     /* a write without a body counts as {} */
-    apr_size_t max_body;   /* bytes; 0: MDL_MAX_BODY */
-    apr_size_t max_values; /* in it; 0: MDL_JSON_MAX_VALUES */
+    int versioned; /* has an ETag, and a write minds If-Match: the entity has updated_at */
+    const char *cache_control;                     /* NULL: no-store */
+    int no_key;                                    /* open to everybody */
+    int snapshot;                                  /* a GET whose effect has several statements */
+    int optional_body;                             /* a write without a body counts as {} */
+    apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
+    apr_size_t max_values;                         /* in it; 0: MDL_JSON_MAX_VALUES */
     mdl_write_entity_fn *write_entity;             /* for mdl_resource_write and mdl_list_write */
     apr_status_t (*parse)(mdl_request_t *request); /* NULL: nothing to parse */
     mdl_effect_fn *effect;                         /* NULL of a GET: no connection is needed */

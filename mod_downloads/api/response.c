@@ -22,7 +22,10 @@ void mdl_response_headers(const mdl_request_t *request)
     apr_table_t *headers = request->r->headers_out;
 
     apr_table_setn(headers, "X-Request-Id", request->request_id);
-    apr_table_setn(headers, "Cache-Control", "no-store");
+    apr_table_setn(headers, "Cache-Control",
+                   request->route != NULL && request->route->cache_control != NULL
+                       ? request->route->cache_control
+                       : "no-store");
     apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
 }
 
@@ -57,6 +60,12 @@ const char *mdl_response_problem_text(const mdl_request_t *request, apr_size_t *
     mdl_json_add_string(error, "message", problem->message);
     mdl_json_add_int(error, "status", problem->status);
     mdl_json_add_string(error, "request_id", request->request_id);
+    if (problem->limit > 0) {
+        mdl_json_add_int(error, "limit", problem->limit);
+    }
+    if (problem->count > 0) {
+        mdl_json_add_int(error, "count", problem->count);
+    }
     if (problem->details != NULL) {
         mdl_json_t *details = mdl_json_add_array(error, "details");
 

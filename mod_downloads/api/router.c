@@ -60,6 +60,7 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_mapping_put,
     &mdl_route_mapping,
     &mdl_route_mapping_replace,
+    &mdl_route_mapping_change,
     &mdl_route_mapping_delete,
     &mdl_route_order_list,
     &mdl_route_order,

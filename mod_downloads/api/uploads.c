@@ -80,6 +80,7 @@ static apr_status_t upload_check_size(mdl_request_t *request, mdl_members_t *mem
         return APR_SUCCESS;
     }
     mdl_members_fault(members, "size", "too_large", "The file is larger than this service takes.");
+    mdl_problem_count(&request->problem, settings->upload_max_size, size);
     return mdl_problem_set(&request->problem, 413, "request_too_large",
                            apr_psprintf(request->r->pool,
                                         "A file may have at most %" APR_INT64_T_FMT " bytes.",

@@ -9,6 +9,12 @@ apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *cod
     return MDL_EPROBLEM;
 }
 
+void mdl_problem_count(mdl_problem_t *problem, apr_int64_t limit, apr_int64_t count)
+{
+    problem->limit = limit;
+    problem->count = count;
+}
+
 int mdl_problem_is_full(const mdl_problem_t *problem)
 {
     return problem->details != NULL && problem->details->nelts == MDL_PROBLEM_DETAILS_MAX;

@@ -21,12 +21,17 @@ typedef struct {
     int status;       /* of HTTP */
     const char *code; /* one of the contract's, section 4 */
     const char *message;
+    apr_int64_t limit, count;    /* of a refusal by a number: what there may be, and what there is
+                                    or would be; 0: not said */
     apr_array_header_t *details; /* of mdl_problem_detail_t, NULL for none */
 } mdl_problem_t;
 
 /** Fills problem, keeping the details that were added before, and returns MDL_EPROBLEM. */
 apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
                              const char *message);
+
+/** Gives a problem its numbers, beside the sentence that says what they count. */
+void mdl_problem_count(mdl_problem_t *problem, apr_int64_t limit, apr_int64_t count);
 
 /** The most details that a problem has. */
 #define MDL_PROBLEM_DETAILS_MAX 100

@@ -1,13 +1,13 @@
--- Members that a request leaves out stay unchanged.
+-- Members that a request leaves out stay unchanged; null clears them.
 -- name: customer_upsert
 INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_name, locale,
     created_at, updated_at)
 VALUES (%lld, %s, %s, %s, %s, %s, %lld, %lld)
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
-    email = COALESCE(excluded.email, customer.email),
-    first_name = COALESCE(excluded.first_name, customer.first_name),
-    last_name = COALESCE(excluded.last_name, customer.last_name),
-    locale = COALESCE(excluded.locale, customer.locale),
+    email = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+    first_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
+    last_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
+    locale = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = excluded.updated_at
 RETURNING id, email
 

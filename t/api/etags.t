@@ -60,8 +60,7 @@ my @NOUNS = (
         noun   => 'mapping',
         list   => '/mappings',
         create => sub { made('/mappings', { storefront_product_id => product(), file_ids => [ $files[0] ] }) },
-        change => [ map { { storefront_product_id => $product, file_ids => [ $files[ $_ % 2 ] ] } } 1 .. 3 ],
-        method => 'PUT',
+        change => [ map { { file_ids => [ $files[ $_ % 2 ] ] } } 1 .. 3 ],
     },
     {
         noun   => 'asset',
@@ -76,10 +75,9 @@ my @NOUNS = (
 
 for my $of (@NOUNS) {
     my ($noun, $list, $changes) = @$of{qw(noun list change)};
-    my $method  = $of->{method} // 'PATCH';
     my $created = $of->{create}->();
     my $path    = "$list/$created->{json}{id}";
-    my $change  = sub { my ($n, %opt) = @_; call($method, $path, json => $changes->[$n], %opt) };
+    my $change  = sub { my ($n, %opt) = @_; call('PATCH', $path, json => $changes->[$n], %opt) };
 
     # ETag and 304.
     my $read = call('GET', $path);
@@ -125,13 +123,12 @@ for my $of (@NOUNS) {
     is($replay->{headers}{etag}, $again->{headers}{etag}, "$noun: with the ETag that it had");
     my $any = $change->(2, matching('*'));
     is_answer($any, 200, "$noun: * is whatever there is");
-    my $nothing = $method eq 'PATCH' ? call('PATCH', $path, json => {}) : $any;
+    my $nothing = call('PATCH', $path, json => {});
     is($nothing->{headers}{etag}, $any->{headers}{etag}, "$noun: a change of nothing moves nothing");
-    is_error(call('PATCH', $path, json => {}, matching($tag)), 412, 'precondition_failed', "$noun: nor is it made of another version")
-        if $method eq 'PATCH';
+    is_error(call('PATCH', $path, json => {}, matching($tag)), 412, 'precondition_failed', "$noun: nor is it made of another version");
 
     # Two that have read the same.
-    my @replies = api_at_once(sub { }, map { [ $method, $path, key => $shop->{token}, json => $changes->[$_],
+    my @replies = api_at_once(sub { }, map { [ 'PATCH', $path, key => $shop->{token}, json => $changes->[$_],
         matching($any->{headers}{etag}) ] } (0, 1) x 4);
     is(join(' ', sort map { $_->{status} } @replies), '200' . ' 412' x 7, "$noun: of eight at once one is not refused");
     my ($won) = grep { $_->{status} == 200 } @replies;

@@ -365,6 +365,40 @@ is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $as_it_was, 'refused repl
 is_answer(replace($old->{id}, storefront_product_id => $taken->{storefront_product_id}, storefront_variant_ids => ['1']),
     200, "the same product with other variants");
 
+# --- changing --------------------------------------------------------------------------------------
+
+sub change { my ($id, %members) = @_; return call('PATCH', "/mappings/$id", json => \%members) }
+
+my $full_one = made('/mappings', { storefront_product_id => product(), storefront_variant_ids => [ '7', '8' ], file_ids => [@files],
+    %content, download_type => 'FILES', is_active => JSON::PP::false(), download_limit => 3, access_days => 9, content => 'pinned' });
+for ([ is_active => JSON::PP::true() ], [ download_limit => undef ], [ access_days => undef ], [ download_limit => 0 ],
+    [ download_type => 'ZIP' ], [ content => 'live' ], [ file_ids => [ $files[1] ] ], [ pack_ids => [] ], [ link_ids => [] ],
+    [ license_key_tag_ids => [] ]) {
+    my ($member, $value) = @$_;
+    my $before = call('GET', "/mappings/$full_one->{id}")->{json};
+    my $reply  = change($full_one->{id}, $member => $value);
+    is_answer($reply, 200, "$member is changed");
+    is_deeply($reply->{json}, { %$before, $member => $value, updated_at => $reply->{json}{updated_at} }, 'and nothing else');
+    is_deeply(call('GET', "/mappings/$full_one->{id}")->{json}, $reply->{json}, 'as it is read');
+}
+my $variants = change($full_one->{id}, storefront_variant_ids => ['9'])->{json};
+like("@{ $variants->{storefront_variant_ids} }", qr{^gid://[^ ]+/ProductVariant/9\z}, 'a variant by its number is one of the product');
+my $unchanged = change($full_one->{id});
+is_answer($unchanged, 200, 'a change of nothing');
+is_deeply($unchanged->{json}, $variants, 'changes nothing, updated_at neither');
+unstored();
+refused(change($full_one->{id}, storefront_product_id => product()), 400, 'invalid_request', 'another product without its variants',
+    '/storefront_variant_ids');
+refused(change($full_one->{id}, file_ids => undef, is_active => 1, download_limit => 1.5, name => 'x'), 400, 'invalid_request',
+    'invalid members', '/file_ids', '/is_active', '/download_limit', '/name');
+refused(change($full_one->{id}, file_ids => [$foreign]), 422, 'unknown_reference', "another shop's file", '/file_ids/0');
+refused(change($full_one->{id}, storefront_product_id => $taken->{storefront_product_id}, storefront_variant_ids => [ '1', '2' ]),
+    409, 'mapping_exists', "another mapping's product and variants");
+is_error(change(9999999, is_active => JSON::PP::false()), 404, 'mapping_not_found', 'an unknown mapping');
+is_deeply(call('GET', "/mappings/$full_one->{id}")->{json}, $variants, 'refused changes change nothing');
+my $whole = call('PATCH', "/mappings/$full_one->{id}", body => '{"download_limit":4.0,"access_days":1e1}');
+is_deeply([ @{ $whole->{json} }{qw(download_limit access_days)} ], [ 4, 10 ], 'an integer is one however it is written');
+
 # --- deleting --------------------------------------------------------------------------------------
 
 my $bought = product();

@@ -21,7 +21,8 @@ my (undef, $read) = ctl('key', 'create', $shop->{shop_id}, 'reader', '--scope', 
 # --- how it is served ------------------------------------------------------------------------------
 
 my $served = api('GET', '/openapi.json');
-is_answer($served, 200, 'the document, without a key');
+is($served->{status}, 200, 'the document, without a key');
+is($served->{headers}{'cache-control'}, 'no-cache', 'it may be stored, and is asked for again');
 like($served->{json}{openapi}, qr/^3\.1\.\d+\z/, 'its version is OpenAPI 3.1');
 my $etag = $served->{headers}{etag};
 like($etag, qr/^"[0-9a-f]+"\z/, 'it has a strong entity tag');
@@ -219,9 +220,9 @@ call_of('deleteLink', "/links/$link", '409 link_in_use', 'held by a mapping');
 call_of('deleteLicenseKeyTag', "/license-key-tags/$tag", '409 license_key_tag_in_use', 'held by a mapping');
 call_of('createPack', '/packs', '422 unknown_reference', 'with an unknown file', json => { name => 'P', file_ids => [$foreign] });
 call_of('updatePack', "/packs/$pack", '422 unknown_reference', 'with an unknown file', json => { file_ids => [$foreign] });
-call_of('putMapping', '/mappings', '422 unknown_reference', 'with an unknown link',
+call_of('saveMapping', '/mappings', '422 unknown_reference', 'with an unknown link',
     json => { storefront_product_id => product(), link_ids => [$foreign] });
-call_of('putMapping', '/mappings', '200 no error', 'once more', json => {
+call_of('saveMapping', '/mappings', '200 no error', 'once more', json => {
     storefront_product_id => $mapping->{storefront_product_id}, license_key_tag_ids => [$tag], file_ids => [$file],
     pack_ids => [$pack], link_ids => [$link] });
 call_of('replaceMapping', "/mappings/$mapping->{id}", '422 unknown_reference', 'with an unknown tag',
@@ -229,6 +230,9 @@ call_of('replaceMapping', "/mappings/$mapping->{id}", '422 unknown_reference', '
 my $second = created($shop, '/mappings', { storefront_product_id => product() });
 call_of('replaceMapping', "/mappings/$second->{id}", '409 mapping_exists', 'in place of another',
     json => { storefront_product_id => $mapping->{storefront_product_id} });
+
+call_of('updateMapping', "/mappings/$second->{id}", '409 mapping_exists', 'to be another', json => { storefront_product_id => $mapping->{storefront_product_id} });
+call_of('updateMapping', "/mappings/$second->{id}", '422 unknown_reference', 'with an unknown tag', json => { license_key_tag_ids => [$foreign] });
 
 call_of('listAssets', "/assets?status=ready&filename=openapi-$$.txt&limit=1", '200 no error', 'with filters');
 my $page = call_of('listAssets', '/assets?limit=1', '200 no error', 'with pages');
@@ -256,16 +260,16 @@ wait_job($shop, $imported->{json}{job}{id});
 call_of('cancelJob', "/jobs/$imported->{json}{job}{id}/cancel", '409 job_finished', 'of a job that has succeeded');
 call_of('getJob', "/jobs/$imported->{json}{job}{id}", '200 no error', 'that has succeeded');
 
-call_of('beginUpload', '/assets/uploads', '422 unknown_reference', 'into an unknown category',
+call_of('createUpload', '/assets/uploads', '422 unknown_reference', 'into an unknown category',
     json => { filename => 'x', category_id => $foreign });
-call_of('beginUpload', '/assets/uploads', '413 request_too_large', 'of a file that is too large',
+call_of('createUpload', '/assets/uploads', '413 request_too_large', 'of a file that is too large',
     json => { filename => 'x', size => 4503599627370496 });
 my $bytes = bytes();
 my $half = upload_of($shop, undef, size => 100);
 call_of('completeUpload', "/assets/uploads/$half/complete", '409 upload_incomplete', 'without bytes');
 call_of('createAssetVersion', "/assets/$file/versions", '409 upload_incomplete', 'from an upload without bytes',
     json => { upload_id => $half });
-call_of('abortUpload', "/assets/uploads/$half", '204 no error', 'that is incomplete');
+call_of('deleteUpload', "/assets/uploads/$half", '204 no error', 'that is incomplete');
 call_of('completeUpload', "/assets/uploads/$half/complete", '409 upload_finished', 'that was aborted');
 my $whole = upload_of($shop, $bytes, sha256 => sha256_hex('other bytes'));
 call_of('completeUpload', "/assets/uploads/$whole/complete", '422 checksum_mismatch', 'with other bytes');
@@ -280,7 +284,7 @@ call_of('completeUpload', "/assets/uploads/$whole/complete", '201 no error', 'of
 call_of('completeUpload', "/assets/uploads/$whole/complete", '200 no error', 'once more');
 my $pieces = upload_in_pieces($shop, bytes(), 5);
 call_of('completeUpload', "/assets/uploads/$pieces/complete", '202 no error', 'in two pieces');
-call_of('abortUpload', "/assets/uploads/$whole", '409 upload_finished', 'that is completed');
+call_of('deleteUpload', "/assets/uploads/$whole", '409 upload_finished', 'that is completed');
 call_of('getUpload', "/assets/uploads/$whole", '200 no error', 'that is completed');
 
 my $order = digits();
@@ -290,6 +294,8 @@ call_of('assignOrder', "/orders/$order/assignments", '422 product_not_mapped', '
 my $made = call_of('assignOrder', "/orders/$order/assignments", '201 no error', 'with everything', json => \%assign);
 my $item = $made->{assignments}[0]{id};
 call_of('assignOrder', "/orders/$order/assignments", '200 no error', 'once more', json => \%assign);
+call_of('assignOrder', "/orders/$order/assignments", '409 other_customer', 'of another customer',
+    json => { %assign, storefront_customer_id => digits() });
 call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that an order waits for', json => { keys => [ 'K1', 'K2', 'K2' ] });
 call_of('getAssignment', "/orders/$order/assignments/$item", '200 no error', 'with license keys');
 call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an address');
@@ -323,7 +329,7 @@ call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls", '40
     key => $read->{token});
 call_of('getDownloadUrls', "/orders/$UNKNOWN->{digits}/assignments/1/download-urls", '404 order_not_found', 'of an unknown order');
 call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
-call_of('diagnoseOrder', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
+call_of('getOrderDiagnosis', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
 call_of('listOrders', '/orders', '200 no error', 'after several actions');
 
 call_of('listEvents', '/events?after=latest', '200 no error', 'the end');
@@ -338,7 +344,7 @@ call_of('restoreOrder', "/orders/$held/restore", '409 order_held', 'of a held or
 call_of('rejectOrder', "/orders/$held/reject", '200 no error', 'that is held', json => { reason => 'why' });
 call_of('restoreOrder', "/orders/$held/restore", '409 access_revoked', 'of a rejected order');
 call_of('getOrder', "/orders/$held", '200 no error', 'that was rejected');
-call_of('diagnoseOrder', "/orders/$held/diagnosis", '200 no error', 'that was rejected');
+call_of('getOrderDiagnosis', "/orders/$held/diagnosis", '200 no error', 'that was rejected');
 
 # --- coverage --------------------------------------------------------------------------------------
 
@@ -355,5 +361,19 @@ for my $operation (operations()) {
         grep { /^[23]/ && !seen()->{"$operation->{id} $_ "} } @{ $operation->{responses} };
 }
 is(join("\n", @unseen), '', 'every declared answer was given, except those of other suites');
+
+# What an example of an error says is what the service says.
+my %strange;
+for my $operation (operations()) {
+    for my $status (sort keys %{ $operation->{examples} }) {
+        for my $error (@{ $operation->{examples}{$status} }) {
+            my $told = told()->{"$status $error->{code}"};
+            next if !$told || $error->{code} =~ $ELSEWHERE;
+            $strange{"$status $error->{code}: $error->{message}"} = join "\n    ", '', sort keys %$told
+                if !$told->{ plain($error->{message}) };
+        }
+    }
+}
+is(join("\n", map { "$_$strange{$_}" } sort keys %strange), '', 'the examples of errors say what the service says');
 
 done_testing();

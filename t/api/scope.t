@@ -86,6 +86,7 @@ my @operations = (
     [ 'POST',   '/license-key-tags/{tag}/keys',    { keys => ['K-2'] } ],
     [ 'GET',    '/mappings/{mapping}' ],
     [ 'PUT',    '/mappings/{mapping}',             \%put ],
+    [ 'PATCH',  '/mappings/{mapping}',             { is_active => JSON::PP::true() } ],
     [ 'DELETE', '/mappings/{mapping}' ],
     [ 'GET',    '/orders/{order}' ],
     [ 'GET',    '/orders/{order}/assignments' ],

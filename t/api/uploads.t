@@ -82,7 +82,8 @@ my $pieces = begin_upload($shop, filename => 'pieces.bin', size => length $bytes
 is($pieces->{sha256}, $sha256, 'a SHA-256 may be given, also in upper case');
 patch_bytes($pieces, 0, substr $bytes, 0, 100_000);
 $reply = complete_upload($shop, $pieces);
-is_error($reply, 409, 'upload_incomplete', 'completing an incomplete upload', '/offset', '/size');
+is_error($reply, 409, 'upload_incomplete', 'completing an incomplete upload');
+is_deeply([ @{ $reply->{json}{error} }{qw(count limit)} ], [ 100_000, 300_000 ], 'which says how much of it is there');
 like($reply->{json}{error}{message}, qr/\b100000\b.*\b300000\b/, 'the message has offset and size');
 is(look($pieces)->{json}{status}, 'open', 'it stays open');
 is(look($pieces)->{json}{offset}, 100_000, 'with its offset');
@@ -137,7 +138,7 @@ is(asset_of($reply)->{sha256}, sha256_hex(''), 'its SHA-256 is that of an empty 
 my $open_end = begin_upload($shop);
 is($open_end->{size}, undef, 'the size is optional');
 cmp_ok($open_end->{max_size}, '>=', 2**30, 'max_size is the largest size then');
-is_error(complete_upload($shop, $open_end), 409, 'upload_incomplete', 'completing it without bytes', '/offset', '/size');
+is_error(complete_upload($shop, $open_end), 409, 'upload_incomplete', 'completing it without bytes');
 put_bytes($open_end, 'x' x 77);
 is(look($open_end)->{json}{size}, 77, 'the size is that of the bytes');
 is_answer(complete_upload($shop, $open_end), 201, 'and the upload can be completed');
@@ -266,7 +267,7 @@ is_error(version($asset->{id}, upload_id => $second->{id}), 409, 'upload_finishe
 
 my $third = begin_upload($shop, size => 6);
 patch_bytes($third, 0, 'thi');
-is_error(version($asset->{id}, upload_id => $third->{id}), 409, 'upload_incomplete', 'a version from an incomplete upload', '/offset', '/size');
+is_error(version($asset->{id}, upload_id => $third->{id}), 409, 'upload_incomplete', 'a version from an incomplete upload');
 patch_bytes($third, 3, 'rd!');
 $reply = version($asset->{id}, upload_id => $third->{id});
 is_answer($reply, 202, 'a version from an upload in pieces');
@@ -279,7 +280,7 @@ put_bytes($foreign, 'foreign');
 unstored();
 refused(version($asset->{id}, upload_id => $_), 422, 'unknown_reference', "the upload $_", '/upload_id')
     for $foreign->{id}, 'nonsense', 'upl_' . '0' x 26;
-refused(version(987654, upload_id => $kept->{id}), 409, 'upload_incomplete', 'an incomplete upload for an unknown asset', '/offset', '/size');
+refused(version(987654, upload_id => $kept->{id}), 409, 'upload_incomplete', 'an incomplete upload for an unknown asset');
 my $whole = begin_upload($shop);
 put_bytes($whole, 'whole');
 unstored();
@@ -310,7 +311,7 @@ is(asset_of($reply)->{sha256}, sha256_hex('again'), 'with the same result');
 my $lost = in_pieces('lost');
 unlink partial($lost);
 $reply = complete_upload($shop, $lost);
-is_error($reply, 409, 'upload_incomplete', 'completing an upload whose file is lost', '/offset', '/size');
+is_error($reply, 409, 'upload_incomplete', 'completing an upload whose file is lost');
 
 # --- the storage -----------------------------------------------------------------------------------
 

@@ -27,8 +27,8 @@ my %AUDIT = (
     deleteAsset        => 'asset deleted',
     createAssetVersion => 'asset version_added',
 
-    beginUpload    => 'upload begun',
-    abortUpload    => 'upload aborted',
+    createUpload    => 'upload begun',
+    deleteUpload    => 'upload aborted',
     completeUpload => 'upload completed',
 
     cancelJob => 'job cancelled',
@@ -51,8 +51,9 @@ my %AUDIT = (
     deleteLicenseKeyTag => 'license_key_tag deleted',
     addLicenseKeys      => 'license_key_tag keys_added',
 
-    putMapping     => 'mapping saved',
+    saveMapping     => 'mapping saved',
     replaceMapping => 'mapping saved',
+    updateMapping  => 'mapping changed',
     deleteMapping  => 'mapping deleted',
 
     assignOrder    => 'order assigned',

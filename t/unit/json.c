@@ -154,7 +154,12 @@ static void numbers_keep_their_value(void)
     ok(problem("[-9223372036854775809]"), "a negative integer beyond 64 bits is refused");
     ok(problem("[1e999]"), "a real beyond the range of a double is refused");
     is_int(mdl_json_type(parse("1.5")), MDL_JSON_REAL, "a real is accepted");
-    is_int(mdl_json_type(parse("1e2")), MDL_JSON_REAL, "a number with an exponent is a real");
+    is_int(mdl_json_type(parse("1e2")), MDL_JSON_INT, "a number without a fraction is an integer");
+    is_int(mdl_json_int(parse("1e2")), 100, "with its value");
+    is_int(mdl_json_int(parse("-3.0")), -3, "also with a point");
+    is_int(mdl_json_type(parse("9007199254740993.0")), MDL_JSON_REAL,
+           "but not where doubles skip some");
+    is_int(mdl_json_type(parse("1e300")), MDL_JSON_REAL, "nor beyond 64 bits");
     is_int(mdl_json_int(parse("1.5")), 0, "a real is read as the integer 0");
 }
 

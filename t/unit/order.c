@@ -125,7 +125,7 @@ static void test_refused(apr_pool_t *p)
 
     other->customer.storefront_customer_id = "78";
     is_int(assign(other, p), MDL_EPROBLEM, "an order of another customer is refused");
-    is_int(other->problem->status, 400, "the status is 400");
+    is_int(other->problem->status, 409, "the status is 409");
     is_str(find("1001", p)->customer.storefront_customer_id, "77", "the order keeps its customer");
 
     mdl_db_command(db, "UPDATE orders SET access_status = 'revoked' "

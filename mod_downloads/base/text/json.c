@@ -1,5 +1,6 @@
 #include "base/text/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/text/text_buffer.h"
+
+#define EXACT 9007199254740991.0 /* beyond it, doubles skip integers */
 
 static apr_status_t json_release(void *data)
 {
@@ -273,6 +276,15 @@ void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value
     json_add(to, name, value != NULL ? json_deep_copy(value) : json_null());
 }
 
+/* A number without a fraction is an integer however it is written, as 1.0 or 1e3 (JSON Schema Core,
+   section 4.2.3). */
+static int json_is_whole(const mdl_json_t *json)
+{
+    double value = json_real_value(json);
+
+    return fabs(value) <= EXACT && value == trunc(value);
+}
+
 mdl_json_type_t mdl_json_type(const mdl_json_t *json)
 {
     if (json == NULL) {
@@ -288,7 +300,7 @@ mdl_json_type_t mdl_json_type(const mdl_json_t *json)
     case JSON_INTEGER:
         return MDL_JSON_INT;
     case JSON_REAL:
-        return MDL_JSON_REAL;
+        return json_is_whole(json) ? MDL_JSON_INT : MDL_JSON_REAL;
     case JSON_TRUE:
     case JSON_FALSE:
         return MDL_JSON_BOOL;
@@ -296,6 +308,11 @@ mdl_json_type_t mdl_json_type(const mdl_json_t *json)
         return MDL_JSON_NULL;
     }
     return MDL_JSON_ABSENT;
+}
+
+int mdl_json_is_empty(const mdl_json_t *object)
+{
+    return json_object_size(object) == 0;
 }
 
 mdl_json_t *mdl_json_member(const mdl_json_t *object, const char *name)
@@ -330,6 +347,9 @@ const char *mdl_json_string(const mdl_json_t *json)
 
 apr_int64_t mdl_json_int(const mdl_json_t *json)
 {
+    if (json_is_real(json)) {
+        return json_is_whole(json) ? (apr_int64_t)json_real_value(json) : 0;
+    }
     return json_integer_value(json);
 }
 

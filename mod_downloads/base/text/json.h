@@ -65,7 +65,7 @@ typedef enum {
     MDL_JSON_ABSENT,
     MDL_JSON_NULL,
     MDL_JSON_BOOL,
-    MDL_JSON_INT,
+    MDL_JSON_INT, /* also 1.0 and 1e3 */
     MDL_JSON_REAL,
     MDL_JSON_STRING,
     MDL_JSON_ARRAY,
@@ -73,6 +73,8 @@ typedef enum {
 } mdl_json_type_t;
 
 mdl_json_type_t mdl_json_type(const mdl_json_t *json);
+/** Whether an object has no members. */
+int mdl_json_is_empty(const mdl_json_t *object);
 /** The member of that name, or NULL. */
 mdl_json_t *mdl_json_member(const mdl_json_t *object, const char *name);
 apr_size_t mdl_json_length(const mdl_json_t *array);

@@ -199,6 +199,7 @@ static apr_status_t mapping_write_list(mdl_db_t *db, mdl_mapping_t *before, mdl_
 apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, apr_int64_t files,
                                    apr_pool_t *p)
 {
+    mdl_problem_count(problem, MDL_MAPPING_FILES_MAX, files);
     return mdl_problem_set(problem, 422, "too_many_files",
                            apr_psprintf(p,
                                         "%s would give %" APR_INT64_T_FMT
@@ -363,6 +364,25 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *fin
     }
     APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->entity = mapping_of_row(row, p);
     return mapping_read_lists(db, mappings, p);
+}
+
+apr_status_t mdl_mapping_lock(mdl_db_t *db, const mdl_mapping_put_t *put, mdl_mapping_t **mapping,
+                              apr_pool_t *p)
+{
+    mdl_entity_ref_t find = {
+        .shop_id = put->shop_id, .id = put->mapping.id, .problem = put->problem};
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p,
+                                        MDL_ARGS(mdl_int(find.id), mdl_int(find.shop_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? mapping_not_found(find.problem) : rv;
+    }
+    if ((rv = mdl_mapping_find(db, p, &find)) != APR_SUCCESS) {
+        return rv;
+    }
+    *mapping = (mdl_mapping_t *)find.entity;
+    return mdl_version_check(put->versions, (*mapping)->updated_at, put->problem);
 }
 
 static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)

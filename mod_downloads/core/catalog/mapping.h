@@ -56,6 +56,11 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
     409 mapping_exists when another has the key, 422 as above. */
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put);
 
+/** Reads the mapping that put names, and keeps others from changing it until the commit.  Refused:
+    404 mapping_not_found, 412 precondition_failed. */
+apr_status_t mdl_mapping_lock(mdl_db_t *db, const mdl_mapping_put_t *put, mdl_mapping_t **mapping,
+                              apr_pool_t *p);
+
 /** Refuses what would make a mapping, the subject of the message's sentence, give so many files:
     422 too_many_files. */
 apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, apr_int64_t files,

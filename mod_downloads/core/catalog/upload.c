@@ -83,6 +83,7 @@ static apr_status_t upload_refuse(mdl_db_t *db, const mdl_upload_begin_t *begin,
             "complete one or DELETE it; details names them.",
             open, begin->max_open);
 
+        mdl_problem_count(begin->problem, begin->max_open, open);
         rv = mdl_problem_set(begin->problem, 422, "too_many_uploads", message);
     }
     return rv;
@@ -334,12 +335,7 @@ static apr_status_t upload_incomplete(mdl_problem_t *problem, const mdl_upload_t
                                 ? "its size is not known yet"
                                 : apr_psprintf(p, "its size is %" APR_INT64_T_FMT, upload->size);
 
-    mdl_problem_add_detail(problem, "/offset", "offset", apr_pstrcat(p, arrived, ".", NULL), p);
-    mdl_problem_add_detail(problem, "/size", "size",
-                           upload->size < 0
-                               ? "The size is not known yet."
-                               : apr_psprintf(p, "The size is %" APR_INT64_T_FMT ".", upload->size),
-                           p);
+    mdl_problem_count(problem, upload->size, bytes);
     return mdl_problem_set(
         problem, 409, "upload_incomplete",
         apr_pstrcat(p, "The upload is not complete: ", arrived, ", ", announced, ".", NULL));

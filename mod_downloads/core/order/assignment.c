@@ -43,6 +43,11 @@ typedef struct {
     const char *page_id; /* that the order gets if it is new */
 } asked_t;
 
+static mdl_arg_t assignment_clears(const mdl_order_assign_t *assign, unsigned member)
+{
+    return mdl_int((assign->customer_cleared & member) != 0);
+}
+
 static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *asked, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
@@ -57,12 +62,15 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                                    item->storefront_variant_id, &asked->matches[i], p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_CUSTOMER_UPSERT, &asked->customer, p,
-                           MDL_ARGS(mdl_int(assign->shop_id),
-                                    mdl_text(customer->storefront_customer_id),
-                                    mdl_text(customer->email), mdl_text(customer->first_name),
-                                    mdl_text(customer->last_name), mdl_text(customer->locale),
-                                    mdl_int(run->now), mdl_int(run->now)));
+        rv = mdl_db_select(
+            db, MDL_Q_CUSTOMER_UPSERT, &asked->customer, p,
+            MDL_ARGS(mdl_int(assign->shop_id), mdl_text(customer->storefront_customer_id),
+                     mdl_text(customer->email), mdl_text(customer->first_name),
+                     mdl_text(customer->last_name), mdl_text(customer->locale), mdl_int(run->now),
+                     mdl_int(run->now), assignment_clears(assign, MDL_CUSTOMER_EMAIL),
+                     assignment_clears(assign, MDL_CUSTOMER_FIRST_NAME),
+                     assignment_clears(assign, MDL_CUSTOMER_LAST_NAME),
+                     assignment_clears(assign, MDL_CUSTOMER_LOCALE)));
     }
     asked->page_id = mdl_signed_url_new_page_id(p);
     return rv == APR_SUCCESS
@@ -140,9 +148,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     run->email = mdl_rows_text(asked->customer, 1);
     run->order_id = mdl_rows_int(asked->order, 0);
     if (mdl_rows_int(asked->order, 1) != run->customer_id) {
-        mdl_problem_add_detail(assign->problem, "/storefront_customer_id", "other_customer",
-                               "The order belongs to another customer.", p);
-        return mdl_problem_set(assign->problem, 400, "invalid_request",
+        return mdl_problem_set(assign->problem, 409, "other_customer",
                                "The order was assigned to another customer before.");
     }
     run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
@@ -197,6 +203,7 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
 
 static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
 {
+    mdl_problem_count(problem, MDL_ORDER_FILES_MAX, 0);
     return mdl_problem_set(problem, 422, "too_many_files",
                            apr_psprintf(p,
                                         "The order would have more than %d files, each counted for "
@@ -206,6 +213,7 @@ static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
 
 static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
 {
+    mdl_problem_count(problem, MDL_ORDER_LINKS_MAX, 0);
     return mdl_problem_set(problem, 422, "too_many_links",
                            apr_psprintf(p,
                                         "The order would have more than %d links, each counted for "
@@ -215,6 +223,7 @@ static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
 
 static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool_t *p)
 {
+    mdl_problem_count(problem, MDL_ORDER_LICENSE_KEYS_MAX, 0);
     return mdl_problem_set(problem, 422, "too_many_license_keys",
                            apr_psprintf(p,
                                         "The order would have more than %d license keys, those to "
@@ -435,6 +444,7 @@ static apr_status_t order_check_size(const mdl_order_t *order, mdl_problem_t *pr
                                      apr_pool_t *p)
 {
     if (order->assignments->nelts > MDL_ORDER_ITEMS_MAX) {
+        mdl_problem_count(problem, MDL_ORDER_ITEMS_MAX, order->assignments->nelts);
         return mdl_problem_set(problem, 422, "too_many_items",
                                apr_psprintf(p,
                                             "The order would have %d items, those of earlier "

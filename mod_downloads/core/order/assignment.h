@@ -39,6 +39,7 @@ typedef struct {
     int must_exist;                     /* whether a new order is refused */
     mdl_customer_t customer;            /* without id */
     int customer_given;                 /* whether the request has data of the customer */
+    unsigned customer_cleared;          /* MDL_CUSTOMER_…: members that are null in it */
     const apr_array_header_t *items;    /* mdl_order_item_t */
     int send_email;
     int fraud_check;

@@ -24,6 +24,12 @@ typedef struct {
     const char *locale;
 } mdl_customer_t;
 
+/* The members of a customer that may be unknown, as bits. */
+#define MDL_CUSTOMER_EMAIL      1U
+#define MDL_CUSTOMER_FIRST_NAME 2U
+#define MDL_CUSTOMER_LAST_NAME  4U
+#define MDL_CUSTOMER_LOCALE     8U
+
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;

@@ -369,8 +369,10 @@ sub is_error
     my @faults = header_faults($reply);
     my $type   = @pointers ? { details => [ { pointer => 'text', code => 'text', message => 'text' } ] } : {};
 
+    my %numbers = $code =~ /^(?:too_many_\w+|request_too_large|upload_incomplete)\z/
+        ? map { $_ => 'id' } grep { exists $reply->{json}{error}{$_} } qw(limit count) : ();
     push @faults, misfits($reply->{json},
-        { error => { code => 'text', message => 'text', status => 'id', request_id => 'text', %$type } }, '');
+        { error => { code => 'text', message => 'text', status => 'id', request_id => 'text', %$type, %numbers } }, '');
     if (!@faults) {
         my $error = $reply->{json}{error};
         my $asked = join ' ', sort @pointers;

@@ -14,10 +14,10 @@ use JSON::PP;
 use MDL::Test;
 use Test::More;
 
-our @EXPORT = qw(document document_file operations operation fits misfits seen);
+our @EXPORT = qw(document document_file operations operation fits misfits seen told plain);
 
 my $JSON = JSON::PP->new->utf8->canonical;
-my ($document, $file, @operations, $to, $from, $pid, $owner, %seen);
+my ($document, $file, @operations, $to, $from, $pid, $owner, %seen, %told);
 
 sub document
 {
@@ -49,7 +49,7 @@ sub resolve
 #   id, method (upper case), path ("/assets/{asset_id}"), form ("/assets/{}", as the router has it)
 #   open    needs no key            write    is not a GET
 #   body    has a request body      lists    is a list with pages
-#   codes   { status => [ codes ] } of its errors
+#   codes   { status => [ codes ] } of its errors     examples  { status => [ errors ] }
 sub operations
 {
     return @operations if @operations;
@@ -57,10 +57,11 @@ sub operations
     for my $path (sort keys %$paths) {
         for my $method (sort keys %{ $paths->{$path} }) {
             my $it = $paths->{$path}{$method};
-            my %codes;
+            my (%codes, %examples);
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
                 my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
                 $codes{$status} = $content->{schema}{allOf}[1]{properties}{error}{properties}{code}{'x-extensible-enum'};
+                $examples{$status} = [ map { $_->{value}{error} } values %{ $content->{examples} // {} } ];
             }
             push @operations, {
                 id     => $it->{operationId},
@@ -73,6 +74,7 @@ sub operations
                 lists  => scalar(grep { (resolve($_)->{name} // '') eq 'cursor' }
                         @{ $it->{parameters} // [] }),
                 codes     => \%codes,
+                examples  => \%examples,
                 responses => [ sort keys %{ $it->{responses} } ],
             };
         }
@@ -108,8 +110,15 @@ sub misfits
     my $line = <$from> // die "t/node/answers.mjs has ended\n";
     my $code = $reply->{status} >= 400 ? $reply->{json}{error}{code} // '' : '';
     $seen{ join ' ', $operation->{id}, $reply->{status}, $code } = 1;
+    $told{"$reply->{status} $code"}{ plain($reply->{json}{error}{message}) } = 1 if $code;
     return @{ $JSON->decode($line) };
 }
+
+# A message without what differs from one request to another.
+sub plain { my ($message) = @_; return $message =~ s/\b(?:upl|job)_\w+/ID/gr =~ s/\d+/0/gr }
+
+# { "status code" => { plain message => 1 } } of every error that has been answered so far.
+sub told { return \%told }
 
 # Every "operation status code" that has been answered so far.
 sub seen { return \%seen }

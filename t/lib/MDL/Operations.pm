@@ -146,7 +146,7 @@ sub mapping_body
 my %REQUESTS = (
     getHealth  => sub { '/health' },
     getOpenapi => sub { '/openapi.json' },
-    ping       => sub { '/ping' },
+    getPing     => sub { '/ping' },
 
     listAssets  => sub { asset($_[0]); '/assets' },
     importAsset => sub { ('/assets', import_body($_[0])) },
@@ -155,9 +155,9 @@ my %REQUESTS = (
     deleteAsset => sub { '/assets/' . asset($_[0]) },
     createAssetVersion => sub { ('/assets/' . asset($_[0]) . '/versions', import_body($_[0])) },
 
-    beginUpload    => sub { ('/assets/uploads', { filename => label() . '.txt', size => 10 }) },
+    createUpload    => sub { ('/assets/uploads', { filename => label() . '.txt', size => 10 }) },
     getUpload      => sub { '/assets/uploads/' . upload_of($_[0]) },
-    abortUpload    => sub { '/assets/uploads/' . upload_of($_[0]) },
+    deleteUpload    => sub { '/assets/uploads/' . upload_of($_[0]) },
     completeUpload => sub { '/assets/uploads/' . upload_of($_[0], bytes()) . '/complete' },
 
     listJobs  => sub { failed_job($_[0]); '/jobs' },
@@ -191,9 +191,10 @@ my %REQUESTS = (
     addLicenseKeys => sub { ('/license-key-tags/' . tag($_[0]) . '/keys', { keys => [ label(), label() ] }) },
 
     listMappings   => sub { mapping($_[0]); '/mappings' },
-    putMapping     => sub { ('/mappings', mapping_body($_[0])) },
+    saveMapping     => sub { ('/mappings', mapping_body($_[0])) },
     getMapping     => sub { '/mappings/' . mapping($_[0])->{id} },
     replaceMapping => sub { ('/mappings/' . mapping($_[0])->{id}, mapping_body($_[0])) },
+    updateMapping  => sub { ('/mappings/' . mapping($_[0])->{id}, { download_limit => 5 }) },
     deleteMapping  => sub { '/mappings/' . mapping($_[0])->{id} },
 
     listOrders      => sub { order($_[0]); '/orders' },
@@ -223,7 +224,7 @@ my %REQUESTS = (
     rotateLink     => sub { (order_path($_[0], '/rotate-link'), { reason => label() }) },
     approveOrder   => sub { '/orders/' . held_order($_[0]) . '/approve' },
     rejectOrder    => sub { ('/orders/' . held_order($_[0]) . '/reject', { reason => label() }) },
-    diagnoseOrder  => sub { order_path($_[0], '/diagnosis') },
+    getOrderDiagnosis  => sub { order_path($_[0], '/diagnosis') },
     listOrderEvents    => sub { order_path($_[0], '/events') },
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
