@@ -8,11 +8,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <apr_file_info.h>
 #include <apr_strings.h>
 
 #include "base/crypto.h"
 
 #define FOLDER_MODE 0750
+#define CHECK_NAME  ".check-" /* the dot keeps it apart from every partial file's id */
 
 apr_status_t mdl_storage_status(int error)
 {
@@ -126,13 +128,16 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int
     return rv;
 }
 
+static int is_sha256(const char *name)
+{
+    return strlen(name) == MDL_SHA256_HEX_LENGTH &&
+           strspn(name, MDL_HEX_DIGITS) == MDL_SHA256_HEX_LENGTH;
+}
+
 const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
 {
-    if (strlen(sha256) != MDL_SHA256_HEX_LENGTH ||
-        strspn(sha256, MDL_HEX_DIGITS) != MDL_SHA256_HEX_LENGTH) {
-        return NULL;
-    }
-    return apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256);
+    return is_sha256(sha256) ? apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256)
+                             : NULL;
 }
 
 apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
@@ -146,6 +151,19 @@ apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, 
     return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
+apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sha256,
+                                    apr_time_t *when, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+    apr_finfo_t info;
+    apr_status_t rv = path != NULL ? apr_stat(&info, path, APR_FINFO_MTIME, p) : APR_EINVAL;
+
+    if (rv == APR_SUCCESS) {
+        *when = info.mtime;
+    }
+    return rv;
+}
+
 apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
 {
     const char *path = mdl_storage_path(storage, sha256, p);
@@ -154,6 +172,26 @@ apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256
         return APR_EINVAL;
     }
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
+}
+
+apr_status_t mdl_storage_list(const mdl_storage_t *storage, int shard, apr_array_header_t **sha256s,
+                              apr_pool_t *p)
+{
+    apr_finfo_t entry;
+    apr_dir_t *folder;
+    apr_status_t rv = apr_dir_open(&folder, mdl_storage_shard(storage, MDL_HEX_DIGITS[shard], p),
+                                   p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    *sha256s = apr_array_make(p, 64, sizeof(const char *));
+    while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
+        if (is_sha256(entry.name)) {
+            APR_ARRAY_PUSH(*sha256s, const char *) = apr_pstrdup(p, entry.name);
+        }
+    }
+    return apr_dir_close(folder);
 }
 
 /* Whether a finished file can be renamed into each shard. */
@@ -215,8 +253,7 @@ static apr_status_t check_link(const mdl_storage_t *storage, const char *path, a
 
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
 {
-    /* The dot keeps it apart from every partial file's id. */
-    char *path = apr_pstrcat(p, storage->partial, "/.check-XXXXXX", NULL);
+    char *path = apr_pstrcat(p, storage->partial, "/" CHECK_NAME "XXXXXX", NULL);
     apr_status_t rv = mdl_storage_room(storage, 0);
     int fd;
 
@@ -239,4 +276,21 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
         rv = mdl_storage_status(errno);
     }
     return rv;
+}
+
+void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool_t *p)
+{
+    apr_finfo_t entry;
+    apr_dir_t *folder;
+
+    if (apr_dir_open(&folder, storage->partial, p) != APR_SUCCESS) {
+        return;
+    }
+    while (apr_dir_read(&entry, APR_FINFO_NAME | APR_FINFO_MTIME, folder) == APR_SUCCESS) {
+        if (strncmp(entry.name, CHECK_NAME, strlen(CHECK_NAME)) == 0 && entry.mtime < before) {
+            unlink(apr_pstrcat(p, mdl_storage_shard(storage, '0', p), "/", entry.name, NULL));
+            unlink(apr_pstrcat(p, storage->partial, "/", entry.name, NULL));
+        }
+    }
+    apr_dir_close(folder);
 }

@@ -289,8 +289,10 @@ apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, 
     }
     *ids = apr_array_make(p, 16, sizeof(const char *));
     while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
-        if (partial_path(storage, entry.name, p) != NULL) {
-            APR_ARRAY_PUSH(*ids, const char *) = apr_pstrdup(p, entry.name);
+        const char *id = apr_pstrmemdup(p, entry.name, strcspn(entry.name, "."));
+
+        if (partial_path(storage, id, p) != NULL) {
+            APR_ARRAY_PUSH(*ids, const char *) = id;
         }
     }
     return apr_dir_close(folder);

@@ -59,8 +59,18 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
 /** APR_SUCCESS when a blob is there, APR_ENOENT when it is not. */
 apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
+/** When a blob was written; APR_ENOENT. */
+apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sha256,
+                                    apr_time_t *when, apr_pool_t *p);
+
 /** Removes a blob; APR_SUCCESS also when there is none. */
 apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
+#define MDL_STORAGE_SHARDS 16
+
+/** The SHA-256 (const char *) of the blobs in one of the MDL_STORAGE_SHARDS folders. */
+apr_status_t mdl_storage_list(const mdl_storage_t *storage, int shard, apr_array_header_t **sha256s,
+                              apr_pool_t *p);
 
 /**
  * Writes, syncs, reads, links and removes a small file and looks whether a finished file can be
@@ -68,6 +78,9 @@ apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256
  * be used.
  */
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
+
+/** Removes what a mdl_storage_check has left that was killed before a time. */
+void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool_t *p);
 
 /**
  * A file being written.  Belongs to one thread and to the pool it was opened with; if the pool is
@@ -105,7 +118,7 @@ apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int6
 apr_status_t mdl_partial_sync(mdl_storage_t *storage, const char *id, apr_int64_t *length,
                               apr_pool_t *p);
 
-/** The ids (const char *) of all partial files. */
+/** The ids (const char *) of all partial files; one that has a mark comes twice. */
 apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p);
 
 /** Bytes so far. */

@@ -31,3 +31,14 @@ UPDATE upload SET sha256 = NULL WHERE sha256 = %s
 
 -- name: blob_delete
 DELETE FROM blob WHERE sha256 = %s
+
+-- Of the digests of a JSON array those that no blob has.
+-- name: blobs_without_row
+-- dialect: sqlite3
+SELECT value FROM json_each(%s)
+WHERE (SELECT b.sha256 FROM blob b WHERE b.sha256 = json_each.value) IS NULL
+
+-- name: blobs_without_row
+-- dialect: pgsql
+SELECT g.sha256 FROM (SELECT jsonb_array_elements_text(%s::jsonb) COLLATE "C") g (sha256)
+WHERE (SELECT b.sha256 FROM blob b WHERE b.sha256 = g.sha256) IS NULL

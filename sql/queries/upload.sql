@@ -53,7 +53,7 @@ WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
 RETURNING sha256
 
 -- Of the partial files with the ids of a JSON array, those that nobody needs any more, because their
--- upload or job is over.  A cancelled job's worker removes its own.
+-- upload or job is over, or gone.  A cancelled job's worker removes its own.
 -- name: upload_over
 -- dialect: sqlite3
 SELECT u.id FROM upload u
@@ -63,6 +63,10 @@ WHERE u.id IN (SELECT value FROM json_each(%s)) AND u.status <> 'open'
 UNION ALL
 SELECT id FROM job
 WHERE id IN (SELECT value FROM json_each(%s)) AND status IN ('succeeded', 'failed')
+UNION ALL
+SELECT value FROM json_each(%s)
+WHERE (SELECT u.id FROM upload u WHERE u.id = json_each.value) IS NULL
+    AND (SELECT j.id FROM job j WHERE j.id = json_each.value) IS NULL
 
 -- name: upload_over
 -- dialect: pgsql
@@ -73,3 +77,7 @@ WHERE u.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb))) AND u.stat
 UNION ALL
 SELECT id FROM job
 WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb))) AND status IN ('succeeded', 'failed')
+UNION ALL
+SELECT g.id FROM (SELECT jsonb_array_elements_text(%s::jsonb) COLLATE "C") g (id)
+WHERE (SELECT u.id FROM upload u WHERE u.id = g.id) IS NULL
+    AND (SELECT j.id FROM job j WHERE j.id = g.id) IS NULL

@@ -46,6 +46,16 @@ static apr_status_t leave(mdl_db_t *in, apr_pool_t *p, void *arg)
     return mdl_blob_leave(in, arg, p);
 }
 
+static apr_status_t orphans(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    return mdl_blob_orphans(in, p, arg);
+}
+
+static apr_status_t sweep_orphan(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    return mdl_blob_sweep_orphan(in, p, arg);
+}
+
 static int is_released(const char *sha256, apr_pool_t *p)
 {
     mdl_blob_released_t find = {.before = apr_time_now(), .limit = 10};
@@ -111,6 +121,64 @@ static void test_alone(apr_pool_t *p)
     is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "an invalid name is refused");
 }
 
+/* Which of two files have no row, as their texts. */
+static const char *orphans_of(const mdl_blob_t *first, const mdl_blob_t *second, apr_pool_t *p)
+{
+    apr_array_header_t *ids = texts_of(p, 2, first->sha256, second->sha256);
+    mdl_blob_orphans_t find = {.ids = ids};
+    const char *found = "";
+
+    if (mdl_db_read(db, orphans, &find, p) != APR_SUCCESS) {
+        return "an error";
+    }
+    for (int i = 0; i < find.orphans->nelts; i++) {
+        int is_first = strcmp(APR_ARRAY_IDX(find.orphans, i, const char *), first->sha256) == 0;
+
+        found = apr_pstrcat(p, found, is_first ? "first" : "second", NULL);
+    }
+    return found;
+}
+
+static void test_orphan(apr_pool_t *p)
+{
+    mdl_blob_t orphan = make_blob("orphan", p), blob;
+    mdl_blob_sweep_t sweep = {storage, orphan.sha256};
+
+    make_file(&orphan, p);
+    blob = unused_blob("known", p);
+    is_str(orphans_of(&orphan, &blob, p), "first", "a file without a row is an orphan");
+    is_int(mdl_db_write(db, sweep_orphan, &sweep, p), APR_SUCCESS, "it is swept");
+    is_int(mdl_storage_find(storage, orphan.sha256, p), APR_ENOENT, "its file is gone");
+    is_str(orphans_of(&orphan, &blob, p), "first", "and no row is left");
+    sweep.sha256 = blob.sha256;
+    is_int(mdl_db_write(db, sweep_orphan, &sweep, p), APR_SUCCESS, "what has a row is not swept");
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "its file is there");
+}
+
+static void test_orphan_stored_first(const database_t *database, apr_pool_t *p)
+{
+    mdl_blob_t blob = make_blob("fourth", p);
+    refer_t to = {make_asset(db, shop, "fourth", 0, p), blob};
+    mdl_blob_sweep_t sweep = {storage, blob.sha256};
+
+    make_file(&blob, p);
+    meets(db, (meeting_t){database, refer, &to, sweep_orphan, &sweep, APR_SUCCESS, NULL, 0},
+          "an orphan is stored again, then swept", p);
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "its file stays");
+}
+
+static void test_orphan_swept_first(const database_t *database, apr_pool_t *p)
+{
+    mdl_blob_t blob = make_blob("fifth", p);
+    refer_t to = {make_asset(db, shop, "fifth", 0, p), blob};
+    mdl_blob_sweep_t sweep = {storage, blob.sha256};
+
+    make_file(&blob, p);
+    meets(db, (meeting_t){database, sweep_orphan, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
+          "an orphan is swept, then stored again", p);
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "whoever does is told to");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
@@ -122,10 +190,13 @@ static void tests(const database_t *database, apr_pool_t *p)
     }
     db = database_ready(database, p);
     shop = make_shop(db, "a.test", p);
+    test_orphan(p);
     test_alone(p);
     if (database->dialect == MDL_PGSQL) {
         test_referred_first(database, p);
         test_swept_first(database, p);
+        test_orphan_stored_first(database, p);
+        test_orphan_swept_first(database, p);
     }
     is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder is removed");
 }

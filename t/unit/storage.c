@@ -402,6 +402,50 @@ static void a_published_file_stays(void)
        "the second link is removed with the partial file");
 }
 
+static void files_are_listed(void)
+{
+    static const char name[] = "00000000000000000000000000000000000000000000000000000000000000ab";
+    struct timespec old[] = {{1000000000, 0}, {1000000000, 0}};
+    apr_array_header_t *ids = NULL;
+    apr_time_t written_at = 0;
+    const char *path = mdl_storage_path(storage, name, p);
+
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    utimensat(AT_FDCWD, path, old, 0);
+    close(open(in_folder("blobs/0/README"), O_CREAT | O_WRONLY, 0600));
+    is_int(mdl_storage_list(storage, 0, &ids, p), APR_SUCCESS, "a folder of blobs is listed");
+    is_str(apr_array_pstrcat(p, ids, ' '), name,
+           "blobs are listed by their names, nothing else is");
+    is_int(mdl_storage_written_at(storage, name, &written_at, p), APR_SUCCESS, "a blob has a date");
+    is_int(written_at, apr_time_from_sec(1000000000), "that of when it was written");
+    unlink(path);
+    unlink(in_folder("blobs/0/README"));
+    is_int(mdl_storage_written_at(storage, name, &written_at, p), APR_ENOENT,
+           "one that is gone has none");
+
+    close(open(in_folder("partial/upl_gone.blob"), O_CREAT | O_WRONLY, 0600));
+    mdl_partial_list(storage, &ids, p);
+    is_str(apr_array_pstrcat(p, ids, ' '), "upl_gone", "what is left of a partial file is listed");
+    mdl_partial_remove(storage, "upl_gone", p);
+}
+
+static void a_killed_check_is_cleaned_up(void)
+{
+    struct timespec old[] = {{1000000000, 0}, {1000000000, 0}};
+    apr_time_t before = apr_time_from_sec(1000000001);
+
+    close(open(in_folder("partial/.check-abcdef"), O_CREAT | O_WRONLY, 0600));
+    utimensat(AT_FDCWD, in_folder("partial/.check-abcdef"), old, 0);
+    ok(link(in_folder("partial/.check-abcdef"), in_folder("blobs/0/.check-abcdef")) == 0,
+       "a check is killed");
+    close(open(in_folder("partial/.check-ghijkl"), O_CREAT | O_WRONLY, 0600));
+    mdl_storage_clean(storage, before, p);
+    ok(!exists(in_folder("partial/.check-abcdef")) && !exists(in_folder("blobs/0/.check-abcdef")),
+       "what it has left is removed");
+    ok(exists(in_folder("partial/.check-ghijkl")), "what may be of one that goes on stays");
+    unlink(in_folder("partial/.check-ghijkl"));
+}
+
 static void one_writer_at_a_time(void)
 {
     mdl_partial_t *first = open_partial("job_lock");
@@ -646,6 +690,8 @@ int main(void)
     pieces_are_appended();
     what_is_in_doubt_does_not_count();
     a_published_file_stays();
+    files_are_listed();
+    a_killed_check_is_cleaned_up();
     one_writer_at_a_time();
     blobs_are_stored_once();
     only_its_own_digest_is_committed();

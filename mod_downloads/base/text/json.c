@@ -239,6 +239,16 @@ void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value)
     json_add(to, name, string != NULL ? string : json_null());
 }
 
+const char *mdl_json_texts(const apr_array_header_t *texts, apr_pool_t *p)
+{
+    mdl_json_t *array = mdl_json_array(p);
+
+    for (int i = 0; i < texts->nelts; i++) {
+        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(texts, i, const char *));
+    }
+    return mdl_json_text(array, NULL, p);
+}
+
 void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value)
 {
     json_add(to, name, json_integer(value));

@@ -8,6 +8,7 @@
 
 #include <apr_errno.h>
 #include <apr_pools.h>
+#include <apr_tables.h>
 #include <apr_time.h>
 
 typedef struct json_t mdl_json_t;
@@ -54,6 +55,9 @@ void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value);
 
 /** Adds a copy of another document, or of a part of one; NULL adds null. */
 void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value);
+
+/** An array of strings (const char *) as compact text, in p. */
+const char *mdl_json_texts(const apr_array_header_t *texts, apr_pool_t *p);
 
 /** The document as compact text, in p, with a closing NUL.  length may be NULL. */
 const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);

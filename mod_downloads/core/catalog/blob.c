@@ -2,6 +2,8 @@
 
 #include <apr_time.h>
 
+#include "base/text/json.h"
+
 apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
 {
     apr_int64_t inserted = 0;
@@ -84,4 +86,33 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
         return rv;
     }
     return mdl_storage_remove(sweep->storage, sweep->sha256, p);
+}
+
+apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_BLOBS_WITHOUT_ROW, &rows, p,
+                                    MDL_ARGS(mdl_text(mdl_json_texts(find->ids, p))));
+
+    find->orphans = apr_array_make(p, 4, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(find->orphans, const char *) = mdl_rows_text(rows, 0);
+    }
+    return rv;
+}
+
+/* A row that nobody else ever sees keeps away others who store the same bytes. */
+apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
+{
+    mdl_arg_t sha256 = mdl_text(sweep->sha256);
+    apr_int64_t inserted = 0;
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_BLOB_INSERT, &inserted, p,
+        MDL_ARGS(sha256, mdl_int(0), mdl_int(0), mdl_int(apr_time_now())));
+
+    if (rv != APR_SUCCESS || inserted == 0) {
+        return rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_BLOB_DELETE, NULL, p, MDL_ARGS(sha256));
+    return rv == APR_SUCCESS ? mdl_storage_remove(sweep->storage, sweep->sha256, p) : rv;
 }

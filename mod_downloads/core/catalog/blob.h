@@ -42,4 +42,15 @@ typedef struct {
 } mdl_blob_sweep_t;
 apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
 
+/** Effect that reads which files have no row in the database, as a kill between the two leaves
+ * them. */
+typedef struct {
+    const apr_array_header_t *ids; /* const char *, their SHA-256 */
+    apr_array_header_t *orphans;   /* out: likewise */
+} mdl_blob_orphans_t;
+apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find);
+
+/** Effect: removes a file that has no row, unless it has got one meanwhile. */
+apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
+
 #endif

@@ -137,16 +137,11 @@ static apr_status_t mapping_insert_variants(mdl_db_t *db, const mdl_mapping_t *m
                                             apr_pool_t *p)
 {
     const apr_array_header_t *variants = mapping->storefront_variant_ids;
-    mdl_json_t *array = mdl_json_array(p);
 
-    if (variants->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    for (int i = 0; i < variants->nelts; i++) {
-        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(variants, i, const char *));
-    }
-    return mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_text(array, NULL, p))));
+    return variants->nelts == 0
+               ? APR_SUCCESS
+               : mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_INSERT, NULL, p,
+                             MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_texts(variants, p))));
 }
 
 static int mapping_same_variants(const apr_array_header_t *a, const apr_array_header_t *b)

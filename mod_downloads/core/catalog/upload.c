@@ -503,16 +503,10 @@ apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t 
 
 apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, mdl_upload_over_t *over)
 {
-    mdl_json_t *array = mdl_json_array(p);
-    const char *ids;
+    mdl_arg_t ids = mdl_text(mdl_json_texts(over->ids, p));
     mdl_rows_t *rows;
-    apr_status_t rv;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_OVER, &rows, p, MDL_ARGS(ids, ids, ids));
 
-    for (int i = 0; i < over->ids->nelts; i++) {
-        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(over->ids, i, const char *));
-    }
-    ids = mdl_json_text(array, NULL, p);
-    rv = mdl_db_select(db, MDL_Q_UPLOAD_OVER, &rows, p, MDL_ARGS(mdl_text(ids), mdl_text(ids)));
     over->over = apr_array_make(p, 16, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(over->over, const char *) = mdl_rows_text(rows, 0);
