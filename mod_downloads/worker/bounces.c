@@ -9,6 +9,7 @@
 #include "core/order/bounce.h"
 
 #define BATCH          20
+#define PRUNE_BATCH    500
 #define COMPLAIN_AFTER apr_time_from_sec(60)
 
 struct mdl_bounces_t {
@@ -76,6 +77,14 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
                 bounce.email_id, bounce.reason);
     }
     return rv;
+}
+
+int mdl_bounces_prune(const mdl_bounces_t *bounces, apr_time_t before, apr_pool_t *p)
+{
+    int more;
+
+    mdl_mailbox_clean(bounces->box, before, PRUNE_BATCH, &more, p);
+    return more;
 }
 
 int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p)

@@ -17,4 +17,8 @@ mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t 
     email of ours is put away; while the database is out of reach, all of them stay. */
 int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p);
 
+/** Removes some of the messages that were read and that came before a time; true if there may be
+    more. */
+int mdl_bounces_prune(const mdl_bounces_t *bounces, apr_time_t before, apr_pool_t *p);
+
 #endif

@@ -124,6 +124,44 @@ static void maildir(apr_pool_t *p)
            "the check of a complete Maildir succeeds");
 }
 
+/* Messages are as old as their files say. */
+static void cleaned(apr_pool_t *p)
+{
+    mdl_mailbox_t *box = mdl_mailbox_create(
+        apr_pstrcat(p, "maildir:", in_folder("cleaned", p), NULL), p);
+    static const char *const names[] = {"cur/a:2,S", "cur/b:2,S", "cur/c:2,S", "cur/kept:2,",
+                                        "new/new"};
+    struct timespec old[] = {{1000000000, 0}, {1000000000, 0}};
+    apr_time_t before = apr_time_from_sec(1000000001);
+    int more;
+
+    mdl_mailbox_clean(box, before, 2, &more, p);
+    ok(!more, "a Maildir that is not there has nothing to remove");
+    mkdir(in_folder("cleaned", p), 0700);
+    mkdir(in_folder("cleaned/cur", p), 0700);
+    mkdir(in_folder("cleaned/new", p), 0700);
+    for (int i = 0; i < 5; i++) {
+        const char *path = in_folder(apr_pstrcat(p, "cleaned/", names[i], NULL), p);
+
+        put(path, "A message\n");
+        utimensat(AT_FDCWD, path, old, 0);
+    }
+    put(in_folder("cleaned/cur/young:2,S", p), "A message\n");
+    mdl_mailbox_clean(box, before - apr_time_from_sec(1), 2, &more, p);
+    ok(!more && size_of(in_folder("cleaned/cur/a:2,S", p)) > 0, "what is young stays");
+    mdl_mailbox_clean(box, before, 2, &more, p);
+    ok(more, "messages that were read are removed, a few at a time");
+    mdl_mailbox_clean(box, before, 2, &more, p);
+    ok(!more && size_of(in_folder("cleaned/cur/a:2,S", p)) < 0 &&
+           size_of(in_folder("cleaned/cur/b:2,S", p)) < 0 &&
+           size_of(in_folder("cleaned/cur/c:2,S", p)) < 0,
+       "then all that are old are gone");
+    ok(size_of(in_folder("cleaned/cur/young:2,S", p)) > 0, "a young one is there");
+    ok(size_of(in_folder("cleaned/cur/kept:2,", p)) > 0 &&
+           size_of(in_folder("cleaned/new/new", p)) > 0,
+       "and those that were not read are");
+}
+
 static void unreadable(apr_pool_t *p)
 {
     const char *root = in_folder("foreign", p);
@@ -328,6 +366,7 @@ int main(void)
     if (begin_folder(p)) {
         places(p);
         maildir(p);
+        cleaned(p);
         unreadable(p);
         mbox(p);
         locked(p);

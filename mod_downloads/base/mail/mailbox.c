@@ -21,6 +21,7 @@
 #define SEPARATOR      "\n\nFrom "
 #define SEPARATOR_SIZE (sizeof SEPARATOR - 1)
 
+static const char seen[] = ":2,S"; /* what a message that was taken has behind its name */
 static const char maildir_prefix[] = "maildir:";
 static const char mbox_prefix[] = "mbox:";
 
@@ -136,13 +137,13 @@ static int open_regular(const char *path, int flags)
 static apr_status_t message_put_away(round_t *round, const char *path, const char *name)
 {
     const char *folder = apr_pstrcat(round->p, round->box->folder, "/cur", NULL);
-    const char *seen = apr_pstrcat(round->p, folder, "/", name,
-                                   strchr(name, ':') != NULL ? "" : ":2,S", NULL);
+    const char *taken = apr_pstrcat(round->p, folder, "/", name,
+                                    strchr(name, ':') != NULL ? "" : seen, NULL);
 
     mkdir(folder, S_IRWXU);
     /* Another node that reads the same mailbox may have been faster. */
-    return rename(path, seen) != 0 && errno != ENOENT
-               ? round_fail(round, "A message can't be moved to", seen, errno)
+    return rename(path, taken) != 0 && errno != ENOENT
+               ? round_fail(round, "A message can't be moved to", taken, errno)
                : APR_SUCCESS;
 }
 
@@ -194,6 +195,35 @@ static apr_status_t maildir_read(round_t *round)
     }
     closedir(folder);
     return rv == APR_SUCCESS ? round->error : rv;
+}
+
+static int ends_with(const char *text, const char *end)
+{
+    apr_size_t length = strlen(text);
+
+    return length > strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+void mdl_mailbox_clean(const mdl_mailbox_t *box, apr_time_t before, int limit, int *more,
+                       apr_pool_t *p)
+{
+    const char *path = apr_pstrcat(p, box->folder != NULL ? box->folder : "", "/cur", NULL);
+    DIR *folder = box->folder != NULL ? opendir(path) : NULL;
+    const struct dirent *entry;
+    struct stat info;
+
+    while (folder != NULL && limit > 0 && (entry = readdir(folder)) != NULL) {
+        if (ends_with(entry->d_name, seen) &&
+            fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode) && apr_time_from_sec(info.st_mtim.tv_sec) < before &&
+            unlinkat(dirfd(folder), entry->d_name, 0) == 0) {
+            limit--;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    *more = limit == 0;
 }
 
 /* --- mbox --- */

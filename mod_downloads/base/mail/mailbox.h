@@ -34,6 +34,11 @@ typedef apr_status_t mdl_mailbox_take_fn(void *baton, const char *message, apr_s
 apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn *take, void *baton,
                               int *more, const char **why, apr_pool_t *p);
 
+/** Removes messages that were taken and that came before a time from the Maildir's cur/, at most
+   limit of them; *more as above. */
+void mdl_mailbox_clean(const mdl_mailbox_t *box, apr_time_t before, int limit, int *more,
+                       apr_pool_t *p);
+
 /** Whether the mailbox exists and can be read and written, for `downloadsctl check`; if not,
     APR_EGENERAL, and a sentence in *why. */
 apr_status_t mdl_mailbox_check(const mdl_mailbox_t *box, const char **why, apr_pool_t *p);
