@@ -5,8 +5,6 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#define BATCH 500
-
 const char *const mdl_via_names[] = {
     [MDL_VIA_API] = "api", [MDL_VIA_SETTINGS] = "settings", [MDL_VIA_COMMAND] = "command", NULL};
 
@@ -98,10 +96,4 @@ apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list)
         list->next = last;
     }
     return rv;
-}
-
-apr_status_t mdl_audit_prune(mdl_db_t *db, apr_pool_t *p, mdl_audit_prune_t *prune)
-{
-    return mdl_db_exec(db, MDL_Q_AUDIT_PRUNE, &prune->removed, p,
-                       MDL_ARGS(mdl_int(BATCH), mdl_int(prune->before)));
 }

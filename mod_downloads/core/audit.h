@@ -13,9 +13,6 @@
 
 #define MDL_AUDIT_DETAIL_MAX 500 /* bytes */
 
-/** How long entries are kept. */
-#define MDL_AUDIT_KEPT apr_time_from_sec(366 * 86400)
-
 typedef enum { MDL_VIA_API, MDL_VIA_SETTINGS, MDL_VIA_COMMAND } mdl_via_t;
 extern const char *const mdl_via_names[];
 
@@ -53,12 +50,5 @@ typedef struct {
     apr_int64_t next;          /* out: "before" of the next page; 0 when there is none */
 } mdl_audit_list_t;
 apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list);
-
-/** Effect: deletes a batch of the oldest entries, of those that were made before a time. */
-typedef struct {
-    apr_time_t before;
-    apr_int64_t removed; /* out */
-} mdl_audit_prune_t;
-apr_status_t mdl_audit_prune(mdl_db_t *db, apr_pool_t *p, mdl_audit_prune_t *prune);
 
 #endif

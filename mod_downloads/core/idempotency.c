@@ -201,10 +201,3 @@ apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_
     renew->done = n < BATCH;
     return rv;
 }
-
-apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_prune_t *prune)
-{
-    return mdl_db_exec(
-        db, MDL_Q_IDEMPOTENCY_PRUNE, &prune->removed, p,
-        MDL_ARGS(mdl_int(prune->before), mdl_int(BATCH - 1), mdl_int(prune->before)));
-}

@@ -59,11 +59,4 @@ typedef struct {
 } mdl_idempotency_renew_t;
 apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_renew_t *renew);
 
-/** Effect: deletes a batch of responses past their retention; removed tells how many. */
-typedef struct {
-    apr_time_t before;
-    apr_int64_t removed; /* out */
-} mdl_idempotency_prune_t;
-apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_prune_t *prune);
-
 #endif

@@ -5,24 +5,23 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/audit.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/license.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
-#include "core/idempotency.h"
-#include "core/shop/notice.h"
+#include "core/prune.h"
 #include "worker/bounces.h"
 
 #define SOON            apr_time_from_msec(100) /* the loop renews leases first */
 #define MINUTE          apr_time_from_sec(60)
 #define HOUR            apr_time_from_sec(3600)
+#define DAY             (24 * HOUR)
 #define DOWNLOADS       apr_time_from_sec(5)
-#define PRUNE_BATCHES   20
 #define UPLOAD_BATCH    100
 #define FILE_BATCH      500
 #define BLOB_BATCH      500
 #define BLOB_REST       apr_time_from_sec(3600) /* for transfers that began before */
+#define ORPHAN_REST     (7 * DAY)               /* to notice that an older database was restored */
 #define TRANSFER_BATCH  100
 #define SESSION_BATCH   10 /* an archive's every file is looked at, under SQLite's one lock */
 #define DOWNLOAD_ROUNDS 20
@@ -31,21 +30,30 @@ enum {
     REPORT_KEYS,
     SWEEP_UPLOADS,
     SWEEP_BLOBS,
+    SWEEP_ORPHANS,
     SWEEP_DOWNLOADS,
     PRUNE,
-    PRUNE_AUDIT,
-    PRUNE_NOTICES,
     SEAL_LICENSE_KEYS,
     READ_BOUNCES,
+    PRUNE_BOUNCES,
     ROUTINES
 };
+
+/* Over a table of which old rows are removed.  Times are by mdl_clock_monotonic. */
+typedef struct {
+    mdl_prune_mark_t mark;
+    apr_time_t next;
+    apr_time_t whole_at; /* when it begins anew */
+} pass_t;
 
 struct mdl_maintenance_t {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_reconnect_t *database;
-    mdl_bounces_t *bounces;    /* NULL: none are read */
-    mdl_beats_t *leases;       /* of processes that deliver */
+    mdl_bounces_t *bounces; /* NULL: none are read */
+    mdl_beats_t *leases;    /* of processes that deliver */
+    pass_t passes[MDL_PRUNE_TABLES];
+    int shard;                 /* of storage, which is looked at next */
     int connections;           /* of database, as last seen; 0 while it is away */
     apr_time_t next[ROUTINES]; /* by mdl_clock_monotonic */
 };
@@ -109,6 +117,16 @@ static apr_status_t upload_expire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_upload_expire(db, p, arg);
 }
 
+/* Up to FILE_BATCH of them, from one on. */
+static apr_array_header_t batch_of(const apr_array_header_t *ids, int at)
+{
+    apr_array_header_t batch = *ids;
+
+    batch.elts += (apr_size_t)at * sizeof(const char *);
+    batch.nelts = ids->nelts - at < FILE_BATCH ? ids->nelts - at : FILE_BATCH;
+    return batch;
+}
+
 /* Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
    over. */
 static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_pool_t *p)
@@ -124,10 +142,8 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
         return MINUTE;
     }
     for (int at = 0; at < ids->nelts; at += FILE_BATCH) {
-        apr_array_header_t batch = *ids;
+        apr_array_header_t batch = batch_of(ids, at);
 
-        batch.elts += (apr_size_t)at * sizeof(const char *);
-        batch.nelts = ids->nelts - at < FILE_BATCH ? ids->nelts - at : FILE_BATCH;
         remove_over(maintenance, &batch, p);
     }
     return MINUTE;
@@ -164,6 +180,66 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
         }
     }
     return MINUTE;
+}
+
+static apr_status_t blob_orphans_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_blob_orphans(db, p, arg);
+}
+
+static apr_status_t blob_sweep_orphan_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_blob_sweep_orphan(db, p, arg);
+}
+
+static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, apr_pool_t *p)
+{
+    mdl_blob_sweep_t sweep = {.storage = maintenance->storage, .sha256 = sha256};
+    apr_time_t written_at = 0;
+    apr_status_t rv = mdl_storage_written_at(maintenance->storage, sha256, &written_at, p);
+
+    if (rv != APR_SUCCESS || written_at > apr_time_now() - ORPHAN_REST) {
+        return;
+    }
+    rv = mdl_reconnect_write(maintenance->database, blob_sweep_orphan_effect, &sweep, p);
+    if (rv == APR_SUCCESS) {
+        mdl_log(MDL_LOG_NOTICE, 0,
+                "MDL0352: removed the file %s from DownloadsStorage, of which the database knows "
+                "nothing",
+                sha256);
+    } else {
+        mdl_log(MDL_LOG_ERR, rv,
+                "MDL0306: can't remove the file %s, which nothing refers to, from "
+                "DownloadsStorage; it is tried again",
+                sha256);
+    }
+}
+
+/* Looks at one of storage's folders a time for files that a kill has left between storage and
+   database. */
+static apr_interval_time_t sweep_orphans(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    mdl_blob_orphans_t find;
+    apr_array_header_t *ids;
+
+    mdl_storage_clean(maintenance->storage, apr_time_now() - DAY, p);
+    if (mdl_storage_list(maintenance->storage, maintenance->shard, &ids, p) != APR_SUCCESS) {
+        return HOUR;
+    }
+    for (int at = 0; at < ids->nelts; at += FILE_BATCH) {
+        apr_array_header_t batch = batch_of(ids, at);
+
+        find.ids = &batch;
+        if (mdl_reconnect_read(maintenance->database, blob_orphans_effect, &find, p) !=
+            APR_SUCCESS) {
+            return MINUTE;
+        }
+        for (int i = 0; i < find.orphans->nelts; i++) {
+            remove_orphan(maintenance, APR_ARRAY_IDX(find.orphans, i, const char *), p);
+        }
+    }
+    maintenance->shard = (maintenance->shard + 1) % MDL_STORAGE_SHARDS;
+    return maintenance->shard > 0 ? SOON : DAY;
 }
 
 static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenance)
@@ -237,65 +313,67 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
     return SOON;
 }
 
-static apr_status_t idempotency_prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_idempotency_prune(db, p, arg);
+    return mdl_prune(db, p, arg);
 }
 
-/* Deletes answers past their retention. */
-static apr_interval_time_t prune_answers(mdl_maintenance_t *maintenance, apr_pool_t *p)
+/* How long the rows of a table are kept. */
+static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_table_t table)
 {
-    mdl_idempotency_prune_t prune = {
-        .before = apr_time_now() - maintenance->service->settings->idempotency_retention};
+    const apr_interval_time_t kept[MDL_PRUNE_TABLES] = {
+        [MDL_PRUNE_JOBS] = settings->keep.jobs,
+        [MDL_PRUNE_UPLOADS] = settings->keep.uploads,
+        [MDL_PRUNE_EMAILS] = settings->keep.emails,
+        [MDL_PRUNE_NOTICES] = settings->keep.events,
+        [MDL_PRUNE_DOWNLOADS] = settings->keep.downloads,
+        [MDL_PRUNE_AUDIT] = settings->keep.audit,
+        [MDL_PRUNE_ANSWERS] = settings->idempotency_retention,
+    };
 
-    for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (mdl_reconnect_write(maintenance->database, idempotency_prune_effect, &prune, p) !=
-                APR_SUCCESS ||
-            prune.removed == 0) {
-            return MINUTE;
-        }
+    return kept[table];
+}
+
+/* Goes on with the pass over a table by a batch.  Once a day a pass begins at the table's
+   beginning: what was kept when the last one went by may be over by now. */
+static void table_prune(mdl_maintenance_t *maintenance, mdl_prune_table_t table, apr_pool_t *p)
+{
+    pass_t *pass = &maintenance->passes[table];
+    apr_interval_time_t kept = table_kept(maintenance->service->settings, table);
+    mdl_prune_t prune = {.table = table, .before = apr_time_now() - kept};
+    apr_time_t now = mdl_clock_monotonic();
+
+    pass->next = now + HOUR;
+    if (kept == MDL_KEEP_FOREVER) {
+        return;
     }
-    return SOON;
-}
-
-static apr_status_t audit_prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_audit_prune(db, p, arg);
-}
-
-/* Deletes what the audit does not keep any longer. */
-static apr_interval_time_t prune_audit(mdl_maintenance_t *maintenance, apr_pool_t *p)
-{
-    mdl_audit_prune_t prune = {.before = apr_time_now() - MDL_AUDIT_KEPT};
-
-    for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (mdl_reconnect_write(maintenance->database, audit_prune_effect, &prune, p) !=
-                APR_SUCCESS ||
-            prune.removed == 0) {
-            return HOUR;
-        }
+    if (pass->whole_at <= now) {
+        pass->mark = (mdl_prune_mark_t){0};
+        pass->whole_at = now + DAY;
     }
-    return SOON;
-}
-
-static apr_status_t notice_prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_notice_prune(db, p, arg);
-}
-
-/* Deletes events that are over. */
-static apr_interval_time_t prune_notices(mdl_maintenance_t *maintenance, apr_pool_t *p)
-{
-    mdl_notice_prune_t prune = {.before = apr_time_now() - MDL_NOTICES_KEPT};
-
-    for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (mdl_reconnect_write(maintenance->database, notice_prune_effect, &prune, p) !=
-                APR_SUCCESS ||
-            prune.removed == 0) {
-            return MINUTE;
-        }
+    prune.after = pass->mark;
+    if (mdl_reconnect_write(maintenance->database, prune_effect, &prune, p) != APR_SUCCESS) {
+        pass->next = now + MINUTE;
+        return;
     }
-    return SOON;
+    pass->mark = prune.next;
+    if (prune.more) {
+        pass->next = now;
+    }
+}
+
+/* Deletes what is kept no longer: a batch of each table at a time, so that others come between. */
+static apr_interval_time_t prune_tables(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    apr_interval_time_t again = MINUTE;
+
+    for (mdl_prune_table_t i = 0; i < MDL_PRUNE_TABLES; i++) {
+        if (maintenance->passes[i].next <= mdl_clock_monotonic()) {
+            table_prune(maintenance, i, p);
+        }
+        again = maintenance->passes[i].next <= mdl_clock_monotonic() ? SOON : again;
+    }
+    return again;
 }
 
 static apr_status_t license_seal_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -316,7 +394,10 @@ static apr_interval_time_t seal_license_keys(mdl_maintenance_t *maintenance, apr
 
 static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    if (maintenance->bounces == NULL || maintenance->connections == 0) {
+    if (maintenance->bounces == NULL) {
+        return DAY;
+    }
+    if (maintenance->connections == 0) {
         return 0;
     }
     return mdl_bounces_read(maintenance->bounces, p)
@@ -324,13 +405,27 @@ static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool
                : maintenance->service->settings->poll_interval;
 }
 
+static apr_interval_time_t prune_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    apr_interval_time_t kept = maintenance->service->settings->keep.bounces;
+
+    if (maintenance->bounces == NULL || kept == MDL_KEEP_FOREVER) {
+        return DAY;
+    }
+    return mdl_bounces_prune(maintenance->bounces, apr_time_now() - kept, p) ? SOON : DAY;
+}
+
 static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *maintenance,
                                                        apr_pool_t *p) = {
-    [REPORT_KEYS] = report_keys,     [SWEEP_UPLOADS] = sweep_uploads,
-    [SWEEP_BLOBS] = sweep_blobs,     [SWEEP_DOWNLOADS] = sweep_downloads,
-    [PRUNE] = prune_answers,         [PRUNE_AUDIT] = prune_audit,
-    [PRUNE_NOTICES] = prune_notices, [SEAL_LICENSE_KEYS] = seal_license_keys,
+    [REPORT_KEYS] = report_keys,
+    [SWEEP_UPLOADS] = sweep_uploads,
+    [SWEEP_BLOBS] = sweep_blobs,
+    [SWEEP_ORPHANS] = sweep_orphans,
+    [SWEEP_DOWNLOADS] = sweep_downloads,
+    [PRUNE] = prune_tables,
     [READ_BOUNCES] = read_bounces,
+    [PRUNE_BOUNCES] = prune_bounces,
+    [SEAL_LICENSE_KEYS] = seal_license_keys,
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,
@@ -343,7 +438,7 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
     maintenance->database = database;
     maintenance->bounces = mdl_bounces_create(service, database, p);
     maintenance->leases = mdl_beats_watch(MDL_LEASE_TIME, p);
-    maintenance->next[REPORT_KEYS] = maintenance->next[PRUNE] = mdl_clock_monotonic() + MINUTE;
+    maintenance->next[REPORT_KEYS] = mdl_clock_monotonic() + MINUTE;
     return maintenance;
 }
 
@@ -366,7 +461,12 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
 
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance)
 {
-    return maintenance->bounces != NULL ? maintenance->next[READ_BOUNCES] : APR_INT64_MAX;
+    apr_time_t due = APR_INT64_MAX;
+
+    for (int i = 0; i < ROUTINES; i++) {
+        due = maintenance->next[i] < due ? maintenance->next[i] : due;
+    }
+    return due;
 }
 
 void mdl_maintenance_rest(mdl_maintenance_t *maintenance)

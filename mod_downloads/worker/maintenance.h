@@ -17,8 +17,7 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
 /** Does what is due.  connections is what mdl_reconnect_connect has just returned. */
 void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_pool_t *p);
 
-/** When to call mdl_maintenance_run even if there is nothing else to do: to read returned emails.
-   By mdl_clock_monotonic. */
+/** When to call mdl_maintenance_run even if there is nothing else to do, by mdl_clock_monotonic. */
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance);
 
 /** Says that the clock was set forward: what rests for a time before it is removed rests anew. */

@@ -11,11 +11,3 @@ SELECT {{audit_columns}} FROM audit a WHERE a.shop_id = %lld AND a.id < %lld ORD
 
 -- name: audit_of_all
 SELECT {{audit_columns}} FROM audit a WHERE a.id < %lld ORDER BY a.id DESC LIMIT %lld
-
--- name: audit_prune
--- dialect: sqlite3
-DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT %lld) AND created_at < %lld
-
--- name: audit_prune
--- dialect: pgsql
-DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM audit ORDER BY id LIMIT %lld)) AND created_at < %lld

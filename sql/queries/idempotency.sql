@@ -13,9 +13,3 @@ ON CONFLICT (shop_id, key_hi, key_lo) DO UPDATE SET
     body = excluded.body,
     created_at = CASE WHEN idempotency.created_at <= %lld THEN excluded.created_at
         ELSE idempotency.created_at / 0 END
-
--- Rows of the same age as the last one are deleted, too.
--- name: idempotency_prune
-DELETE FROM idempotency
-WHERE created_at <= %lld AND created_at <= COALESCE(
-    (SELECT created_at FROM idempotency ORDER BY created_at LIMIT 1 OFFSET %lld), %lld)

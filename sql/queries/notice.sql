@@ -117,14 +117,3 @@ SELECT n.id, n.number, n.type, n.data, n.created_at,
     (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id)
 FROM notice n WHERE n.shop_id = %lld AND n.number > %lld AND n.number > 0
 ORDER BY n.number LIMIT %lld
-
--- Ids are in the order of time, or nearly.
--- name: notices_prune
--- dialect: sqlite3
-DELETE FROM notice WHERE id IN (SELECT id FROM notice ORDER BY id LIMIT %lld) AND created_at < %lld
-    AND number IS NOT NULL
-
--- name: notices_prune
--- dialect: pgsql
-DELETE FROM notice WHERE id = ANY (ARRAY(SELECT id FROM notice ORDER BY id LIMIT %lld)) AND created_at < %lld
-    AND number IS NOT NULL

@@ -138,6 +138,7 @@ is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 4, 'and goes on from there');
 my ($kept) = sql('SELECT count(*) FROM audit WHERE created_at > 0');
 cmp_ok((sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0], '>', 500, 'there are many entries that are older than a year');
 $server->stop;
+$server->configure(extra => ($server->{extra} // '') . "DownloadsKeep audit=365\n");
 $server->start;
 wait_for(sub { !(sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0] }, 30, 'old entries to go');
 is_deeply([ sql('SELECT count(*) FROM audit') ], [$kept], 'only those are removed, when the service has started');

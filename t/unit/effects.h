@@ -21,6 +21,7 @@
 #include "core/order/assignment.h"
 #include "core/order/order.h"
 #include "core/order/search.h"
+#include "core/prune.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
 
@@ -39,7 +40,6 @@ EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
 EFFECT(mdl_blob_released, mdl_blob_released_t *)
 EFFECT(mdl_blob_sweep, const mdl_blob_sweep_t *)
 EFFECT(mdl_category_create, mdl_category_edit_t *)
-EFFECT(mdl_idempotency_prune, mdl_idempotency_prune_t *)
 EFFECT(mdl_job_beats, apr_array_header_t **)
 EFFECT(mdl_job_cancel, mdl_job_control_t *)
 EFFECT(mdl_job_claim, mdl_job_claim_t *)
@@ -74,6 +74,7 @@ EFFECT(mdl_order_search, mdl_order_search_t *)
 EFFECT(mdl_pack_change, mdl_pack_edit_t *)
 EFFECT(mdl_pack_create, mdl_pack_edit_t *)
 EFFECT(mdl_pack_delete, mdl_entity_ref_t *)
+EFFECT(mdl_prune, mdl_prune_t *)
 EFFECT(mdl_session_settle, const mdl_session_settle_t *)
 EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
 EFFECT(mdl_shop_add, mdl_shop_add_t *)

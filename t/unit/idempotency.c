@@ -161,51 +161,6 @@ static void test_sealed(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_EINVAL, "another does not");
 }
 
-typedef struct {
-    apr_int64_t shop_id;
-    int responses;
-} stored_t;
-
-static apr_status_t store_many(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    const stored_t *stored = arg;
-    mdl_stored_response_t response = {.status = 200, .body = "{}"};
-    apr_status_t rv = APR_SUCCESS;
-
-    for (int i = 0; i < stored->responses && rv == APR_SUCCESS; i++) {
-        mdl_idempotency_t idempotency = entry(stored->shop_id, apr_psprintf(p, "many-%d", i));
-
-        idempotency.now = i + 1;
-        rv = mdl_idempotency_store(db, &idempotency, &response, p);
-    }
-    return rv;
-}
-
-static void test_prune(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
-{
-    stored_t stored = {.shop_id = shop, .responses = 600};
-    mdl_idempotency_prune_t prune = {.before = 550};
-    mdl_idempotency_t kept = entry(shop, "many-550");
-    mdl_stored_response_t out;
-    apr_int64_t total = 0;
-    int batches = 0, largest = 0;
-
-    mdl_db_write(db, store_many, &stored, p);
-    kept.now = 600;
-    do {
-        if (mdl_db_write(db, mdl_idempotency_prune_effect, &prune, p) != APR_SUCCESS) {
-            break;
-        }
-        total += prune.removed;
-        largest = prune.removed > largest ? (int)prune.removed : largest;
-        batches++;
-    } while (prune.removed > 0 && batches < 100);
-    is_int(total, 550, "every response past its retention is deleted");
-    ok(batches > 2 && largest < 550, "they are deleted in batches");
-    is_int(mdl_idempotency_find(db, &kept, &out, p), APR_SUCCESS,
-           "a response within its retention stays");
-}
-
 static void tests(const database_t *database, apr_pool_t *p)
 {
     mdl_db_t *db = database_ready(database, p);
@@ -214,7 +169,6 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_store(db, shop, make_shop(db, "two.test", p), p);
     test_expired(db, shop, p);
     test_sealed(db, shop, p);
-    test_prune(db, shop, p);
 }
 
 int main(void)

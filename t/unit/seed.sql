@@ -114,17 +114,18 @@ SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', '
 FROM seed ORDER BY seed.i;
 
 INSERT INTO upload (id, shop_id, status, filename, title, sha256, asset_id, created_at, expires_at)
-SELECT 'upl' || i, CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
+SELECT 'upl_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
     CASE WHEN i % 100 = 0 THEN 'open' ELSE 'completed' END, 'file' || i, 'File', 'sha' || i, i, i, i
 FROM seed ORDER BY seed.i;
 
 -- One in ten waits for an attempt, and one in a thousand runs.
-INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, order_id, status, attempts,
+INSERT INTO job (id, shop_id, type, lane, asset_id, upload_id, email_id, order_id, status, attempts,
     max_attempts, due_at, lease_owner, lease_token, bytes_received, created_at, finished_at)
 SELECT 'job_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
     CASE i % 3 WHEN 0 THEN 'email' WHEN 1 THEN 'asset_import' ELSE 'storefront_lookup' END,
     CASE i % 3 WHEN 0 THEN 'mail' WHEN 1 THEN 'small' ELSE 'lookup' END,
-    CASE WHEN i % 3 = 1 THEN i END, CASE WHEN i % 3 = 0 THEN i END, CASE WHEN i % 3 = 2 THEN i END,
+    CASE WHEN i % 3 = 1 THEN i END, CASE WHEN i % 6 = 1 THEN 'upl_' || (1000000000 + i) END, CASE WHEN i % 3 = 0 THEN i END,
+    CASE WHEN i % 3 = 2 THEN i END,
     CASE WHEN i % 1000 = 1 THEN 'running' WHEN i % 10 = 0 THEN 'queued' WHEN i % 10 = 2 THEN 'failed'
         ELSE 'succeeded' END, 1, 5,
     CASE WHEN i % 1000 = 1 OR i % 10 = 0 THEN i END, CASE WHEN i % 1000 = 1 THEN 'node' END, 1, 0, i,

@@ -352,6 +352,42 @@ static void test_mail_directives(void)
 
 #define EXAMPLES 13
 
+static void test_keep(void)
+{
+    const apr_interval_time_t day = apr_time_from_sec(86400);
+    const char *words[] = {"jobs=7", "Audit=365", "emails=FOREVER"};
+    mdl_settings_t *s = mdl_settings_create(pool);
+
+    is_int(s->keep.jobs, 30 * day, "jobs are kept for 30 days by default");
+    is_int(s->keep.uploads, 30 * day, "uploads are kept for 30 days");
+    is_int(s->keep.emails, 365 * day, "emails are kept for a year");
+    is_int(s->keep.events, 30 * day, "events are kept for 30 days");
+    is_int(s->keep.downloads, 365 * day, "downloads are kept for a year");
+    is_int(s->keep.bounces, 30 * day, "returned emails are kept for 30 days");
+    is_int(s->keep.audit, MDL_KEEP_FOREVER, "the audit is kept for ever");
+    is_str(mdl_settings_set(s, "DownloadsKeep", 3, words, pool), NULL, "several times can be set");
+    is_int(s->keep.jobs, 7 * day, "a time is in days");
+    is_int(s->keep.audit, 365 * day, "the audit can be kept for a time");
+    is_int(s->keep.emails, MDL_KEEP_FOREVER, "anything can be kept for ever");
+    is_int(s->keep.downloads, 365 * day, "what is not named keeps its time");
+    ok(accepts("DownloadsKeep", "jobs=1") && accepts("DownloadsKeep", "jobs=36500") &&
+           !accepts("DownloadsKeep", "jobs=0") && !accepts("DownloadsKeep", "jobs=36501") &&
+           accepts("DownloadsKeep", "downloads=32") && !accepts("DownloadsKeep", "downloads=31"),
+       "the ends of the ranges are accepted, and nothing beyond");
+    ok(!accepts("DownloadsKeep", "jobs") && !accepts("DownloadsKeep", "jobs=") &&
+           !accepts("DownloadsKeep", "jobs=1d") && !accepts("DownloadsKeep", "jobs=-1") &&
+           !accepts("DownloadsKeep", "jobs=000001") && !accepts("DownloadsKeep", "=1") &&
+           !accepts("DownloadsKeep", "job=1") && !accepts("DownloadsKeep", "orders=1"),
+       "what is not a name and a number of days is refused");
+    is_str(set(s, "DownloadsKeep", "downloads=7"),
+           "must keep downloads for 32 to 36500 days or forever, not \"7\".",
+           "the message has the range");
+    is_str(set(s, "DownloadsKeep", "orders=7"),
+           "must list what is kept for how many days, such as jobs=30 or audit=forever, of jobs, "
+           "uploads, emails, events, downloads, bounces and audit, not \"orders=7\".",
+           "the message has the names");
+}
+
 /* The values in the sample, and the defaults that it shows after a "#". */
 static void test_sample(void)
 {
@@ -417,6 +453,7 @@ int main(void)
     test_origins();
     test_ingest_lists();
     test_mail_directives();
+    test_keep();
     test_sample();
     return end();
 }

@@ -199,5 +199,71 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
     ok -e blob($bytes), 'and the bytes are there';
 };
 
+# --- what a kill leaves -----------------------------------------------------------------------------
+
+# A file that was last written so many days ago.
+sub old_file
+{
+    my ($path, $days) = @_;
+    if (!-e $path) {
+        open my $out, '>', $path or die "$path: $!\n";
+        close $out or die "$path: $!\n";
+    }
+    my $when = time - $days * 86400;
+    utime $when, $when, $path or die "$path: $!\n";
+    return $path;
+}
+
+# A new background process looks at one folder after the other: a file in the last goes last.
+sub look_for_orphans
+{
+    my $last = old_file(storage_dir() . '/blobs/f/' . 'f' x 64, 8);
+    httpd_graceful();
+    wait_for(sub { !-e $last }, 60, 'all folders to be looked at');
+    return;
+}
+
+subtest 'bytes that are stored just before a kill, and that nobody wants any more, are removed' => sub {
+    my $bytes  = 'orphaned';
+    my $source = MDL::Source->new;
+    my $reply  = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => $source->offer('orphaned', { body => $bytes, hold => 3 }) });
+    wait_for(sub { $source->requests('orphaned') }, 10, 'the import to begin');
+    my $lock = hold_writes("UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = 1, finished_at = 1"
+        . " WHERE id = '$reply->{json}{job}{id}'");
+    $source->release('orphaned');
+    wait_for(sub { -e blob($bytes) }, 10, 'its bytes to be stored');
+    kill KILL => worker_pids();
+    $lock->();
+    my $kept = asset($shop, 'kept beside it');
+    ok !sql(q{SELECT 1 FROM blob WHERE sha256 = '} . sha256_hex($bytes) . q{'}), 'they have no row';
+    look_for_orphans();
+    ok -e blob($bytes), 'for a week they stay';
+    old_file(blob($bytes), 8);
+    old_file(blob('kept beside it'), 8);
+    my $log = error_log_size();
+    look_for_orphans();
+    ok !-e blob($bytes), 'then they are gone';
+    my $sha256 = sha256_hex($bytes);
+    like error_log_since($log), qr/MDL0352: removed the file $sha256 /, 'as the log says';
+    ok -e blob('kept beside it'), 'those that have a row stay';
+    asset($other, $bytes);
+    ok -e blob($bytes), 'and the same bytes can come again';
+};
+
+subtest 'temporary files are removed' => sub {
+    my $partial = storage_dir() . '/partial';
+    my $upload  = begin_upload($shop, size => 8);
+    patch_bytes($upload, 0, 'begun');
+    old_file($_, 2) for "$partial/upl_unknown", "$partial/job_unknown", "$partial/job_unknown.mark",
+        "$partial/upl_lost.blob", "$partial/.check-abcdef", "$partial/$upload->{id}";
+    old_file("$partial/.check-young", 0);
+    httpd_graceful();
+    wait_for(sub { !-e "$partial/.check-abcdef" }, 20, 'an old check to be cleaned up');
+    wait_for(sub { 2 == grep { !/\/\.\.?$/ } glob "$partial/{.,}*" }, 20, 'the others to go');
+    ok -e "$partial/$upload->{id}", 'that of an open upload stays';
+    ok -e "$partial/.check-young", 'and what may be in use';
+};
+
 $server->stop;
 done_testing;

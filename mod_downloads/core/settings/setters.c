@@ -16,6 +16,7 @@
 #include "base/mail/mailer.h"
 #include "base/mail/mime.h"
 #include "base/text/utf8.h"
+#include "core/settings/keep.h"
 
 #define MAX_PATH_LENGTH  4000
 #define MAX_HOST_LENGTH  253
@@ -399,6 +400,12 @@ const char *mdl_set_tls(void *settings, const mdl_directive_t *directive, const 
         return apr_psprintf(p, "must be required, try or off, not \"%s\".", word);
     }
     return NULL;
+}
+
+const char *mdl_add_keep(void *settings, const mdl_directive_t *directive, const char *word,
+                         apr_pool_t *p)
+{
+    return mdl_keep_set(member_of(settings, directive), word, p);
 }
 
 const char *mdl_set_db_driver(void *settings, const mdl_directive_t *directive, const char *word,

@@ -70,6 +70,9 @@ mdl_setter_fn mdl_set_address;
 /** required, try or off, into an mdl_mail_tls_t. */
 mdl_setter_fn mdl_set_tls;
 
+/** A word of DownloadsKeep, into an mdl_keep_t. */
+mdl_setter_fn mdl_add_keep;
+
 /* --- into an apr_array_header_t * --- */
 
 /** A host name, or "*." before one, in lower case: const char *. */

@@ -98,6 +98,7 @@ static const mdl_directive_t directives[] = {
            " of connections"),
     NUMBER("DownloadsMailRate", "1000", mail_rate, 0, 1000000, " of emails"),
     SECONDS("DownloadsIdempotencyRetention", "86400", idempotency_retention, 1, 30 * DAY),
+    LIST("DownloadsKeep", mdl_add_keep, keep),
     FLAG("DownloadsRateLimit", "On", rate_limit),
     NUMBER("DownloadsRateBurst", "60", rate_burst, 1, 1000000, " of tokens"),
     NUMBER("DownloadsRateRefill", "60", rate_refill, 1, 1000000, " of tokens"),
@@ -144,6 +145,7 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
     settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
     settings->ingest.max_redirects = MAX_REDIRECTS;
     settings->mail.tls = MDL_MAIL_TLS_REQUIRED;
+    mdl_keep_init(&settings->keep);
     for (apr_size_t i = 0; i < DIRECTIVES; i++) {
         if (directives[i].standard != NULL) {
             directives[i].set(settings, &directives[i], directives[i].standard, p);

@@ -14,6 +14,7 @@
 
 #include "base/http/policy.h"
 #include "base/mail/transport.h"
+#include "core/settings/keep.h"
 
 /** The most bytes that the local part of DownloadsMailFrom may have where bounces are read, so that
     with a bounce's token (core/order/bounce.h) it has the 64 that RFC 5321 section 4.5.3.1.1
@@ -61,6 +62,7 @@ typedef struct {
     int mail_rate;                /* a shop's emails an hour; 0: no limit */
 
     apr_interval_time_t idempotency_retention;
+    mdl_keep_t keep;
 
     int rate_limit; /* whether there is one; the next four count tokens */
     int rate_burst;
@@ -130,6 +132,7 @@ typedef struct {
     X("DownloadsMailRate", "emails of one shop an hour, 0: no limit")                              \
     X("DownloadsMailConnections", "connections to the mail server at once")                        \
     X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
+    X("DownloadsKeep", "what is kept for how many days, such as jobs=30 or audit=forever")         \
     X("DownloadsRateLimit", "On: limit the requests of each API key")                              \
     X("DownloadsRateBurst", "tokens that a key can save up")                                       \
     X("DownloadsRateRefill", "tokens that a key gets each minute")                                 \

@@ -6,9 +6,8 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#define BATCH       1000 /* that are numbered in a transaction */
-#define PRUNE_BATCH 500
-#define LOOKED      1000 /* where not all fit */
+#define BATCH  1000 /* that are numbered in a transaction */
+#define LOOKED 1000 /* where not all fit */
 
 const char *const mdl_notice_type_names[] = {
     [MDL_NOTICE_ASSET_READY] = "asset.ready",
@@ -251,10 +250,4 @@ void mdl_notice_write(mdl_json_t *to, const mdl_notice_t *notice, apr_pool_t *p)
         APR_SUCCESS) {
         mdl_json_each(data, data_add, shown);
     }
-}
-
-apr_status_t mdl_notice_prune(mdl_db_t *db, apr_pool_t *p, mdl_notice_prune_t *prune)
-{
-    return mdl_db_exec(db, MDL_Q_NOTICES_PRUNE, &prune->removed, p,
-                       MDL_ARGS(mdl_int(PRUNE_BATCH), mdl_int(prune->before)));
 }

@@ -34,9 +34,6 @@ typedef enum {
 } mdl_notice_type_t;
 extern const char *const mdl_notice_type_names[];
 
-/** How long notices are kept. */
-#define MDL_NOTICES_KEPT apr_time_from_sec(30 * 86400)
-
 typedef struct {
     apr_int64_t id;     /* out */
     apr_int64_t number; /* out; 0: it has none yet */
@@ -106,12 +103,5 @@ apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *lis
 
 /** Writes a notice that was read, as the API and webhooks show it. */
 void mdl_notice_write(mdl_json_t *to, const mdl_notice_t *notice, apr_pool_t *p);
-
-/** Effect: deletes a batch of the oldest notices, of those that were added before a time. */
-typedef struct {
-    apr_time_t before;
-    apr_int64_t removed; /* out */
-} mdl_notice_prune_t;
-apr_status_t mdl_notice_prune(mdl_db_t *db, apr_pool_t *p, mdl_notice_prune_t *prune);
 
 #endif

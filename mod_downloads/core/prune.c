@@ -1,0 +1,62 @@
+#include "core/prune.h"
+
+#include <apr_strings.h>
+
+#define BEHIND_ALL_IDS "~" /* by their bytes */
+
+static const struct {
+    mdl_statement_t end;
+    mdl_statement_t remove;
+    int by_id; /* whether the key is a text */
+} tables[MDL_PRUNE_TABLES] = {
+    [MDL_PRUNE_JOBS] = {MDL_Q_PRUNE_JOBS_END, MDL_Q_PRUNE_JOBS, 1},
+    [MDL_PRUNE_UPLOADS] = {MDL_Q_PRUNE_UPLOADS_END, MDL_Q_PRUNE_UPLOADS, 1},
+    [MDL_PRUNE_EMAILS] = {MDL_Q_PRUNE_EMAILS_END, MDL_Q_PRUNE_EMAILS, 0},
+    [MDL_PRUNE_NOTICES] = {MDL_Q_PRUNE_NOTICES_END, MDL_Q_PRUNE_NOTICES, 0},
+    [MDL_PRUNE_DOWNLOADS] = {MDL_Q_PRUNE_DOWNLOADS_END, MDL_Q_PRUNE_DOWNLOADS, 0},
+    [MDL_PRUNE_AUDIT] = {MDL_Q_PRUNE_AUDIT_END, MDL_Q_PRUNE_AUDIT, 0},
+    [MDL_PRUNE_ANSWERS] = {MDL_Q_PRUNE_ANSWERS_END, MDL_Q_PRUNE_ANSWERS, 0},
+};
+
+static mdl_arg_t prune_key(const mdl_prune_t *prune, const mdl_prune_mark_t *mark)
+{
+    return tables[prune->table].by_id ? mdl_text(mark->id) : mdl_int(mark->number);
+}
+
+/* The end of a batch; at the end of the table the key behind all others. */
+static apr_status_t prune_find_end(mdl_db_t *db, const mdl_prune_t *prune, mdl_prune_mark_t *end,
+                                   int *more, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, tables[prune->table].end, &row, p,
+        MDL_ARGS(prune_key(prune, &prune->after), mdl_int(MDL_PRUNE_BATCH - 1)));
+
+    *end = (mdl_prune_mark_t){.number = APR_INT64_MAX, .id = BEHIND_ALL_IDS};
+    *more = 0;
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    *more = mdl_rows_int(row, 1) < prune->before;
+    if (tables[prune->table].by_id) {
+        apr_cpystrn(end->id, mdl_rows_text(row, 0), sizeof end->id);
+    } else {
+        end->number = mdl_rows_int(row, 0);
+    }
+    return APR_SUCCESS;
+}
+
+/* Of the last batch of a pass some rows are too young: the next pass begins with it. */
+apr_status_t mdl_prune(mdl_db_t *db, apr_pool_t *p, mdl_prune_t *prune)
+{
+    mdl_prune_mark_t end;
+    apr_status_t rv = prune_find_end(db, prune, &end, &prune->more, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    prune->next = prune->more ? end : prune->after;
+    return mdl_db_exec(
+        db, tables[prune->table].remove, &prune->removed, p,
+        MDL_ARGS(prune_key(prune, &prune->after), prune_key(prune, &end), mdl_int(prune->before)));
+}
