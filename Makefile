@@ -151,6 +151,11 @@ check-events: build ## follows GET /events on PostgreSQL while eight processes w
 	@tools/node
 	EVENTS=100000 TESTS=t/api/events_followed.t DATABASES=pgsql tools/suites
 
+.PHONY: check-growth
+check-growth: build ## a year of a busy shop: what is removed stays flat (GROWTH=orders DATABASES; an hour, 10 GB of TMPDIR)
+	@tools/node
+	GROWTH=$(or $(GROWTH),1000000) TESTS=t/worker/growth.t tools/suites
+
 .PHONY: check-plans
 check-plans: programs ## looks at every plan, and at what the main requests read, with a million rows (minutes)
 	MDL_TEST_ROWS=1000000 tools/as-user tools/with-postgres prove -j2 --timer --exec '' \
