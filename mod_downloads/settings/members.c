@@ -36,15 +36,15 @@ static apr_status_t members_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_visit_t *visit = arg;
     mdl_member_list_t list = {.shop_id = visit->shop->id};
-    apr_status_t rv = mdl_shop_lock(db, list.shop_id, p);
+    apr_status_t rv;
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_member_list(db, p, &list);
+    if ((rv = mdl_shop_lock(db, list.shop_id, p)) != APR_SUCCESS ||
+        (rv = mdl_member_list(db, p, &list)) != APR_SUCCESS) {
+        return rv;
     }
-    return rv == APR_SUCCESS &&
-                   strcmp(mdl_visit_field(visit, "seen"), members_version(&list, p)) != 0
-               ? mdl_version_refuse(&visit->problem)
-               : rv;
+    return strcmp(mdl_visit_field(visit, "seen"), members_version(&list, p)) == 0
+               ? APR_SUCCESS
+               : mdl_version_refuse(&visit->problem);
 }
 
 /* Changes the members, if they are still those that the form's page has shown. */

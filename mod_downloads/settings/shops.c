@@ -135,15 +135,15 @@ static apr_status_t shop_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_visit_t *visit = arg;
     mdl_shop_t *shop;
-    apr_status_t rv = mdl_shop_lock(db, visit->shop->id, p);
+    apr_status_t rv;
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_shop_find(db, visit->shop->id, &shop, p);
+    if ((rv = mdl_shop_lock(db, visit->shop->id, p)) != APR_SUCCESS ||
+        (rv = mdl_shop_find(db, visit->shop->id, &shop, p)) != APR_SUCCESS) {
+        return rv;
     }
-    return rv == APR_SUCCESS &&
-                   strcmp(mdl_visit_field(visit, "seen"), mdl_frame_shop_state(shop, p)) != 0
-               ? mdl_version_refuse(&visit->problem)
-               : rv;
+    return strcmp(mdl_visit_field(visit, "seen"), mdl_frame_shop_state(shop, p)) == 0
+               ? APR_SUCCESS
+               : mdl_version_refuse(&visit->problem);
 }
 
 /* Changes the shop, if it still stands as the form's page has shown. */
