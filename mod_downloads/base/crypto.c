@@ -235,6 +235,14 @@ static EVP_MAC_CTX *keyed_context(const unsigned char *key, apr_size_t length)
     return context;
 }
 
+void mdl_hmac_sha256(const void *key, apr_size_t key_length, const void *data, apr_size_t length,
+                     unsigned char mac[MDL_SHA256_LENGTH])
+{
+    if (HMAC(EVP_sha256(), key, (int)key_length, data, length, mac, NULL) == NULL) {
+        crypto_give_up("HMAC");
+    }
+}
+
 static purpose_t *purpose_make(const mdl_secret_t *secret, const char *name)
 {
     apr_size_t length = strlen(name);

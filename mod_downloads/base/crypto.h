@@ -53,6 +53,10 @@ void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void 
 int mdl_secret_verify(const mdl_secret_t *secret, const char *purpose, const void *data,
                       apr_size_t length, const void *mac, apr_size_t mac_length);
 
+/** HMAC-SHA-256 (RFC 2104) under a key as it is. */
+void mdl_hmac_sha256(const void *key, apr_size_t key_length, const void *data, apr_size_t length,
+                     unsigned char mac[MDL_SHA256_LENGTH]);
+
 /** How many certificates in PEM form (RFC 7468 section 5) a file holds; 0 also when one of them is
     broken, or when the file can't be read. */
 int mdl_certificates_in(const char *path);

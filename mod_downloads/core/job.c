@@ -11,9 +11,13 @@
 #define LOOKED 1000 /* jobs, where not all of them fit */
 
 const char *const mdl_job_type_names[] = {
-    [MDL_JOB_IMPORT] = "asset_import", [MDL_JOB_VERIFY] = "upload_verification",
-    [MDL_JOB_EMAIL] = "email",         [MDL_JOB_LOOKUP] = "storefront_lookup",
-    [MDL_JOB_UNKNOWN] = "unknown",     NULL,
+    [MDL_JOB_IMPORT] = "asset_import",
+    [MDL_JOB_VERIFY] = "upload_verification",
+    [MDL_JOB_EMAIL] = "email",
+    [MDL_JOB_LOOKUP] = "storefront_lookup",
+    [MDL_JOB_WEBHOOK] = "webhook",
+    [MDL_JOB_UNKNOWN] = "unknown",
+    NULL,
 };
 
 const char *const mdl_job_status_names[] = {
@@ -23,10 +27,9 @@ const char *const mdl_job_status_names[] = {
 };
 
 const char *const mdl_job_lane_names[] = {
-    [MDL_LANE_SMALL] = "small",     [MDL_LANE_BULK] = "bulk",
-    [MDL_LANE_HASH] = "hash",       [MDL_LANE_MAIL] = "mail",
-    [MDL_LANE_LOOKUP] = "lookup",   [MDL_LANE_CLEANUP] = "cleanup",
-    [MDL_LANE_UNKNOWN] = "unknown", NULL,
+    [MDL_LANE_SMALL] = "small",     [MDL_LANE_BULK] = "bulk",       [MDL_LANE_HASH] = "hash",
+    [MDL_LANE_MAIL] = "mail",       [MDL_LANE_LOOKUP] = "lookup",   [MDL_LANE_WEBHOOK] = "webhook",
+    [MDL_LANE_CLEANUP] = "cleanup", [MDL_LANE_UNKNOWN] = "unknown", NULL,
 };
 
 static unsigned job_value_or(const char *const *names, const char *name, unsigned unknown)
@@ -213,7 +216,8 @@ static apr_status_t job_ask_due(mdl_db_t *db, const mdl_job_look_t *look, mdl_ro
         db, MDL_Q_JOB_LOOK, row, p,
         MDL_ARGS(mdl_int(from[MDL_LANE_SMALL]), until, mdl_int(from[MDL_LANE_BULK]), until,
                  mdl_int(from[MDL_LANE_HASH]), until, mdl_int(from[MDL_LANE_MAIL]), until,
-                 mdl_int(from[MDL_LANE_LOOKUP]), until, mdl_int(from[MDL_LANE_CLEANUP]), until));
+                 mdl_int(from[MDL_LANE_LOOKUP]), until, mdl_int(from[MDL_LANE_WEBHOOK]), until,
+                 mdl_int(from[MDL_LANE_CLEANUP]), until));
 }
 
 static void job_read_due(mdl_rows_t *row, mdl_job_look_t *look)

@@ -1,8 +1,8 @@
 /*
- * A job of the background process: an import, the hashing of an upload, an email or a look-up at a
- * shop's storefront.  Workers claim jobs under a lease; each claim draws a higher token, and
- * whatever a worker writes is fenced by the token it drew, so that a worker that lost its lease
- * changes nothing (contract, section 9).
+ * A job of the background process: an import, the hashing of an upload, an email, a look-up at a
+ * shop's storefront, or what is sent to a webhook endpoint.  Workers claim jobs under a lease; each
+ * claim draws a higher token, and whatever a worker writes is fenced by the token it drew, so that
+ * a worker that lost its lease changes nothing (contract, section 9).
  */
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
@@ -19,6 +19,7 @@ typedef enum {
     MDL_JOB_VERIFY,
     MDL_JOB_EMAIL,
     MDL_JOB_LOOKUP,
+    MDL_JOB_WEBHOOK, /* stays as long as its endpoint (core/shop/webhook.h) */
     MDL_JOB_UNKNOWN
 } mdl_job_type_t;
 extern const char *const mdl_job_type_names[];
@@ -39,7 +40,8 @@ typedef enum {
     MDL_LANE_BULK,
     MDL_LANE_HASH,
     MDL_LANE_MAIL,
-    MDL_LANE_LOOKUP,  /* a slow storefront holds up other look-ups at most, and no import */
+    MDL_LANE_LOOKUP, /* a slow storefront holds up other look-ups at most, and no import */
+    MDL_LANE_WEBHOOK,
     MDL_LANE_CLEANUP, /* of cancelled jobs, until their worker has stopped and left no file */
     MDL_LANE_UNKNOWN
 } mdl_job_lane_t;

@@ -5,6 +5,7 @@
 #include "core/idempotency.h"
 #include "core/job_source.h"
 #include "core/shop/secret.h"
+#include "core/shop/webhook.h"
 
 static const mdl_field_t fields[] = {
     {"since", MDL_FIELD_TIME, offsetof(mdl_secret_status_t, since), 1, NULL},
@@ -47,7 +48,10 @@ int mdl_ctl_secret_status(mdl_ctl_t *ctl)
 
 static apr_status_t secret_retire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_secret_retire(db, p, arg);
+    mdl_secret_retire_t *retire = arg;
+    apr_status_t rv = mdl_secret_retire(db, p, retire);
+
+    return rv == APR_SUCCESS ? mdl_webhook_renew(db, retire->secret, p) : rv;
 }
 
 static apr_status_t source_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -20,6 +20,9 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
     case MDL_LANE_LOOKUP:
         /* Each may wait for a storefront that is slow, and costs no more than a socket. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
+    case MDL_LANE_WEBHOOK:
+        /* Of each endpoint, which may be as slow, one. */
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 20};
     }

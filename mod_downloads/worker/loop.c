@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/download/session_settle.h"
 #include "core/shop/secret.h"
+#include "core/shop/webhook_delivery.h"
 #include "worker/claim.h"
 #include "worker/cleanup.h"
 #include "worker/maintenance.h"
@@ -124,7 +125,10 @@ static apr_status_t set_back_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = mdl_job_set_back(db, p);
 
     (void)arg;
-    return rv == APR_SUCCESS ? mdl_session_set_back(db, p) : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_session_set_back(db, p);
+    }
+    return rv == APR_SUCCESS ? mdl_webhook_set_back(db, p) : rv;
 }
 
 static void loop_poll(loop_t *loop, apr_time_t now)

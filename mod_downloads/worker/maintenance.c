@@ -326,6 +326,7 @@ static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_
         [MDL_PRUNE_UPLOADS] = settings->keep.uploads,
         [MDL_PRUNE_EMAILS] = settings->keep.emails,
         [MDL_PRUNE_NOTICES] = settings->keep.events,
+        [MDL_PRUNE_WEBHOOKS] = settings->keep.events,
         [MDL_PRUNE_DOWNLOADS] = settings->keep.downloads,
         [MDL_PRUNE_AUDIT] = settings->keep.audit,
         [MDL_PRUNE_ANSWERS] = settings->idempotency_retention,

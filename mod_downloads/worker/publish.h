@@ -1,5 +1,6 @@
 /*
- * Numbers what shops' systems are told of (core/shop/notice.h), soon after it was committed.
+ * Numbers what shops' systems are told of (core/shop/notice.h), soon after it was committed, and
+ * queues it for their webhook endpoints.
  */
 #ifndef MDL_WORKER_PUBLISH_H
 #define MDL_WORKER_PUBLISH_H

@@ -15,7 +15,7 @@ COALESCE(NULLIF(updated_at, 0), finished_at, started_at, created_at)
 SELECT {{job_columns}} FROM job WHERE id = %s
 
 -- name: job_of_shop
-SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND type <> 'email'
+SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND type <> 'email' AND type <> 'webhook'
 
 -- name: job_list
 SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
@@ -24,15 +24,15 @@ SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld ORDER BY id DESC LIMIT %lld
 
 -- name: job_page
-SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND type <> 'email' AND id < %s
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND id < %s
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_page_of_asset
-SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND +shop_id = %lld AND type <> 'email' AND id < %s
+SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND +shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND id < %s
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_page_failed
-SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND status = 'failed' AND type <> 'email' AND id < %s
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND status = 'failed' AND type <> 'email' AND type <> 'webhook' AND id < %s
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_open_of_asset
@@ -142,6 +142,8 @@ SELECT
      ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM job WHERE lane = 'lookup' AND due_at BETWEEN %lld AND %lld
      ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'webhook' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM job WHERE lane = 'cleanup' AND due_at BETWEEN %lld AND %lld
      ORDER BY due_at LIMIT 1),
     (SELECT id FROM shop ORDER BY id DESC LIMIT 1)
@@ -234,8 +236,8 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE {{job_lost}} FOR UPDATE SKIP LOCK
 -- Those that do already are due long before they were written, and stay so.
 -- name: jobs_set_back
 UPDATE job SET due_at = %lld + due_at - updated_at
-WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'cleanup',
-        'blocked-small', 'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup')
+WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'webhook', 'cleanup', 'blocked-small',
+        'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup', 'blocked-webhook')
     AND due_at > %lld AND updated_at > %lld AND due_at + 1000000 > updated_at
 
 -- Jobs that a worker held when it died are due at once for its successor, which has its name.
@@ -253,7 +255,7 @@ UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
     attempts = 0, interruptions = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL, updated_at = {{later}}
-WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
+WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email' AND type <> 'webhook'))
     AND status IN ('failed', 'cancelled') AND {{of_version}}
 
 -- A cancelled job waits in a lane of its own until its worker has stopped and left no file: due_at
@@ -261,7 +263,7 @@ WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
 -- name: job_cancel
 UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
     error_message = NULL, finished_at = %lld, updated_at = {{later}}
-WHERE id = %s AND shop_id = %lld AND type <> 'email' AND status IN ('queued', 'running')
+WHERE id = %s AND shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND status IN ('queued', 'running')
     AND {{of_version}}
 
 -- name: job_cancel_of_asset

@@ -9,6 +9,10 @@ SELECT o.shop_id, %s, o.id, %s, %lld FROM orders o WHERE o.id = %lld
 INSERT INTO notice (shop_id, type, order_id, data, created_at)
 SELECT e.shop_id, %s, e.order_id, %s, %lld FROM email e WHERE e.id = %lld
 
+-- name: notice_insert_for_endpoint
+INSERT INTO notice (shop_id, type, data, created_at, endpoint_id) VALUES (%lld, %s, %s, %lld, %lld)
+RETURNING id
+
 -- A tag of which so many keys were given out just now, if that has brought it to its threshold.
 -- name: notice_insert_of_tag
 -- dialect: sqlite3

@@ -32,6 +32,12 @@ SELECT id, created_at FROM notice WHERE id > %lld ORDER BY id LIMIT 1 OFFSET %ll
 -- name: prune_notices
 DELETE FROM notice WHERE id > %lld AND id <= %lld AND created_at < %lld AND number IS NOT NULL
 
+-- name: prune_webhooks_end
+SELECT id, created_at FROM webhook_delivery WHERE id > %lld ORDER BY id LIMIT 1 OFFSET %lld
+
+-- name: prune_webhooks
+DELETE FROM webhook_delivery WHERE id > %lld AND id <= %lld AND created_at < %lld
+
 -- name: prune_downloads_end
 SELECT opened_at, opened_at FROM download_session WHERE opened_at > %lld ORDER BY opened_at LIMIT 1 OFFSET %lld
 

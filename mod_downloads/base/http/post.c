@@ -14,7 +14,7 @@ struct mdl_http_post_t {
     mdl_http_transfer_t transfer; /* must be first: post_of converts its address */
     mdl_http_post_done_fn *done;
     void *baton;
-    const char *credential;
+    apr_array_header_t *headers;
     const char *request;
     mdl_http_response_t response;
     char *body;
@@ -55,30 +55,38 @@ static int post_on_head(mdl_http_transfer_t *transfer)
     return 1;
 }
 
+/* Has room for so many bytes and a NUL. */
+static void post_make_room(mdl_http_post_t *post, apr_size_t needed)
+{
+    char *larger;
+
+    if (needed < post->room) {
+        return;
+    }
+    while (needed >= post->room) {
+        post->room = post->room ? post->room * 2 : FIRST_ROOM;
+    }
+    larger = apr_palloc(post->transfer.pool, post->room);
+    if (post->body != NULL) {
+        memcpy(larger, post->body, post->response.length);
+    }
+    post->body = larger;
+}
+
 static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_post_t *post = baton;
     size_t size = unit * count;
-    apr_size_t needed = post->response.length + size;
+    size_t left = (size_t)post->transfer.policy->max_size - post->response.length;
+    size_t taken = size < left ? size : left;
 
-    if (needed > (apr_size_t)post->transfer.policy->max_size) {
+    post_make_room(post, post->response.length + taken);
+    memcpy(post->body + post->response.length, data, taken);
+    post->response.length += taken;
+    if (taken < size) {
         mdl_http_transfer_decide(&post->transfer, MDL_HTTP_TOO_LARGE, "The answer is too large.");
         return 0;
     }
-    if (needed >= post->room) {
-        char *larger;
-
-        while (needed >= post->room) {
-            post->room = post->room ? post->room * 2 : FIRST_ROOM;
-        }
-        larger = apr_palloc(post->transfer.pool, post->room);
-        if (post->body != NULL) {
-            memcpy(larger, post->body, post->response.length);
-        }
-        post->body = larger;
-    }
-    memcpy(post->body + post->response.length, data, size);
-    post->response.length = needed;
     return size;
 }
 
@@ -101,6 +109,16 @@ static void post_on_report(mdl_http_transfer_t *transfer)
     post->done(post->baton, &post->response);
 }
 
+static int set_headers(mdl_http_transfer_t *transfer, const apr_array_header_t *lines)
+{
+    int done = 1;
+
+    for (int i = 0; i < lines->nelts && done; i++) {
+        done = mdl_http_transfer_header(transfer, APR_ARRAY_IDX(lines, i, const char *));
+    }
+    return done;
+}
+
 /* "Expect:" without a value keeps libcurl from waiting for a 100. */
 static int set_post(mdl_http_transfer_t *transfer)
 {
@@ -108,8 +126,7 @@ static int set_post(mdl_http_transfer_t *transfer)
 
     return mdl_http_transfer_header(transfer, "Content-Type: application/json") &&
            mdl_http_transfer_header(transfer, "Accept: application/json") &&
-           mdl_http_transfer_header(transfer, "Expect:") &&
-           mdl_http_transfer_header(transfer, post->credential) &&
+           mdl_http_transfer_header(transfer, "Expect:") && set_headers(transfer, post->headers) &&
            curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                             (curl_off_t)strlen(post->request)) == CURLE_OK &&
            curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDS, post->request) == CURLE_OK;
@@ -130,7 +147,11 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
     transfer->on_report = post_on_report;
     post->done = done;
     post->baton = baton;
-    post->credential = apr_pstrdup(pool, request->credential);
+    post->headers = apr_array_make(pool, request->headers->nelts, sizeof(const char *));
+    for (int i = 0; i < request->headers->nelts; i++) {
+        APR_ARRAY_PUSH(post->headers, const char *) = apr_pstrdup(
+            pool, APR_ARRAY_IDX(request->headers, i, const char *));
+    }
     post->request = apr_pstrdup(pool, request->body);
     post->response.retry_after_s = -1;
     post->response.body = "";

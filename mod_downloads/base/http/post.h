@@ -1,6 +1,6 @@
 /*
  * A POST of JSON with a bounded response, under the guards of base/http/client.h.  No redirect is
- * followed: the request carries a credential, which only the URL's own host may see.
+ * followed: the request carries a credential or a signature, for the URL's own host alone.
  */
 #ifndef MDL_BASE_HTTP_POST_H
 #define MDL_BASE_HTTP_POST_H
@@ -9,8 +9,8 @@
 
 typedef struct {
     const char *url;
-    const char *credential; /* a header line, "Name: value" */
     const char *body;
+    const apr_array_header_t *headers; /* const char *: lines, "Name: value" */
 } mdl_http_post_request_t;
 
 /** The result of a POST; valid until done() returns. */
@@ -19,7 +19,7 @@ typedef struct {
     const char *detail; /* a short sentence for the operator's log, without URL or credential */
     int status;         /* 0: there was no response */
     int retry_after_s;  /* -1: not given, or not in seconds */
-    const char *body;   /* of the response, with a closing NUL */
+    const char *body;   /* of the response, as far as it came, with a closing NUL */
     apr_size_t length;
 } mdl_http_response_t;
 

@@ -27,6 +27,8 @@ const char *const mdl_notice_type_names[] = {
     [MDL_NOTICE_ORDER_RESTORED] = "order.restored",
     [MDL_NOTICE_ORDER_REVOKED] = "order.revoked",
     [MDL_NOTICE_SHOP_BLOCKED] = "shop.blocked",
+    [MDL_NOTICE_WEBHOOK_DISABLED] = "webhook.disabled",
+    [MDL_NOTICE_WEBHOOK_TEST] = "webhook.test",
     NULL,
 };
 
@@ -99,6 +101,24 @@ apr_status_t mdl_notice_add_downloads(mdl_db_t *db, const apr_array_header_t *do
     return mdl_db_exec(
         db, MDL_Q_NOTICES_INSERT_DOWNLOADS, NULL, p,
         MDL_ARGS(notice_now(db), mdl_text(mdl_json_text(list, NULL, p)), limit, limit));
+}
+
+apr_status_t mdl_notice_add_for_endpoint(mdl_db_t *db, mdl_notice_t *notice,
+                                         apr_int64_t endpoint_id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    mdl_db_note_notice(db);
+    notice->created_at = apr_time_now();
+    rv = mdl_db_select_one(
+        db, MDL_Q_NOTICE_INSERT_FOR_ENDPOINT, &row, p,
+        MDL_ARGS(mdl_int(notice->shop_id), mdl_text(mdl_notice_type_names[notice->type]),
+                 mdl_text(notice->data), mdl_int(notice->created_at), mdl_int(endpoint_id)));
+    if (rv == APR_SUCCESS) {
+        notice->id = mdl_rows_int(row, 0);
+    }
+    return rv;
 }
 
 /* --- numbering --- */
@@ -174,18 +194,14 @@ apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t 
 
 /* --- reading --- */
 
-static mdl_notice_t *notice_of_row(const mdl_rows_t *row, apr_int64_t shop_id, apr_pool_t *p)
+void mdl_notice_read(mdl_notice_t *notice, const mdl_rows_t *row, int first)
 {
-    mdl_notice_t *notice = apr_pcalloc(p, sizeof *notice);
-
-    notice->shop_id = shop_id;
-    notice->id = mdl_rows_int(row, 0);
-    notice->number = mdl_rows_int(row, 1);
-    notice->type = mdl_rows_enum(row, 2, mdl_notice_type_names);
-    notice->data = mdl_rows_text(row, 3);
-    notice->created_at = mdl_rows_int(row, 4);
-    notice->storefront_order_id = mdl_rows_text(row, 5);
-    return notice;
+    *notice = (mdl_notice_t){.id = mdl_rows_int(row, first),
+                             .number = mdl_rows_int(row, first + 1),
+                             .type = mdl_rows_enum(row, first + 2, mdl_notice_type_names),
+                             .data = mdl_rows_text(row, first + 3),
+                             .created_at = mdl_rows_int(row, first + 4),
+                             .storefront_order_id = mdl_rows_text(row, first + 5)};
 }
 
 static apr_status_t notice_find_last(mdl_db_t *db, mdl_notice_list_t *list, apr_pool_t *p)
@@ -221,7 +237,10 @@ apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *lis
         looked++;
         list->last = mdl_rows_int(rows, 1);
         if (list->type == NULL || strcmp(mdl_rows_text(rows, 2), list->type) == 0) {
-            APR_ARRAY_PUSH(list->found, mdl_notice_t *) = notice_of_row(rows, list->shop_id, p);
+            mdl_notice_t *notice = apr_palloc(p, sizeof *notice);
+
+            mdl_notice_read(notice, rows, 0);
+            APR_ARRAY_PUSH(list->found, mdl_notice_t *) = notice;
         }
     }
     list->more |= looked == look;
@@ -233,13 +252,18 @@ static void data_add(void *baton, const char *name, mdl_json_t *value)
     mdl_json_add_copy(baton, name, value);
 }
 
+const char *mdl_notice_event_id(apr_int64_t id, apr_pool_t *p)
+{
+    return apr_psprintf(p, "evt_%" APR_INT64_T_FMT, id);
+}
+
 void mdl_notice_write(mdl_json_t *to, const mdl_notice_t *notice, apr_pool_t *p)
 {
     mdl_json_t *data, *shown;
     const char *why;
 
-    mdl_json_add_string(to, "id", apr_psprintf(p, "evt_%" APR_INT64_T_FMT, notice->id));
-    mdl_json_add_int(to, "number", notice->number);
+    mdl_json_add_string(to, "id", mdl_notice_event_id(notice->id, p));
+    mdl_json_add_int_if(to, "number", notice->number, notice->number != 0);
     mdl_json_add_string(to, "type", mdl_notice_type_names[notice->type]);
     mdl_json_add_time(to, "created_at", notice->created_at);
     shown = mdl_json_add_object(to, "data");

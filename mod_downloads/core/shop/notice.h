@@ -30,7 +30,9 @@ typedef enum {
     MDL_NOTICE_ORDER_REJECTED,
     MDL_NOTICE_ORDER_RESTORED,
     MDL_NOTICE_ORDER_REVOKED,
-    MDL_NOTICE_SHOP_BLOCKED
+    MDL_NOTICE_SHOP_BLOCKED,
+    MDL_NOTICE_WEBHOOK_DISABLED,
+    MDL_NOTICE_WEBHOOK_TEST
 } mdl_notice_type_t;
 extern const char *const mdl_notice_type_names[];
 
@@ -67,6 +69,10 @@ apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t
     that of its assignment. */
 apr_status_t mdl_notice_add_given(mdl_db_t *db, const char *pairs, apr_pool_t *p);
 
+/** Adds one that only this webhook endpoint is sent; its id and created_at are set. */
+apr_status_t mdl_notice_add_for_endpoint(mdl_db_t *db, mdl_notice_t *notice,
+                                         apr_int64_t endpoint_id, apr_pool_t *p);
+
 /** A download that is complete. */
 typedef struct {
     apr_int64_t assignment_id;
@@ -100,6 +106,13 @@ typedef struct {
     int more;                  /* out: there are, or may be, others */
 } mdl_notice_list_t;
 apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *list);
+
+/** Reads a notice from a row: id, number, type, data, created_at and storefront_order_id, from the
+    column first on. */
+void mdl_notice_read(mdl_notice_t *notice, const mdl_rows_t *row, int first);
+
+/** The id of an event, as the API and webhooks show it. */
+const char *mdl_notice_event_id(apr_int64_t id, apr_pool_t *p);
 
 /** Writes a notice that was read, as the API and webhooks show it. */
 void mdl_notice_write(mdl_json_t *to, const mdl_notice_t *notice, apr_pool_t *p);

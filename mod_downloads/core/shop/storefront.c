@@ -183,6 +183,7 @@ void mdl_storefront_ask(mdl_http_post_request_t *request, const char *url, const
                         apr_pool_t *p)
 {
     mdl_json_t *document = mdl_json_object(p);
+    apr_array_header_t *headers;
     mdl_json_t *variables;
 
     mdl_json_add_string(document, "query", query);
@@ -192,6 +193,8 @@ void mdl_storefront_ask(mdl_http_post_request_t *request, const char *url, const
     mdl_json_add_string(variables, "order", apr_pstrcat(p, "gid://shopify/Order/", order_id, NULL));
     mdl_json_add_bool(variables, "withOrder", with_order);
     request->url = apr_pstrcat(p, url, "/admin/api/" MDL_STOREFRONT_API "/graphql.json", NULL);
-    request->credential = apr_pstrcat(p, "X-Shopify-Access-Token: ", token, NULL);
+    headers = apr_array_make(p, 1, sizeof(const char *));
+    APR_ARRAY_PUSH(headers, const char *) = apr_pstrcat(p, "X-Shopify-Access-Token: ", token, NULL);
+    request->headers = headers;
     request->body = mdl_json_text(document, NULL, p);
 }

@@ -1,0 +1,322 @@
+#include "core/shop/webhook.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+#include <apr_uri.h>
+
+#include "base/http/url.h"
+#include "base/seal.h"
+#include "base/ulid.h"
+#include "core/job.h"
+#include "core/shop/shop.h"
+#include "core/version.h"
+
+#define PURPOSE         "webhook-secret"
+#define CONNECT_LIMIT_S 5
+#define TOTAL_LIMIT_S   15
+#define MAX_ANSWER      (4 * 1024)
+#define MAX_ATTEMPTS    1000000000 /* those of deliveries count, not its job's */
+
+/* --- the URL --- */
+
+static int webhook_at_most(int setting, int limit)
+{
+    return setting < limit ? setting : limit;
+}
+
+const mdl_http_policy_t *mdl_webhook_policy(const mdl_settings_t *settings, const char *url,
+                                            apr_pool_t *p)
+{
+    mdl_http_policy_t *policy = apr_pmemdup(p, &settings->ingest, sizeof *policy);
+    apr_uri_t uri;
+
+    policy->hosts = apr_array_make(p, 1, sizeof(const char *));
+    if (apr_uri_parse(p, url, &uri) == APR_SUCCESS && uri.hostname != NULL) {
+        for (char *c = uri.hostname; *c != '\0'; c++) {
+            *c = (char)apr_tolower(*c);
+        }
+        APR_ARRAY_PUSH(policy->hosts, const char *) = uri.hostname;
+    }
+    policy->max_redirects = 0;
+    policy->connect_timeout_s = webhook_at_most(policy->connect_timeout_s, CONNECT_LIMIT_S);
+    policy->total_timeout_s = TOTAL_LIMIT_S;
+    policy->stall_timeout_s = 0; /* an answer is short, and the total is */
+    policy->max_size = MAX_ANSWER;
+    return policy;
+}
+
+int mdl_webhook_url_valid(const mdl_settings_t *settings, const char *url, apr_pool_t *p)
+{
+    return strchr(url, '#') == NULL && mdl_http_url_check(mdl_webhook_policy(settings, url, p), url,
+                                                          NULL, NULL, p) == MDL_HTTP_OK;
+}
+
+/* --- the secret --- */
+
+static const char *webhook_owner(apr_int64_t id, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%" APR_INT64_T_FMT, id);
+}
+
+apr_status_t mdl_webhook_secret_open(const mdl_secret_t *secret, apr_int64_t id, const char *sealed,
+                                     const char **bytes, apr_pool_t *p)
+{
+    apr_size_t length;
+    apr_status_t rv = mdl_unseal(secret, PURPOSE, webhook_owner(id, p), sealed, bytes, &length, p);
+
+    return rv == APR_SUCCESS && length != MDL_WEBHOOK_SECRET_SIZE ? APR_EINVAL : rv;
+}
+
+static apr_status_t secret_renew(const mdl_secret_t *secret, apr_int64_t id, const char **sealed,
+                                 int *changed, apr_pool_t *p)
+{
+    const char *renewed = NULL;
+    apr_status_t rv = *sealed != NULL ? mdl_seal_renew(secret, PURPOSE, webhook_owner(id, p),
+                                                       *sealed, &renewed, p)
+                                      : APR_SUCCESS;
+
+    if (renewed != NULL) {
+        *sealed = renewed;
+        *changed = 1;
+    }
+    return rv;
+}
+
+apr_status_t mdl_webhook_renew(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_WEBHOOK_SECRETS, &rows, p, MDL_NO_ARGS);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        apr_int64_t id = mdl_rows_int(rows, 0);
+        const char *sealed = mdl_rows_text(rows, 1), *old = mdl_rows_text(rows, 2);
+        int changed = 0;
+
+        secret_renew(secret, id, &sealed, &changed, p);
+        secret_renew(secret, id, &old, &changed, p);
+        if (changed) {
+            rv = mdl_db_exec(db, MDL_Q_WEBHOOK_SECRETS_SET, NULL, p,
+                             MDL_ARGS(mdl_text(sealed), mdl_text(old), mdl_int(id)));
+        }
+    }
+    return rv;
+}
+
+/* --- statements --- */
+
+static mdl_webhook_t *webhook_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_webhook_t *webhook = apr_pcalloc(p, sizeof *webhook);
+
+    webhook->id = mdl_rows_int(row, 0);
+    webhook->shop_id = mdl_rows_int(row, 1);
+    webhook->job_id = mdl_rows_text(row, 2);
+    webhook->url = mdl_rows_text(row, 3);
+    webhook->description = mdl_rows_text(row, 4);
+    webhook->types = mdl_rows_text(row, 5);
+    webhook->is_active = mdl_rows_int(row, 6) != 0;
+    webhook->failing_since = mdl_rows_int(row, 7);
+    webhook->disabled_at = mdl_rows_int(row, 8);
+    webhook->old_until = mdl_rows_int(row, 9);
+    webhook->created_at = mdl_rows_int(row, 10);
+    webhook->updated_at = mdl_rows_int(row, 11);
+    if (webhook->old_until <= apr_time_now()) {
+        webhook->old_until = 0;
+    }
+    return webhook;
+}
+
+/* Runs a statement that gives the endpoint. */
+static apr_status_t webhook_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                       mdl_statement_t statement, apr_pool_t *p,
+                                       const mdl_arg_t *args, apr_size_t nargs)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+
+    if (rv == APR_ENOENT) {
+        return mdl_problem_set(ref->problem, 404, "webhook_endpoint_not_found",
+                               "There is no such webhook endpoint.");
+    }
+    if (rv == APR_SUCCESS) {
+        ref->entity = webhook_of_row(row, p);
+    }
+    return rv;
+}
+
+/* The same by id and shop, of a version that the caller knows. */
+static apr_status_t webhook_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                         mdl_statement_t statement, apr_pool_t *p)
+{
+    apr_status_t rv = webhook_select_one(db, ref, statement, p,
+                                         MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(ref->versions, ((const mdl_webhook_t *)ref->entity)->updated_at,
+                                   ref->problem)
+               : rv;
+}
+
+apr_status_t mdl_webhook_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
+{
+    return webhook_select_known(db, ref, MDL_Q_WEBHOOK_ENDPOINT_BY_ID, p);
+}
+
+apr_status_t mdl_webhook_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_WEBHOOK_ENDPOINT_PAGE, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_webhook_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_webhook_t *) = webhook_of_row(rows, p);
+    }
+    return rv;
+}
+
+/* --- changes --- */
+
+static apr_status_t webhook_check_count(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_shop_lock(db, ref->shop_id, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_COUNT, &row, p,
+                               MDL_ARGS(mdl_int(ref->shop_id)));
+    }
+    return rv == APR_SUCCESS && mdl_rows_int(row, 0) >= MDL_WEBHOOKS_MAX
+               ? mdl_problem_set(
+                     ref->problem, 422, "too_many_webhook_endpoints",
+                     apr_psprintf(p, "A shop has at most %d webhook endpoints.", MDL_WEBHOOKS_MAX))
+               : rv;
+}
+
+/* Makes a secret, which signs from now on; one that there is signs, too, until old_until. */
+static apr_status_t webhook_set_secret(mdl_db_t *db, mdl_webhook_edit_t *edit, apr_time_t old_until,
+                                       apr_pool_t *p)
+{
+    apr_int64_t id = ((const mdl_webhook_t *)edit->ref.entity)->id;
+    unsigned char bytes[MDL_WEBHOOK_SECRET_SIZE];
+    const char *sealed;
+    apr_status_t rv;
+
+    mdl_random(bytes, sizeof bytes);
+    sealed = mdl_seal(edit->secret, PURPOSE, webhook_owner(id, p), bytes, sizeof bytes, p);
+    rv = webhook_select_one(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_SET_SECRET, p,
+                            MDL_ARGS(mdl_int_or_null(old_until), mdl_text(sealed),
+                                     mdl_int(apr_time_now()), mdl_int(id)));
+    if (rv == APR_SUCCESS) {
+        ((mdl_webhook_t *)edit->ref.entity)->secret = apr_pstrcat(
+            p, "whsec_", mdl_base64(bytes, sizeof bytes, p), NULL);
+    }
+    return rv;
+}
+
+apr_status_t mdl_webhook_create(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t *edit)
+{
+    mdl_arg_t now = mdl_int(apr_time_now());
+    mdl_job_t job = {.id = mdl_ulid("job_", p),
+                     .type = MDL_JOB_WEBHOOK,
+                     .lane = MDL_LANE_WEBHOOK,
+                     .shop_id = edit->ref.shop_id,
+                     .max_attempts = MAX_ATTEMPTS};
+    apr_status_t rv = webhook_check_count(db, &edit->ref, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_job_insert(db, &job, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = webhook_select_one(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_INSERT, p,
+                                MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(job.id),
+                                         mdl_text(edit->url), mdl_text(edit->description),
+                                         mdl_text(edit->types), mdl_int(edit->is_active != 0), now,
+                                         now));
+    }
+    return rv == APR_SUCCESS ? webhook_set_secret(db, edit, 0, p) : rv;
+}
+
+static apr_status_t webhook_wake(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
+    apr_time_t now = apr_time_now();
+    mdl_arg_t due_at = mdl_int(now);
+
+    APR_ARRAY_PUSH(ids, apr_int64_t) = id;
+    mdl_db_note_due(db, now);
+    return mdl_db_exec(db, MDL_Q_WEBHOOK_JOBS_WAKE, NULL, p,
+                       MDL_ARGS(due_at, due_at, due_at, mdl_ids(ids)));
+}
+
+apr_status_t mdl_webhook_change(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t *edit)
+{
+    mdl_arg_t activates = mdl_int(edit->is_active == 1);
+    apr_status_t rv = webhook_select_known(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_LOCK, p);
+
+    if (rv != APR_SUCCESS ||
+        (edit->url == NULL && !edit->set_description && !edit->set_types && edit->is_active < 0)) {
+        return rv;
+    }
+    rv = webhook_select_one(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_CHANGE, p,
+                            MDL_ARGS(mdl_text(edit->url), mdl_int(edit->set_description),
+                                     mdl_text(edit->description), mdl_int(edit->set_types),
+                                     mdl_text(edit->types), activates, activates,
+                                     mdl_count_or_null(edit->is_active), mdl_int(apr_time_now()),
+                                     mdl_int(edit->ref.id)));
+    return rv == APR_SUCCESS && edit->is_active == 1 ? webhook_wake(db, edit->ref.id, p) : rv;
+}
+
+apr_status_t mdl_webhook_rotate(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t *edit)
+{
+    apr_status_t rv = webhook_select_known(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_LOCK, p);
+
+    return rv == APR_SUCCESS
+               ? webhook_set_secret(db, edit, apr_time_now() + MDL_WEBHOOK_OLD_SECRET, p)
+               : rv;
+}
+
+apr_status_t mdl_webhook_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
+{
+    apr_time_t now = apr_time_now();
+    mdl_arg_t at = mdl_int(now);
+    apr_status_t rv = webhook_select_known(db, ref, MDL_Q_WEBHOOK_ENDPOINT_LOCK, p);
+
+    if (rv == APR_SUCCESS) {
+        mdl_db_note_due(db, now); /* the job's clean-up */
+        rv = mdl_db_exec(
+            db, MDL_Q_WEBHOOK_JOB_CANCEL, NULL, p,
+            MDL_ARGS(at, at, at, mdl_text(((const mdl_webhook_t *)ref->entity)->job_id)));
+    }
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_WEBHOOK_ENDPOINT_DELETE, NULL, p,
+                                           MDL_ARGS(at, mdl_int(ref->id)))
+                             : rv;
+}
+
+apr_status_t mdl_webhook_check_active(const mdl_entity_ref_t *ref)
+{
+    return ((const mdl_webhook_t *)ref->entity)->is_active
+               ? APR_SUCCESS
+               : mdl_problem_set(ref->problem, 409, "webhook_endpoint_inactive",
+                                 "Nothing is sent to this webhook endpoint; set is_active first.");
+}
+
+apr_status_t mdl_webhook_test(mdl_db_t *db, apr_pool_t *p, mdl_webhook_test_t *test)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    apr_status_t rv = webhook_select_known(db, &test->ref, MDL_Q_WEBHOOK_ENDPOINT_BY_ID, p);
+
+    if (rv != APR_SUCCESS || (rv = mdl_webhook_check_active(&test->ref)) != APR_SUCCESS) {
+        return rv;
+    }
+    mdl_json_add_int(data, "webhook_endpoint_id", test->ref.id);
+    test->notice = apr_pcalloc(p, sizeof *test->notice);
+    test->notice->shop_id = test->ref.shop_id;
+    test->notice->type = MDL_NOTICE_WEBHOOK_TEST;
+    test->notice->data = mdl_json_text(data, NULL, p);
+    return mdl_notice_add_for_endpoint(db, test->notice, test->ref.id, p);
+}

@@ -1,0 +1,311 @@
+#include "core/shop/webhook_delivery.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/utf8.h"
+#include "core/ids.h"
+
+#define EXCERPT       1024 /* bytes of an answer */
+#define FAILING_LIMIT apr_time_from_sec(5 * 86400)
+
+const char *const mdl_delivery_status_names[] = {[MDL_DELIVERY_PENDING] = "pending",
+                                                 [MDL_DELIVERY_SUCCEEDED] = "succeeded",
+                                                 [MDL_DELIVERY_FAILED] = "failed",
+                                                 NULL};
+
+/* Seconds after each attempt but the last: three days in all. */
+static const int delays[] = {5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 73495};
+#define RETRIES ((int)(sizeof delays / sizeof *delays))
+
+/* --- queueing --- */
+
+static apr_status_t webhook_wake_jobs(mdl_db_t *db, const apr_array_header_t *endpoint_ids,
+                                      apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    mdl_arg_t due_at = mdl_int(now);
+
+    mdl_db_note_due(db, now);
+    return mdl_db_exec(db, MDL_Q_WEBHOOK_JOBS_WAKE, NULL, p,
+                       MDL_ARGS(due_at, due_at, due_at, mdl_ids(endpoint_ids)));
+}
+
+apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *notice_ids, int *queued,
+                               apr_pool_t *p)
+{
+    apr_array_header_t *endpoint_ids = apr_array_make(p, 4, sizeof(apr_int64_t));
+    mdl_arg_t now = mdl_int(apr_time_now());
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_WEBHOOK_DELIVERIES_INSERT, &rows, p,
+                                    MDL_ARGS(now, now, now, mdl_ids(notice_ids)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        apr_int64_t id = mdl_rows_int(rows, 0);
+
+        if (!mdl_ids_has(endpoint_ids, id)) {
+            APR_ARRAY_PUSH(endpoint_ids, apr_int64_t) = id;
+        }
+    }
+    *queued = endpoint_ids->nelts > 0;
+    return rv == APR_SUCCESS && *queued ? webhook_wake_jobs(db, endpoint_ids, p) : rv;
+}
+
+/* --- reading --- */
+
+static mdl_webhook_delivery_t *delivery_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_webhook_delivery_t *delivery = apr_pcalloc(p, sizeof *delivery);
+
+    delivery->id = mdl_rows_int(row, 0);
+    delivery->notice_id = mdl_rows_int(row, 1);
+    delivery->type = mdl_rows_text(row, 2);
+    delivery->status = mdl_rows_enum(row, 3, mdl_delivery_status_names);
+    delivery->attempts = (int)mdl_rows_int(row, 4);
+    delivery->due_at = mdl_rows_int(row, 5);
+    delivery->response_status = (int)mdl_rows_int(row, 6);
+    delivery->response_body = mdl_rows_text(row, 7);
+    delivery->error = mdl_rows_text(row, 8);
+    delivery->created_at = mdl_rows_int(row, 9);
+    delivery->updated_at = mdl_rows_int(row, 10);
+    return delivery;
+}
+
+apr_status_t mdl_webhook_delivery_page(mdl_db_t *db, apr_pool_t *p,
+                                       mdl_webhook_delivery_page_t *list)
+{
+    mdl_list_page_t *page = &list->page;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_webhook_find(db, p, &list->ref);
+
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_webhook_delivery_t *));
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(
+            db, MDL_Q_WEBHOOK_DELIVERY_PAGE, &rows, p,
+            MDL_ARGS(mdl_int(list->ref.id), mdl_int(page->before), mdl_int(page->limit)));
+    }
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_webhook_delivery_t *) = delivery_of_row(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_webhook_resend(mdl_db_t *db, apr_pool_t *p, mdl_webhook_resend_t *resend)
+{
+    mdl_arg_t now = mdl_int(apr_time_now());
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_webhook_find(db, p, &resend->ref);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_WEBHOOK_DELIVERY_RESEND, NULL, p,
+                     MDL_ARGS(now, now, mdl_int(resend->id), mdl_int(resend->ref.id)));
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_DELIVERY_BY_ID, &row, p,
+                               MDL_ARGS(mdl_int(resend->id), mdl_int(resend->ref.id)));
+    }
+    if (rv == APR_ENOENT) {
+        return mdl_problem_set(resend->ref.problem, 404, "webhook_delivery_not_found",
+                               "There is no such delivery.");
+    }
+    if (rv != APR_SUCCESS || (rv = mdl_webhook_check_active(&resend->ref)) != APR_SUCCESS) {
+        return rv;
+    }
+    resend->delivery = delivery_of_row(row, p);
+    return webhook_wake_jobs(db, mdl_ids_of(resend->ref.id, p), p);
+}
+
+/* --- the endpoint's job --- */
+
+static const char *message_body(const mdl_notice_t *notice, apr_pool_t *p)
+{
+    mdl_json_t *event = mdl_json_object(p);
+
+    mdl_notice_write(event, notice, p);
+    return mdl_json_text(event, NULL, p);
+}
+
+static apr_status_t round_read_messages(mdl_db_t *db, mdl_webhook_round_t *round, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_WEBHOOK_DELIVERIES_DUE, &rows, p,
+        MDL_ARGS(mdl_int(round->endpoint_id), mdl_int(apr_time_now()), mdl_int(MDL_WEBHOOK_ROUND)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_webhook_message_t *message = apr_array_push(round->messages);
+        mdl_notice_t notice;
+
+        mdl_notice_read(&notice, rows, 2);
+        message->id = mdl_rows_int(rows, 0);
+        message->attempts = (int)mdl_rows_int(rows, 1);
+        message->event_id = mdl_notice_event_id(notice.id, p);
+        message->body = message_body(&notice, p);
+    }
+    return rv;
+}
+
+static const char *round_secret(const mdl_secret_t *secret, const mdl_webhook_round_t *round,
+                                const char *sealed, apr_pool_t *p)
+{
+    const char *bytes = NULL;
+
+    return sealed != NULL && mdl_webhook_secret_open(secret, round->endpoint_id, sealed, &bytes,
+                                                     p) == APR_SUCCESS
+               ? bytes
+               : NULL;
+}
+
+apr_status_t mdl_webhook_round(mdl_db_t *db, const mdl_secret_t *secret, const char *job_id,
+                               mdl_webhook_round_t *round, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_OF_JOB, &row, p,
+                                        MDL_ARGS(mdl_text(job_id)));
+
+    *round = (mdl_webhook_round_t){
+        .messages = apr_array_make(p, MDL_WEBHOOK_ROUND, sizeof(mdl_webhook_message_t))};
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    round->endpoint_id = mdl_rows_int(row, 0);
+    round->shop_id = mdl_rows_int(row, 1);
+    round->url = mdl_rows_text(row, 2);
+    round->secrets[0] = round_secret(secret, round, mdl_rows_text(row, 4), p);
+    if (mdl_rows_int(row, 6) > apr_time_now()) {
+        round->secrets[1] = round_secret(secret, round, mdl_rows_text(row, 5), p);
+    }
+    return mdl_rows_int(row, 3) != 0 ? round_read_messages(db, round, p) : APR_SUCCESS;
+}
+
+apr_array_header_t *mdl_webhook_headers(const mdl_webhook_round_t *round,
+                                        const mdl_webhook_message_t *message, apr_pool_t *p)
+{
+    apr_array_header_t *lines = apr_array_make(p, 3, sizeof(const char *));
+    const char *timestamp = apr_psprintf(p, "%" APR_INT64_T_FMT, apr_time_sec(apr_time_now()));
+    const char *content = apr_pstrcat(p, message->event_id, ".", timestamp, ".", message->body,
+                                      NULL);
+    const char *signatures = "";
+
+    for (int i = 0; i < 2; i++) {
+        unsigned char mac[MDL_SHA256_LENGTH];
+
+        if (round->secrets[i] != NULL) {
+            mdl_hmac_sha256(round->secrets[i], MDL_WEBHOOK_SECRET_SIZE, content, strlen(content),
+                            mac);
+            signatures = apr_pstrcat(p, signatures, " v1,", mdl_base64(mac, sizeof mac, p), NULL);
+        }
+    }
+    APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(p, "webhook-id: ", message->event_id, NULL);
+    APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(p, "webhook-timestamp: ", timestamp, NULL);
+    APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(p, "webhook-signature:", signatures, NULL);
+    return lines;
+}
+
+/* Cut before a character that has no room; what is no text is shown as such. */
+const char *mdl_webhook_excerpt(const char *body, apr_size_t length, apr_pool_t *p)
+{
+    char *text;
+
+    if (length > EXCERPT) {
+        length = EXCERPT;
+        while (length > EXCERPT - 4 && ((unsigned char)body[length] & 0xC0) == 0x80) {
+            length--;
+        }
+    }
+    text = apr_pstrmemdup(p, body, length);
+    for (apr_size_t i = 0; i < length; i++) {
+        if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t') {
+            text[i] = ' ';
+        }
+    }
+    for (apr_size_t i = 0; !mdl_utf8_valid(text) && i < length; i++) {
+        if ((unsigned char)text[i] >= 0x80) {
+            text[i] = '?';
+        }
+    }
+    return *text != '\0' ? text : NULL;
+}
+
+static apr_status_t result_write(mdl_db_t *db, const mdl_webhook_result_t *result, apr_pool_t *p)
+{
+    int attempts = result->message->attempts + 1;
+    apr_time_t now = apr_time_now();
+    mdl_delivery_status_t status = result->succeeded     ? MDL_DELIVERY_SUCCEEDED
+                                   : attempts <= RETRIES ? MDL_DELIVERY_PENDING
+                                                         : MDL_DELIVERY_FAILED;
+    mdl_arg_t due_at = status == MDL_DELIVERY_PENDING
+                           ? mdl_int(now + apr_time_from_sec(delays[attempts - 1]))
+                           : mdl_null();
+
+    return mdl_db_exec(db, MDL_Q_WEBHOOK_DELIVERY_RESULT, NULL, p,
+                       MDL_ARGS(mdl_text(mdl_delivery_status_names[status]), mdl_int(attempts),
+                                due_at, mdl_int_or_null(result->response_status),
+                                mdl_text(result->response_body), mdl_text(result->error),
+                                mdl_int(now), mdl_int(result->message->id)));
+}
+
+static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *round, int *disabled,
+                                     apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_notice_t notice = {.shop_id = round->shop_id, .type = MDL_NOTICE_WEBHOOK_DISABLED};
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_WEBHOOK_ENDPOINT_DISABLE, &changed, p,
+                                  MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(round->endpoint_id),
+                                           mdl_int(now - FAILING_LIMIT)));
+
+    *disabled = rv == APR_SUCCESS && changed > 0;
+    if (!*disabled) {
+        return rv;
+    }
+    mdl_json_add_int(data, "webhook_endpoint_id", round->endpoint_id);
+    notice.data = mdl_json_text(data, NULL, p);
+    return mdl_notice_add(db, &notice, p);
+}
+
+apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
+                                const apr_array_header_t *results, int *disabled, apr_pool_t *p)
+{
+    mdl_arg_t succeeded;
+    int any = 0;
+    apr_status_t rv = APR_SUCCESS;
+
+    *disabled = 0;
+    for (int i = 0; i < results->nelts && rv == APR_SUCCESS; i++) {
+        const mdl_webhook_result_t *result = &APR_ARRAY_IDX(results, i, mdl_webhook_result_t);
+
+        any |= result->succeeded;
+        rv = result_write(db, result, p);
+    }
+    if (rv != APR_SUCCESS || results->nelts == 0) {
+        return rv;
+    }
+    succeeded = mdl_int(any);
+    rv = mdl_db_exec(
+        db, MDL_Q_WEBHOOK_ENDPOINT_RESULT, NULL, p,
+        MDL_ARGS(succeeded, mdl_int(apr_time_now()), mdl_int(round->endpoint_id), succeeded));
+    return rv == APR_SUCCESS && !any ? endpoint_disable(db, round, disabled, p) : rv;
+}
+
+apr_status_t mdl_webhook_schedule(mdl_db_t *db, apr_int64_t endpoint_id, const char *job_id,
+                                  apr_time_t *due_at, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_JOB_SCHEDULE, &row, p,
+                                        MDL_ARGS(mdl_int(endpoint_id), mdl_text(job_id)));
+
+    *due_at = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_webhook_set_back(mdl_db_t *db, apr_pool_t *p)
+{
+    mdl_arg_t now = mdl_int(apr_time_now());
+
+    return mdl_db_exec(db, MDL_Q_WEBHOOK_DELIVERIES_SET_BACK, NULL, p, MDL_ARGS(now, now, now));
+}
