@@ -9,8 +9,9 @@
 #include "api/identifier.h"
 #include "base/names.h"
 
-#define MAX_LIST 250
-#define MAX_NAME 200 /* bytes of a name that a response repeats */
+#define MAX_LIST  250
+#define MAX_NAME  200 /* bytes of a name that a response repeats */
+#define MAX_NAMES 100 /* values of an enum in a list */
 
 struct mdl_members_t {
     mdl_request_t *request;
@@ -391,6 +392,28 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
         } else if (member_has_controls(text)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");
+        }
+    }
+    return array;
+}
+
+const mdl_json_t *mdl_members_names(mdl_members_t *members, const char *name,
+                                    const char *const *names)
+{
+    const mdl_json_t *array = ask_filled(members, name, MDL_NULLABLE, MAX_NAMES);
+    int seen[MAX_NAMES] = {0};
+
+    for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
+        const char *text = mdl_json_string(mdl_json_element(array, i));
+        int value = text != NULL ? mdl_names_find(names, text) : -1;
+
+        if (text == NULL) {
+            member_fault_at(members, name, i, "wrong_type", "This element must be a string.");
+        } else if (value < 0) {
+            member_fault_at(members, name, i, "invalid", "There is no such value.");
+        } else if (seen[value]++) {
+            member_fault_at(members, name, i, "duplicate",
+                            "This element stands in the list already.");
         }
     }
     return array;

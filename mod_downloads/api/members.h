@@ -77,6 +77,11 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
                                     apr_size_t max_bytes);
 
+/** A list of distinct names of an enum's values (base/names.h); NULL when absent, null or faulty.
+ */
+const mdl_json_t *mdl_members_names(mdl_members_t *members, const char *name,
+                                    const char *const *names);
+
 /** An object; NULL when absent or faulty. */
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 

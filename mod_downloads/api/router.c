@@ -24,6 +24,7 @@
 #include "api/packs.h"
 #include "api/response.h"
 #include "api/uploads.h"
+#include "api/webhooks.h"
 #include "request_body.h"
 #include "tls.h"
 
@@ -90,6 +91,15 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_upload_abort,
     &mdl_route_upload_complete,
     &mdl_route_event_list,
+    &mdl_route_webhook_list,
+    &mdl_route_webhook_create,
+    &mdl_route_webhook,
+    &mdl_route_webhook_change,
+    &mdl_route_webhook_delete,
+    &mdl_route_webhook_rotate,
+    &mdl_route_webhook_test,
+    &mdl_route_webhook_deliveries,
+    &mdl_route_webhook_resend,
 };
 #define ROUTES (sizeof routes / sizeof *routes)
 

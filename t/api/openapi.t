@@ -336,6 +336,13 @@ call_of('listEvents', '/events?after=latest', '200 no error', 'the end');
 call_of('listEvents', '/events?limit=100', '200 no error', 'a whole page');
 call_of('listEvents', '/events?after=x', '400 invalid_request', 'with no number');
 
+my $hook = path_of('getWebhookEndpoint');
+my $sent = path_of('resendWebhookDelivery');
+call_of('resendWebhookDelivery', "$hook/deliveries/$UNKNOWN->{id}/resend", '404 webhook_delivery_not_found', 'an unknown delivery');
+api('PATCH', $_, key => $shop->{token}, json => { is_active => JSON::PP::false }) for $hook, $sent =~ s{/deliveries.*}{}r;
+call_of('testWebhookEndpoint', "$hook/test", '409 webhook_endpoint_inactive', 'of one that is off');
+call_of('resendWebhookDelivery', $sent, '409 webhook_endpoint_inactive', 'of one that is off');
+
 my $held = held_order($shop);
 my ($held_item) = map { $_->{id} } @{ api('GET', "/orders/$held", key => $shop->{token})->{json}{assignments} };
 call_of('getDownloadUrls', "/orders/$held/assignments/$held_item/download-urls", '409 order_held', 'of a held order');

@@ -38,6 +38,12 @@ sub furnish
     $has{link} = create($shop, '/links', title => 'A', url => 'https://example.com/a')->{id};
     $has{tag}  = create($shop, '/license-key-tags', name => 'A')->{id};
     create($shop, "/license-key-tags/$has{tag}/keys", keys => ['K-1']);
+    $has{webhook} = create($shop, '/webhook-endpoints', url => source_url('scope'),
+        event_types => ['shop.blocked'])->{id};
+    create($shop, "/webhook-endpoints/$has{webhook}/test");
+    wait_for(sub { ($has{delivery}) = map { $_->[0] }
+        sql("SELECT id FROM webhook_delivery WHERE endpoint_id = $has{webhook}") }, 20, 'a delivery');
+    sql("UPDATE webhook_delivery SET due_at = NULL WHERE endpoint_id = $has{webhook}");
     $has{upload} = create($shop, '/assets/uploads', filename => 'a.bin', size => 3)->{id};
     $has{product} = product();
     $has{mapping} = create($shop, '/mappings',
@@ -57,7 +63,7 @@ my $own    = furnish($mine);
 
 # Unknown ids of the same form.
 my %nobody = (
-    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment)),
+    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment webhook delivery)),
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -82,7 +88,10 @@ my @operations = (
     } [ 'categories', 'category', { name => 'B' } ],
         [ 'packs',            'pack', { name  => 'B' } ],
         [ 'links',            'link', { title => 'B' } ],
-        [ 'license-key-tags', 'tag',  { name  => 'B' } ]),
+        [ 'license-key-tags', 'tag',  { name  => 'B' } ],
+        [ 'webhook-endpoints', 'webhook', { description => 'B' } ]),
+    (map { [ 'POST', "/webhook-endpoints/{webhook}/$_", {} ] } qw(rotate-secret test deliveries/{delivery}/resend)),
+    [ 'GET',    '/webhook-endpoints/{webhook}/deliveries' ],
     [ 'POST',   '/license-key-tags/{tag}/keys',    { keys => ['K-2'] } ],
     [ 'GET',    '/mappings/{mapping}' ],
     [ 'PUT',    '/mappings/{mapping}',             \%put ],
@@ -178,7 +187,7 @@ my $twin = made(assign($mine, $theirs->{order}, [ $own->{product} ]));
 isnt($twin->{assignments}[0]{id}, $theirs->{assignment}, 'an order of the same number is another order');
 
 # Lists.
-for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders)) {
+for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders /webhook-endpoints)) {
     my %ids = map {
         my $shop = $_;
         ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 } @{ made(api('GET', "$path?limit=100", key => $shop->{token}))->{data} } })

@@ -64,6 +64,13 @@ my %AUDIT = (
     rotateLink     => 'order link_rotated',
     approveOrder   => 'order approved',
     rejectOrder    => 'order rejected',
+
+    createWebhookEndpoint => 'webhook_endpoint created',
+    updateWebhookEndpoint => 'webhook_endpoint changed',
+    deleteWebhookEndpoint => 'webhook_endpoint deleted',
+    rotateWebhookSecret   => 'webhook_endpoint secret_rotated',
+    testWebhookEndpoint   => 'webhook_endpoint tested',
+    resendWebhookDelivery => 'webhook_endpoint event_resent',
 );
 
 # --- what is stored --------------------------------------------------------------------------------

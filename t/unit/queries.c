@@ -63,6 +63,7 @@ static const struct {
     {MDL_Q_PRUNE_JOBS, "job_pkey", "as above"},
     {MDL_Q_PRUNE_NOTICES, "notice_pkey", "as above"},
     {MDL_Q_PRUNE_UPLOADS, "upload_pkey", "as above"},
+    {MDL_Q_PRUNE_WEBHOOKS, "webhook_delivery_pkey", "as above"},
     {MDL_Q_STOREFRONT_TOKENS, "shop", "an operator's command"},
     {MDL_Q_SHOPS_BLOCKED, "shop_blocked", "the index has a row for each blocked shop"},
     {MDL_Q_SHOP_BYTES, "upload_shop_open", "a shop has a few open uploads"},

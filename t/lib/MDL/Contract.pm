@@ -178,10 +178,37 @@ my %SHAPES = (
         number     => 'id',
         type       => 'asset.ready|asset.version_added|download.completed|download.limit_reached|email.bounced'
             . '|email.failed|email.sent|import.failed|license_key.delivered|license_key.low|order.approved'
-            . '|order.assigned|order.held|order.rejected|order.restored|order.revoked|shop.blocked',
+            . '|order.assigned|order.held|order.rejected|order.restored|order.revoked|shop.blocked|webhook.disabled|webhook.test',
         created_at => $TIME,
         data       => 'object',
     },
+    webhook_endpoint => {
+        id                    => 'id',
+        url                   => 'url',
+        description           => 'text?',
+        event_types           => 'names?',
+        is_active             => 'bool',
+        previous_secret_until => 'time?',
+        failing_since         => 'time?',
+        disabled_at           => 'time?',
+        created_at            => $TIME,
+        updated_at            => $TIME,
+    },
+    webhook_endpoints => { data => ['webhook_endpoint'], has_more => 'bool', next_cursor => 'text?' },
+    webhook_delivery => {
+        id              => 'id',
+        event_id        => 'event_id',
+        event_type      => 'text?',
+        status          => 'pending|succeeded|failed',
+        attempts        => 'count',
+        next_attempt_at => 'time?',
+        response_status => 'count?',
+        response_body   => 'text?',
+        error           => 'text?',
+        created_at      => $TIME,
+        last_attempt_at => 'time?',
+    },
+    webhook_deliveries => { data => ['webhook_delivery'], has_more => 'bool', next_cursor => 'text?' },
     shop_events => { data => ['shop_event'], has_more => 'bool', next_after => 'count' },
     download => {
         assignment_id   => 'id',
@@ -248,12 +275,15 @@ delete @{ $SHAPES{mapping_summary} }{qw(storefront_variant_ids file_ids pack_ids
 for my $noun (qw(order pack mapping)) {
     $SHAPES{"${noun}_summaries"} = { data => ["${noun}_summary"], has_more => 'bool', next_cursor => 'text?' };
 }
+# The answer that makes an endpoint, or a new secret for it.
+$SHAPES{webhook_endpoint_with_secret} = { %{ $SHAPES{webhook_endpoint} }, secret => 'webhook_secret' };
 # The answer to GET /orders/{id}.
 $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => ['download'] };
 
 my %PATTERNS = (
     time    => qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
     job_id  => qr/^job_[0-9A-Za-z]+\z/,
+    webhook_secret => qr/^whsec_[A-Za-z0-9+\/]{43}=\z/,
     event_id => qr/^evt_[1-9][0-9]*\z/,
     upload_id => qr/^upl_[0-9a-z]{26}\z/,
     sha256  => qr/^[0-9a-f]{64}\z/,
@@ -280,6 +310,7 @@ sub scalar_fits
     return JSON::PP::is_bool($value) if $type eq 'bool';
     return ref $value eq 'HASH'      if $type eq 'object';
     return ref $value eq 'ARRAY' && !grep { !scalar_fits($_, 'id') } @$value if $type eq 'ids';
+    return ref $value eq 'ARRAY' && !grep { !scalar_fits($_, 'text') } @$value if $type eq 'names';
     return 0 if ref $value;
     return is_number($value) && $value =~ /^[1-9]\d*\z/ && $value < 2**53 if $type eq 'id';
     return is_number($value) && $value =~ /^\d+\z/ if $type eq 'count';

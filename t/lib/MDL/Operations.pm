@@ -15,13 +15,14 @@ use Exporter qw(import);
 use HTTP::Tiny;
 use JSON::PP;
 use MDL::Contract;
+use MDL::Receiver;
 use MDL::Source;
 use MDL::Test;
 
 our @EXPORT = qw(request_for send_request settle created upload_of upload_in_pieces held_order bytes);
 
 my $unique = 0;
-my $source;
+my ($source, $receiver);
 
 sub label { return 'thing-' . $$ . '-' . ++$unique }
 sub bytes { return 'bytes of ' . label() . "\n" }
@@ -43,6 +44,43 @@ sub pack_of  { my ($shop, @files) = @_; return noun($shop, '/packs', file_ids =>
 sub tag      { return noun($_[0], '/license-key-tags') }
 sub link_of  { return created($_[0], '/links', { title => label(), url => 'https://example.com/' . label() })->{id} }
 sub mapping  { my ($shop, @files) = @_; return mapping_of($shop, \@files) }
+
+# A webhook endpoint that is told of nothing by itself, and whose URL takes everything.
+sub webhook
+{
+    my ($shop) = @_;
+    make_room_for_webhooks($shop);
+    return created($shop, '/webhook-endpoints', webhook_body())->{id};
+}
+
+sub webhook_body
+{
+    $receiver //= MDL::Receiver->new;
+    $receiver->answers('takes', {});
+    return { url => $receiver->url('takes'), event_types => ['shop.blocked'], description => label() };
+}
+
+# A shop has ten endpoints at most.
+sub make_room_for_webhooks
+{
+    my ($shop) = @_;
+    my ($count) = sql("SELECT count(*) FROM webhook_endpoint WHERE deleted_at IS NULL AND shop_id = $shop->{shop_id}");
+    sql("UPDATE webhook_endpoint SET deleted_at = 1 WHERE shop_id = $shop->{shop_id}") if $count->[0] >= 8;
+    return;
+}
+
+# The ids of an endpoint and of a delivery that is over.
+sub webhook_delivery
+{
+    my ($shop) = @_;
+    my $endpoint = webhook($shop);
+    created($shop, "/webhook-endpoints/$endpoint/test", {});
+    my $row;
+    wait_for(sub { ($row) = sql("SELECT id, attempts FROM webhook_delivery WHERE endpoint_id = $endpoint"); $row && $row->[1] }, 20,
+        'a delivery');
+    sql("UPDATE webhook_delivery SET due_at = NULL, status = 'failed' WHERE endpoint_id = $endpoint");
+    return ($endpoint, $row->[0]);
+}
 
 # A new order of one file, with the customer's email address.
 sub order
@@ -230,6 +268,22 @@ my %REQUESTS = (
     listOrderEmails    => sub { order_path($_[0], '/emails') },
 
     listEvents => sub { order($_[0]); '/events' },
+
+    listWebhookEndpoints  => sub { webhook($_[0]); '/webhook-endpoints' },
+    createWebhookEndpoint => sub {
+        make_room_for_webhooks($_[0]);
+        return ('/webhook-endpoints', webhook_body());
+    },
+    getWebhookEndpoint    => sub { '/webhook-endpoints/' . webhook($_[0]) },
+    updateWebhookEndpoint => sub { ('/webhook-endpoints/' . webhook($_[0]), { description => label() }) },
+    deleteWebhookEndpoint => sub { '/webhook-endpoints/' . webhook($_[0]) },
+    rotateWebhookSecret   => sub { '/webhook-endpoints/' . webhook($_[0]) . '/rotate-secret' },
+    testWebhookEndpoint   => sub { '/webhook-endpoints/' . webhook($_[0]) . '/test' },
+    listWebhookDeliveries => sub { '/webhook-endpoints/' . (webhook_delivery($_[0]))[0] . '/deliveries' },
+    resendWebhookDelivery => sub {
+        my ($endpoint, $delivery) = webhook_delivery($_[0]);
+        return "/webhook-endpoints/$endpoint/deliveries/$delivery/resend";
+    },
 );
 
 sub request_for

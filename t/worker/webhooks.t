@@ -1,0 +1,236 @@
+# What is sent to webhook endpoints (contract, section 11): signed, each event with one id, tried again, and no
+# endpoint waits for another.
+use strict;
+use warnings;
+
+use JSON::PP;
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Receiver;
+use MDL::Test;
+use Test::More;
+
+my ($true, $false) = (JSON::PP::true(), JSON::PP::false());
+my $receiver = MDL::Receiver->new;
+my $shop     = new_shop();
+my $file     = ready_asset($shop, 'webhooks.bin', 'webhooks');
+my $product  = mapping_of($shop, [ $file->{id} ])->{storefront_product_id};
+
+sub call
+{
+    my ($method, $path, %opt) = @_;
+    return api($method, "/webhook-endpoints$path", key => $shop->{token}, %opt);
+}
+
+sub order
+{
+    my $id = digits();
+    my $reply = assign($shop, $id, [$product]);
+    die "the order: $reply->{body}\n" if $reply->{status} != 201;
+    return $id;
+}
+
+sub deliveries { my ($endpoint) = @_; return @{ call('GET', "/$endpoint->{id}/deliveries?limit=100")->{json}{data} } }
+
+# Waits until a delivery fits, and returns it.
+sub delivery
+{
+    my ($endpoint, $event, $fits, $what) = @_;
+    my $found;
+    wait_for(sub { ($found) = grep { $_->{event_id} eq $event && $fits->($_) } deliveries($endpoint); $found }, 40, $what);
+    return $found;
+}
+
+# Makes what waits for its next attempt due now.
+sub hurry
+{
+    my ($endpoint) = @_;
+    sql("UPDATE webhook_delivery SET due_at = 1 WHERE endpoint_id = $endpoint->{id} AND due_at IS NOT NULL");
+    sql('UPDATE job SET due_at = ' . time . "000000 WHERE due_at IS NOT NULL AND status = 'queued' AND id = "
+        . "(SELECT job_id FROM webhook_endpoint WHERE id = $endpoint->{id})");
+    return;
+}
+
+# --- a webhook -------------------------------------------------------------------------------------
+
+my $fast  = $receiver->endpoint($shop, 'fast', event_types => [ 'order.assigned', 'order.revoked' ]);
+my $first = order();
+my ($got) = $receiver->await('fast', 1);
+is("$got->{method} $got->{type}", 'POST application/json', 'an event is posted as JSON');
+is_deeply($got->{verified}, [$true], "the specification's library verifies it");
+my $event = decode_json($got->{body});
+is_shape($event, 'shop_event', 'the body');
+is("$event->{type} $event->{data}{storefront_order_id}", "order.assigned $first", 'it tells of the order');
+is($got->{id}, $event->{id}, 'webhook-id is the id of the event');
+my ($listed) = grep { $_->{id} eq $event->{id} } @{ api('GET', '/events?limit=100', key => $shop->{token})->{json}{data} };
+is_deeply($listed, $event, 'GET /events has the same');
+my $done = delivery($fast, $event->{id}, sub { $_[0]{status} eq 'succeeded' }, 'the result');
+is_shape($done, 'webhook_delivery', 'its delivery');
+is("$done->{attempts} $done->{response_status} $done->{event_type}", '1 200 order.assigned', 'has what came of it');
+api('POST', "/orders/$first/restore", key => $shop->{token}, json => {});
+api('POST', "/orders/$first/revoke",  key => $shop->{token}, json => {});
+(undef, $got) = $receiver->await('fast', 2);
+is(decode_json($got->{body})->{type}, 'order.revoked', 'only the types that were asked for are sent');
+
+# --- those that do not answer well -------------------------------------------------------------------
+
+my %bad = (
+    slow     => { hold   => 1 },
+    failing  => { status => 500, body => 'Out of order' },
+    redirect => { status => 302, headers => { Location => $receiver->url('elsewhere') } },
+    cut      => { status => 200, headers => { 'Content-Length' => 1000 }, cut => 1 },
+);
+my %endpoint = map { $_ => $receiver->endpoint($shop, $_, event_types => ['order.assigned']) } sort keys %bad;
+$receiver->answers($_, $bad{$_}) for keys %bad;
+$receiver->answers('chatty', { body => 'x' x 1000 . "\0", repeat => 100 });
+$endpoint{chatty} = $receiver->endpoint($shop, 'chatty', event_types => ['order.assigned']);
+
+my $second = order();
+my @fast = $receiver->await('fast', 3);
+is(decode_json($fast[2]{body})->{data}{storefront_order_id}, $second, 'a good endpoint has the event');
+my $id = $fast[2]{id};
+is(scalar(grep { $_->{event_id} eq $id && $_->{status} eq 'pending' } deliveries($endpoint{slow})), 1,
+    'while a slow one has not answered');
+$receiver->await($_, 1) for keys %bad;
+
+my %body;
+my %expected = (
+    slow     => [ undef, qr/no complete answer in time/ ],
+    failing  => [ 500,   qr/had the status 500/ ],
+    redirect => [ 302,   qr/redirect, which is not followed/ ],
+    cut      => [ 200,   qr/answer was cut/ ],
+);
+for my $name (sort { ($b eq 'slow') <=> ($a eq 'slow') } sort keys %expected) {
+    my $tried = delivery($endpoint{$name}, $id, sub { $_[0]{attempts} }, "the first attempt at $name");
+    is($tried->{status}, 'pending', "$name: it is tried again");
+    is($tried->{response_status}, $expected{$name}[0], "$name: the status of the answer");
+    like($tried->{error}, $expected{$name}[1], "$name: why");
+    ok($tried->{next_attempt_at}, "$name: when");
+    $body{$name} = $tried->{response_body};
+    $receiver->answers($name, {});
+}
+is($body{failing}, 'Out of order', "an answer's first bytes are kept");
+my $chatty = delivery($endpoint{chatty}, $id, sub { $_[0]{attempts} }, 'the long answer');
+is("$chatty->{status} " . length $chatty->{response_body}, 'succeeded 1024', 'of a long answer the first kilobyte');
+is(scalar $receiver->received('elsewhere'), 0, 'the redirect was not followed');
+
+# A second attempt comes after 5 s, or sooner where the test hurries it.
+for my $name (sort keys %bad) {
+    my $again = delivery($endpoint{$name}, $id, sub { hurry($endpoint{$name}); $_[0]{status} eq 'succeeded' },
+        "success at $name");
+    my @came  = $receiver->received($name);
+    cmp_ok($again->{attempts}, '>=', 2, "$name: a later attempt succeeds");
+    cmp_ok(scalar @came, '>=', $again->{attempts}, "$name: each attempt has come");
+    is(join(' ', map { $_->{id} } @came), join(' ', ($id) x @came), "$name: with one id");
+    is(scalar(grep { !$_->{verified}[0] } @came), 0, "$name: and was verified each time");
+    is(scalar(grep { $_->{body} ne $came[0]{body} } @came), 0, "$name: with the same body");
+}
+
+# --- failing for long --------------------------------------------------------------------------------
+
+$receiver->answers('failing', { status => 503 });
+my $third = order();
+my $failed = { event_id => ($receiver->await('fast', 4))[3]{id}, attempts => 0 };
+while ($failed->{attempts} < 10) {
+    my $before = $failed->{attempts};
+    $failed = delivery($endpoint{failing}, $failed->{event_id}, sub { $_[0]{attempts} > $before }, "attempt $before + 1");
+    hurry($endpoint{failing}) if $failed->{status} eq 'pending';
+}
+is("$failed->{status} " . ($failed->{next_attempt_at} // 'never'), 'failed never', 'after ten attempts, of three days, it has failed');
+like(call('GET', "/$endpoint{failing}{id}")->{json}{failing_since}, qr/^20/, 'the endpoint says since when it fails');
+sql("UPDATE webhook_endpoint SET failing_since = failing_since - 432000000000 WHERE id = $endpoint{failing}{id}");
+is(call('POST', "/$endpoint{failing}{id}/deliveries/$failed->{id}/resend")->{status}, 202, 'a delivery is sent again');
+wait_for(sub { !call('GET', "/$endpoint{failing}{id}")->{json}{is_active} }, 20, 'the endpoint to be switched off');
+like(call('GET', "/$endpoint{failing}{id}")->{json}{disabled_at}, qr/^20/, 'one that has failed for five days is switched off');
+my ($told) = wait_for(sub {
+    my @events = grep { $_->{type} eq 'webhook.disabled' }
+        @{ api('GET', '/events?type=webhook.disabled', key => $shop->{token})->{json}{data} };
+    return @events ? \@events : undef;
+}, 10, 'the event');
+is($told->[0]{data}{webhook_endpoint_id}, $endpoint{failing}{id}, 'and an event tells so');
+is_error(call('POST', "/$endpoint{failing}{id}/test"), 409, 'webhook_endpoint_inactive', 'a test of one that is off');
+is_error(call('POST', "/$endpoint{failing}{id}/deliveries/$failed->{id}/resend"), 409, 'webhook_endpoint_inactive',
+    'sending again to one that is off');
+my $count = () = $receiver->received('failing');
+order();
+$receiver->await('fast', 5);
+is(scalar(my @still = $receiver->received('failing')), $count, 'nothing is sent to it');
+$receiver->answers('failing', {});
+my $on = call('PATCH', "/$endpoint{failing}{id}", json => { is_active => $true })->{json};
+is(join(' ', map { $on->{$_} // 'none' } qw(is_active disabled_at failing_since)), '1 none none', 'it is switched on again');
+is(delivery($endpoint{failing}, $failed->{event_id}, sub { $_[0]{status} eq 'succeeded' }, 'what waited')->{response_status}, 200,
+    'and gets what waited');
+
+# --- secrets, tests, deletion --------------------------------------------------------------------------
+
+my $new = call('POST', "/$fast->{id}/rotate-secret");
+is_answer($new, 200, 'a secret is replaced');
+isnt($new->{json}{secret}, $fast->{secret}, 'by another one');
+$receiver->secrets('fast', $fast->{secret}, $new->{json}{secret});
+my $test = call('POST', "/$fast->{id}/test");
+is_answer($test, 202, 'a test');
+is("$test->{json}{type} " . ($test->{json}{number} // 'none'), 'webhook.test none', 'is an event, without a number yet');
+my @with_test = $receiver->await('fast', 6);
+is($with_test[5]{id}, $test->{json}{id}, 'which comes');
+is_deeply($with_test[5]{verified}, [ $true, $true ], 'for a day both secrets verify it');
+is($with_test[5]{signatures}, 2, 'by two signatures');
+is(scalar(grep { $_->{id} eq $test->{json}{id} } map { $receiver->received($_) } keys %bad), 0, 'other endpoints do not get it');
+sql("UPDATE webhook_endpoint SET old_until = 1 WHERE id = $fast->{id}");
+call('POST', "/$fast->{id}/test");
+is_deeply(($receiver->await('fast', 7))[6]{verified}, [ $false, $true ], 'then the new one alone');
+
+is(call('DELETE', "/$fast->{id}")->{status}, 204, 'an endpoint is deleted');
+order();
+$receiver->await('chatty', 4);
+is(scalar $receiver->received('fast'), 7, 'and gets nothing more');
+wait_for(sub { (sql("SELECT count(*) FROM job WHERE type = 'webhook' AND status = 'cancelled' AND due_at IS NULL"))[0][0] == 1 },
+    10, 'its job to be over');
+is(scalar(grep { $_->{type} eq 'webhook' } @{ api('GET', '/jobs?limit=100', key => $shop->{token})->{json}{data} }), 0,
+    'jobs of endpoints are not listed');
+
+# --- the operator's side -----------------------------------------------------------------------------
+
+my $server = MDL::Instance->new(without => qr/^DownloadsSecretFile/);
+my %file   = map { ($_ => "$server->{folder}/secret-$_") } qw(old new);
+for (sort keys %file) {
+    MDL::Instance::write_file($file{$_}, "the secret $_ of the suites, which is long enough");
+    chmod 0600, $file{$_};
+}
+sub configured { my ($without, @names) = @_; return (without => $without, extra => 'DownloadsSecretFile ' . join(' ', map { qq("$file{$_}") } @names) . "\n") }
+
+subtest 'an endpoint whose name leads to a private network is not connected to' => sub {
+    $server->configure(configured(qr/^Downloads(?:SecretFile|IngestAllowNetwork)/, 'old'));
+    $server->start;
+    $shop = new_shop();
+    my $private = $receiver->endpoint($shop, 'private');
+    my $event = call('POST', "/$private->{id}/test")->{json}{id};
+    my $tried = delivery($private, $event, sub { $_[0]{attempts} }, 'the attempt');
+    is($tried->{status} . ($tried->{response_status} // ''), 'pending', 'it is tried again');
+    like($tried->{error}, qr/address is not one that webhooks may be sent to/, 'and says why');
+    unlike($tried->{error}, qr/127|::1/, 'without telling the address');
+    is(scalar $receiver->received('private'), 0, 'nothing came');
+    $server->stop;
+};
+
+subtest "endpoints go on when the server's secret is replaced" => sub {
+    $server->configure(configured(qr/^DownloadsSecretFile/, 'old'));
+    $server->start;
+    $shop = new_shop();
+    my $kept = $receiver->endpoint($shop, 'kept');
+    unlike(join('', map { $_->[0] } sql('SELECT secret FROM webhook_endpoint')), qr/\Q$kept->{secret}\E/,
+        'a secret is sealed in the database');
+    $server->configure(configured(qr/^DownloadsSecretFile/, 'new', 'old'));
+    httpd_graceful();
+    my ($code) = ctl('secret', 'retire');
+    is($code, 0, 'the former secret is retired');
+    $server->configure(configured(qr/^DownloadsSecretFile/, 'new'));
+    httpd_graceful();
+    my $token = (ctl('key', 'create', $shop->{shop_id}, 'new'))[1]{token};
+    $shop = { %$shop, token => $token };
+    call('POST', "/$kept->{id}/test");
+    my ($came) = $receiver->await('kept', 1);
+    is_deeply($came->{verified}, [$true], "the endpoint's own secret is the same");
+    $server->stop;
+};
+
+done_testing();
