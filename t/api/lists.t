@@ -16,7 +16,6 @@ my %make = (
     links => sub { made($_[0], 'links', { title => 'Link', url => 'https://links.example.com/' }) },
     mappings => sub { made($_[0], 'mappings', { storefront_product_id => product() }) },
     orders => \&order_of,
-    'webhook-endpoints' => sub { made($_[0], 'webhook-endpoints', { url => source_url('lists.bin'), event_types => ['shop.blocked'] }) },
     packs  => sub { made($_[0], 'packs', { name => 'Pack', file_ids => [] }) },
 );
 
