@@ -157,8 +157,8 @@ static int cost_of_shared(const server_t *server, const char *from)
 static int cost_of_look(const server_t *server, const char *from)
 {
     const char *const until = "8000000";
-    const char *const values[] = {from,  until, from,  until, from,  until, from,
-                                  until, from,  until, from,  until, NULL};
+    const char *const values[] = {from, until, from, until, from, until, from, until,
+                                  from, until, from, until, from, until, NULL};
 
     return cost_of(server, MDL_Q_JOB_LOOK, values);
 }
