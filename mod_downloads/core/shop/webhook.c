@@ -184,17 +184,20 @@ apr_status_t mdl_webhook_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page
 static apr_status_t webhook_check_count(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_shop_lock(db, ref->shop_id, p);
+    apr_status_t rv;
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_COUNT, &row, p,
-                               MDL_ARGS(mdl_int(ref->shop_id)));
+    if ((rv = mdl_shop_lock(db, ref->shop_id, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_COUNT, &row, p,
+                                MDL_ARGS(mdl_int(ref->shop_id)))) != APR_SUCCESS) {
+        return rv;
     }
-    return rv == APR_SUCCESS && mdl_rows_int(row, 0) >= MDL_WEBHOOKS_MAX
-               ? mdl_problem_set(
-                     ref->problem, 422, "too_many_webhook_endpoints",
-                     apr_psprintf(p, "A shop has at most %d webhook endpoints.", MDL_WEBHOOKS_MAX))
-               : rv;
+    if (mdl_rows_int(row, 0) < MDL_WEBHOOKS_MAX) {
+        return APR_SUCCESS;
+    }
+    mdl_problem_count(ref->problem, MDL_WEBHOOKS_MAX, mdl_rows_int(row, 0));
+    return mdl_problem_set(
+        ref->problem, 422, "too_many_webhook_endpoints",
+        apr_psprintf(p, "A shop has at most %d webhook endpoints.", MDL_WEBHOOKS_MAX));
 }
 
 /* Makes a secret, which signs from now on; one that there is signs, too, until old_until. */

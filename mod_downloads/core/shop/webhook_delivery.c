@@ -78,15 +78,16 @@ apr_status_t mdl_webhook_delivery_page(mdl_db_t *db, apr_pool_t *p,
 {
     mdl_list_page_t *page = &list->page;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_webhook_find(db, p, &list->ref);
+    apr_status_t rv;
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_webhook_delivery_t *));
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(
-            db, MDL_Q_WEBHOOK_DELIVERY_PAGE, &rows, p,
-            MDL_ARGS(mdl_int(list->ref.id), mdl_int(page->before), mdl_int(page->limit)));
+    if ((rv = mdl_webhook_find(db, p, &list->ref)) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, MDL_Q_WEBHOOK_DELIVERY_PAGE, &rows, p,
+                            MDL_ARGS(mdl_int(list->ref.id), mdl_int(page->before),
+                                     mdl_int(page->limit)))) != APR_SUCCESS) {
+        return rv;
     }
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+    while (mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_webhook_delivery_t *) = delivery_of_row(rows, p);
     }
     return rv;
