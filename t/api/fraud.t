@@ -75,7 +75,7 @@ sub ordered
     my $customer = delete $opt{customer} // digits();
     my $email    = exists $opt{email} ? delete $opt{email} : address();
     my $reply = assign($shop, $id, [ $shop->{product} ], storefront_customer_id => $customer,
-        customer => { email => $email }, %opt);
+        customer => { defined $email ? (email => $email) : () }, %opt);
     die "the order was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
     return $reply->{json};
 }
