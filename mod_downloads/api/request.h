@@ -58,7 +58,7 @@ struct mdl_route_t {
     const char *noun; /* of a write: what the audit has of it */
     const char *action;
     int versioned; /* has an ETag, and a write minds If-Match: the entity has updated_at */
-    const char *cache_control;                     /* NULL: no-store */
+    const char *cache_control;                     /* of a success; NULL: no-store */
     int no_key;                                    /* open to everybody */
     int snapshot;                                  /* a GET whose effect has several statements */
     int optional_body;                             /* a write without a body counts as {} */

@@ -23,7 +23,8 @@ void mdl_response_headers(const mdl_request_t *request)
 
     apr_table_setn(headers, "X-Request-Id", request->request_id);
     apr_table_setn(headers, "Cache-Control",
-                   request->route != NULL && request->route->cache_control != NULL
+                   request->route != NULL && request->route->cache_control != NULL &&
+                           request->problem.code == NULL
                        ? request->route->cache_control
                        : "no-store");
     apr_table_setn(headers, "X-Content-Type-Options", "nosniff");

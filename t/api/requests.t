@@ -52,7 +52,7 @@ my %allowed = (
     '/assets/1'             => 'DELETE, GET, HEAD, OPTIONS, PATCH',
     '/jobs'                 => 'GET, HEAD, OPTIONS',
     '/mappings'             => 'GET, HEAD, OPTIONS, POST',
-    '/mappings/1'           => 'DELETE, GET, HEAD, OPTIONS, PUT',
+    '/mappings/1'           => 'DELETE, GET, HEAD, OPTIONS, PATCH, PUT',
     '/orders/1/revoke'      => 'OPTIONS, POST',
     '/orders/1/assignments' => 'GET, HEAD, OPTIONS, POST',
 );
