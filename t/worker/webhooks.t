@@ -41,13 +41,12 @@ sub delivery
     return $found;
 }
 
-# Makes what waits for its next attempt due now.
+# Makes what waits for its next attempt due now; switching an endpoint on has its job look.
 sub hurry
 {
     my ($endpoint) = @_;
     sql("UPDATE webhook_delivery SET due_at = 1 WHERE endpoint_id = $endpoint->{id} AND due_at IS NOT NULL");
-    sql('UPDATE job SET due_at = ' . time . "000000 WHERE due_at IS NOT NULL AND status = 'queued' AND id = "
-        . "(SELECT job_id FROM webhook_endpoint WHERE id = $endpoint->{id})");
+    call('PATCH', "/$endpoint->{id}", json => { is_active => $true });
     return;
 }
 
