@@ -71,6 +71,21 @@ api('POST', "/orders/$first/revoke",  key => $shop->{token}, json => {});
 (undef, $got) = $receiver->await('fast', 2);
 is(decode_json($got->{body})->{type}, 'order.revoked', 'only the types that were asked for are sent');
 
+# --- one that never answers holds up nobody ------------------------------------------------------------
+
+my %waits = map { $_ => $receiver->endpoint($shop, $_, event_types => ['shop.blocked']) } qw(stuck quick);
+my $other = new_shop();
+$waits{other} = $receiver->endpoint($other, 'other');
+$receiver->answers('stuck', { hold => 1 });
+my $held = call('POST', "/$waits{stuck}{id}/test")->{json}{id};
+$receiver->await('stuck', 1);
+call('POST', "/$waits{quick}{id}/test");
+api('POST', "/webhook-endpoints/$waits{other}{id}/test", key => $other->{token});
+$receiver->await($_, 1) for qw(quick other);
+is(delivery($waits{stuck}, $held, sub { 1 }, 'the delivery')->{attempts}, 0,
+    "while one endpoint has not answered, another one and another shop's are sent their events");
+call('DELETE', "/$waits{$_}{id}") for qw(stuck quick);
+
 # --- those that do not answer well -------------------------------------------------------------------
 
 my %bad = (
@@ -182,7 +197,7 @@ is(call('DELETE', "/$fast->{id}")->{status}, 204, 'an endpoint is deleted');
 order();
 $receiver->await('chatty', 4);
 is(scalar $receiver->received('fast'), 7, 'and gets nothing more');
-wait_for(sub { (sql("SELECT count(*) FROM job WHERE type = 'webhook' AND status = 'cancelled' AND due_at IS NULL"))[0][0] == 1 },
+wait_for(sub { (sql("SELECT count(*) FROM job WHERE type = 'webhook' AND status = 'cancelled' AND due_at IS NULL"))[0][0] == 3 },
     10, 'its job to be over');
 is(scalar(grep { $_->{type} eq 'webhook' } @{ api('GET', '/jobs?limit=100', key => $shop->{token})->{json}{data} }), 0,
     'jobs of endpoints are not listed');
