@@ -1,9 +1,11 @@
 #include "api/license_keys.h"
 
+#include "api/identifier.h"
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
 #include "core/catalog/license.h"
+#include "core/catalog/license_key.h"
 
 #define MAX_NAME      255
 #define MAX_THRESHOLD 1000000000
@@ -22,6 +24,7 @@ static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *requ
     mdl_json_add_int(to, "assigned", tag->assigned);
     mdl_json_add_int_if(to, "low_stock_threshold", tag->low_stock_threshold,
                         tag->low_stock_threshold >= 0);
+    mdl_json_add_bool(to, "reclaim_on_revoke", tag->reclaims);
     mdl_json_add_time(to, "created_at", tag->created_at);
     mdl_json_add_time(to, "updated_at", tag->updated_at);
     return mdl_resource_id(request, tag->id);
@@ -36,6 +39,7 @@ static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *mem
     edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
     edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", MDL_NULLABLE, 0,
                                                 MAX_THRESHOLD, -1);
+    edit->reclaims = mdl_members_bool(members, "reclaim_on_revoke", -1);
     return mdl_members_end(members);
 }
 
@@ -167,4 +171,78 @@ const mdl_route_t mdl_route_license_keys_add = {
     .parse = license_keys_parse_add,
     .effect = license_add_effect,
     .write = license_keys_write_add,
+};
+
+static const char *license_key_write_members(mdl_json_t *to, mdl_request_t *request,
+                                             const void *entity)
+{
+    const mdl_license_entry_t *entry = entity;
+    apr_array_header_t *sealed = apr_array_make(request->r->pool, 1, sizeof entry->key);
+    const apr_array_header_t *opened = NULL;
+
+    if (request->caller.scope >= MDL_KEY_SCOPE_DELIVER) {
+        APR_ARRAY_PUSH(sealed, mdl_license_key_t) = entry->key;
+        opened = mdl_license_keys_open(request->service->secret, sealed, request->r->pool);
+    }
+    mdl_json_add_int(to, "id", entry->id);
+    mdl_json_add_string(to, "license_key",
+                        opened != NULL ? APR_ARRAY_IDX(opened, 0, const char *) : NULL);
+    mdl_json_add_string(to, "status", mdl_license_status_names[entry->status]);
+    mdl_json_add_int_if(to, "assignment_id", entry->assignment_id, entry->assignment_id != 0);
+    mdl_json_add_string(to, "storefront_order_id", entry->storefront_order_id);
+    mdl_json_add_time(to, "assigned_at", entry->assigned_at);
+    mdl_json_add_time(to, "withdrawn_at", entry->withdrawn_at);
+    mdl_json_add_time(to, "created_at", entry->created_at);
+    return mdl_resource_id(request, entry->id);
+}
+
+static apr_status_t license_keys_parse_page(mdl_request_t *request)
+{
+    mdl_license_page_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    mdl_list_t *query;
+
+    list->ref = *(mdl_entity_ref_t *)mdl_resource_begin(request, sizeof(mdl_entity_ref_t));
+    request->arg = list;
+    query = mdl_list_begin(request);
+    list->status = mdl_list_choice(query, "status", mdl_license_status_names);
+    return mdl_list_end(query, &list->page);
+}
+
+static apr_status_t license_keys_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_page(db, p, arg);
+}
+
+const mdl_route_t mdl_route_license_keys = {
+    .method = "GET",
+    .path = "/license-key-tags/{}/keys",
+    .write_entity = license_key_write_members,
+    .parse = license_keys_parse_page,
+    .effect = license_keys_page_effect,
+    .write = mdl_list_write,
+};
+
+static apr_status_t license_key_parse_delete(mdl_request_t *request)
+{
+    mdl_license_delete_t *removal = mdl_resource_begin(request, sizeof *removal);
+
+    removal->id = mdl_identifier_parse(request->parameters[1]);
+    return mdl_members_none(request);
+}
+
+static apr_status_t license_key_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_delete(db, p, arg);
+}
+
+const mdl_route_t mdl_route_license_key_delete = {
+    .method = "DELETE",
+    .path = "/license-key-tags/{}/keys/{}",
+    .versioned = 1,
+    .noun = "license_key_tag",
+    .action = "key_deleted",
+    .optional_body = 1,
+    .parse = license_key_parse_delete,
+    .effect = license_key_delete_effect,
+    .write = mdl_resource_write_deleted,
 };

@@ -1,6 +1,6 @@
 /*
  * GET and POST /license-key-tags, GET, PATCH and DELETE /license-key-tags/{id},
- * POST /license-key-tags/{id}/keys.
+ * GET and POST /license-key-tags/{id}/keys, DELETE /license-key-tags/{id}/keys/{key_id}.
  */
 #ifndef MDL_API_LICENSE_KEYS_H
 #define MDL_API_LICENSE_KEYS_H
@@ -12,6 +12,8 @@ extern const mdl_route_t mdl_route_license_tag_create;
 extern const mdl_route_t mdl_route_license_tag;
 extern const mdl_route_t mdl_route_license_tag_change;
 extern const mdl_route_t mdl_route_license_tag_delete;
+extern const mdl_route_t mdl_route_license_keys;
 extern const mdl_route_t mdl_route_license_keys_add;
+extern const mdl_route_t mdl_route_license_key_delete;
 
 #endif

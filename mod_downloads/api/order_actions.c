@@ -5,6 +5,7 @@
 #include "api/order_view.h"
 #include "base/mail/mime.h"
 #include "core/order/access.h"
+#include "core/order/assignment.h"
 #include "core/order/resend.h"
 
 #define MAX_REASON 500
@@ -252,4 +253,41 @@ const mdl_route_t mdl_route_order_resend = {
     .parse = resend_parse,
     .effect = resend_effect,
     .write = resend_write,
+};
+
+static apr_status_t quantity_parse(mdl_request_t *request)
+{
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_access_quantity_t *change = apr_pcalloc(request->r->pool, sizeof *change);
+
+    access_read(&change->access, members, request);
+    change->assignment_id = mdl_identifier_parse(request->parameters[1]);
+    change->quantity = (int)mdl_members_int(members, "quantity", MDL_REQUIRED, 0,
+                                            MDL_ORDER_QUANTITY_MAX, 0);
+    request->arg = change;
+    return order_action_end(members, request);
+}
+
+static apr_status_t quantity_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_set_quantity(db, p, arg);
+}
+
+static void quantity_write(mdl_request_t *request)
+{
+    const mdl_access_quantity_t *change = request->arg;
+
+    mdl_assignment_write(request->response, request,
+                         mdl_access_assignment(&change->access, change->assignment_id));
+}
+
+const mdl_route_t mdl_route_assignment_change = {
+    .method = "PATCH",
+    .path = "/orders/{}/assignments/{}",
+    .versioned = 1,
+    .noun = "order",
+    .action = "quantity_changed",
+    .parse = quantity_parse,
+    .effect = quantity_effect,
+    .write = quantity_write,
 };

@@ -29,7 +29,8 @@ static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_member
         item.storefront_product_id = mdl_members_product(each, "storefront_product_id");
         item.storefront_variant_id = mdl_members_variant(each, "storefront_variant_id",
                                                          item.storefront_product_id);
-        item.quantity = (int)mdl_members_int(each, "quantity", MDL_OPTIONAL, 1, 1000, 1);
+        item.quantity = (int)mdl_members_int(each, "quantity", MDL_OPTIONAL, 1,
+                                             MDL_ORDER_QUANTITY_MAX, 1);
         mdl_members_end(each);
         if (item.storefront_variant_id == NULL) {
             item.storefront_variant_id = "";

@@ -23,10 +23,10 @@
 #define DAYS_MAX      3650
 
 /* What an event can have done, for the template to name. */
-static const char *const actions[] = {"assigned",          "revoked",      "restored",
-                                      "downloads_granted", "email_resent", "link_rotated",
-                                      "approved",          "rejected",     "license_keys_assigned",
-                                      "fraud_held",        "fraud_passed", NULL};
+static const char *const actions[] = {
+    "assigned",     "revoked",          "restored", "downloads_granted",     "email_resent",
+    "link_rotated", "approved",         "rejected", "license_keys_assigned", "fraud_held",
+    "fraud_passed", "quantity_changed", NULL};
 
 static const char *const check_states[] = {
     [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warning", [MDL_CHECK_FAIL] = "failure", NULL};

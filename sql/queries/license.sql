@@ -1,10 +1,10 @@
 -- part: tag_columns
-id, name, available, assigned, low_stock_threshold, created_at, updated_at
+id, name, available, assigned, low_stock_threshold, created_at, updated_at, reclaims
 
 -- name: license_tag_insert
-INSERT INTO license_key_tag (shop_id, name, low_stock_threshold, available, assigned, created_at,
-    updated_at)
-VALUES (%lld, %s, %lld, 0, 0, %lld, %lld)
+INSERT INTO license_key_tag (shop_id, name, low_stock_threshold, reclaims, available, assigned,
+    created_at, updated_at)
+VALUES (%lld, %s, %lld, COALESCE(%lld, 0), 0, 0, %lld, %lld)
 RETURNING {{tag_columns}}
 
 -- name: license_tag_by_id
@@ -19,7 +19,7 @@ ORDER BY id DESC LIMIT %lld
 -- name: license_tag_change
 UPDATE license_key_tag SET name = COALESCE(%s, name),
     low_stock_threshold = CASE WHEN %lld = 1 THEN %lld ELSE low_stock_threshold END,
-    updated_at = {{later}}
+    reclaims = COALESCE(%lld, reclaims), updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING {{tag_columns}}
 
@@ -255,3 +255,67 @@ FROM (
     ) receiver_rows
 ) given_rows
 GROUP BY order_id
+
+-- The keys of a tag, the newest first: those of the states that are asked for (1, or 0 for none), each
+-- from an index of its own.
+-- name: license_key_page
+SELECT k.id, k.license_key,
+    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END,
+    k.assignment_id, k.assigned_at, k.withdrawn_at, k.created_at,
+    (SELECT o.storefront_order_id FROM assignment a JOIN orders o ON o.id = a.order_id
+        WHERE a.id = k.assignment_id)
+FROM (
+    SELECT * FROM (SELECT * FROM license_key
+        WHERE tag_id = %lld AND id < %lld AND assignment_id IS NULL AND %lld = 1
+        ORDER BY id DESC LIMIT %lld) available_rows
+    UNION ALL
+    SELECT * FROM (SELECT * FROM license_key
+        WHERE tag_id = %lld AND id < %lld AND assignment_id IS NOT NULL AND withdrawn_at IS NULL AND %lld = 1
+        ORDER BY id DESC LIMIT %lld) assigned_rows
+    UNION ALL
+    SELECT * FROM (SELECT * FROM license_key
+        WHERE tag_id = %lld AND id < %lld AND withdrawn_at IS NOT NULL AND %lld = 1
+        ORDER BY id DESC LIMIT %lld) withdrawn_rows
+) k
+ORDER BY k.id DESC LIMIT %lld
+
+-- The tag is locked.
+-- name: license_key_of_tag
+SELECT assignment_id, withdrawn_at FROM license_key WHERE id = %lld AND +tag_id = %lld
+
+-- name: license_key_delete
+DELETE FROM license_key WHERE id = %lld
+
+-- Locks the tags of which assignments have, or wait for, keys.
+-- name: license_tags_of_assignments
+-- dialect: sqlite3
+SELECT id, available, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END FROM license_key_tag
+WHERE id IN (SELECT tag_id FROM license_claim WHERE assignment_id {{in_given}})
+
+-- name: license_tags_of_assignments
+-- dialect: pgsql
+SELECT id, available, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END FROM license_key_tag
+WHERE id = ANY (ARRAY(SELECT tag_id FROM license_claim WHERE assignment_id {{in_given}}))
+ORDER BY id FOR NO KEY UPDATE
+
+-- In the order in which an assignment shows them.
+-- name: license_keys_of_assignment
+SELECT id, CASE WHEN withdrawn_at IS NULL THEN 0 ELSE 1 END FROM license_key
+WHERE assignment_id = %lld AND +tag_id = %lld ORDER BY id
+
+-- name: license_keys_free
+UPDATE license_key SET assignment_id = NULL, assigned_at = NULL, withdrawn_at = NULL
+WHERE id {{in_given}}
+
+-- name: license_keys_withdraw
+UPDATE license_key SET withdrawn_at = %lld WHERE id {{in_given}}
+
+-- name: license_keys_reclaim
+UPDATE license_key SET assignment_id = NULL, assigned_at = NULL, withdrawn_at = NULL
+WHERE assignment_id {{in_given}} AND +tag_id = %lld
+
+-- name: license_claim_set
+UPDATE license_claim SET wanted = %lld, assigned = %lld WHERE assignment_id = %lld AND tag_id = %lld
+
+-- name: license_claims_empty
+UPDATE license_claim SET assigned = 0 WHERE assignment_id {{in_given}} AND +tag_id = %lld

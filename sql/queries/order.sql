@@ -112,6 +112,9 @@ WHERE a.id = %lld AND a.content = 'pinned'
 UPDATE assignment SET status = %s
 WHERE id {{in_given}}
 
+-- name: assignment_set_quantity
+UPDATE assignment SET quantity = %lld WHERE id = %lld
+
 -- Access that has ended is extended from now, access without an end stays so, and no end is later than
 -- the year 9999.
 -- name: assignments_extend
@@ -283,7 +286,7 @@ SELECT assignment_id, tag_id, license_key,
 FROM (
     SELECT turn_rows.turn, k.assignment_id, k.id, k.tag_id, k.license_key, k.is_sealed
     FROM (SELECT turn, id FROM a_rows ORDER BY turn, id LIMIT -1) turn_rows CROSS JOIN license_key k
-    WHERE k.assignment_id = turn_rows.id
+    WHERE k.assignment_id = turn_rows.id AND +k.withdrawn_at IS NULL
     LIMIT %lld
 )
 ORDER BY turn, assignment_id, id
@@ -294,7 +297,7 @@ SELECT k.assignment_id, k.tag_id, k.license_key,
     CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END
 FROM (SELECT turn, id FROM a_rows ORDER BY turn, id) turn_rows CROSS JOIN LATERAL (
     SELECT id, assignment_id, tag_id, license_key, is_sealed FROM license_key
-    WHERE assignment_id = turn_rows.id ORDER BY id
+    WHERE assignment_id = turn_rows.id AND +withdrawn_at IS NULL ORDER BY id
 ) k
 ORDER BY turn_rows.turn, turn_rows.id, k.id LIMIT %lld
 

@@ -298,6 +298,14 @@ call_of('assignOrder', "/orders/$order/assignments", '409 other_customer', 'of a
     json => { %assign, storefront_customer_id => digits() });
 call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that an order waits for', json => { keys => [ 'K1', 'K2', 'K2' ] });
 call_of('getAssignment', "/orders/$order/assignments/$item", '200 no error', 'with license keys');
+my $keys = call_of('listLicenseKeys', "/license-key-tags/$tag/keys?status=assigned", '200 no error', 'that an order has');
+call_of('deleteLicenseKey', "/license-key-tags/$tag/keys/$keys->{data}[0]{id}", '409 license_key_assigned', 'that an order has');
+call_of('deleteLicenseKey', "/license-key-tags/$tag/keys/$foreign", '404 license_key_not_found', 'unknown');
+call_of('updateAssignment', "/orders/$order/assignments/$item", '200 no error', 'lowered', json => { quantity => 1, reason => 'why' });
+call_of('listLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'one of them withdrawn');
+call_of('updateAssignment', "/orders/$order/assignments/$foreign", '404 assignment_not_found', 'unknown', json => { quantity => 1 });
+call_of('updateAssignment', "/orders/$UNKNOWN->{digits}/assignments/$item", '404 order_not_found', 'of no order', json => { quantity => 1 });
+call_of('updateLicenseKeyTag', "/license-key-tags/$tag", '200 no error', 'that reclaims', json => { reclaim_on_revoke => JSON::PP::true });
 call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an address');
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' });
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' }) for 1 .. 2;
@@ -313,9 +321,11 @@ call_of('rejectOrder', "/orders/$order/reject", '409 order_not_held', 'never hel
 call_of($_->[0], "/orders/$order/$_->[1]", '422 unknown_reference', 'of an unknown assignment',
     json => { assignment_ids => [$foreign] }) for [ 'revokeOrder', 'revoke' ], [ 'restoreOrder', 'restore' ];
 call_of('revokeOrder', "/orders/$order/revoke", '200 no error', 'one assignment', json => { assignment_ids => [$item], reason => 'why' });
+call_of('updateAssignment', "/orders/$order/assignments/$item", '409 access_revoked', 'that is revoked', json => { quantity => 3 });
 call_of('restoreOrder', "/orders/$order/restore", '200 no error', 'one assignment', json => { assignment_ids => [$item] });
 call_of('revokeOrder', "/orders/$order/revoke", '200 no error', 'the whole order');
 call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls", '409 access_revoked', 'of a revoked order');
+call_of('updateAssignment', "/orders/$order/assignments/$item", '409 access_revoked', 'of a revoked order', json => { quantity => 3 });
 call_of('resendEmail', "/orders/$order/resend", '409 access_revoked', 'of a revoked order');
 call_of('assignOrder', "/orders/$order/assignments", '409 access_revoked', 'to a revoked order', json => \%assign);
 call_of('assignOrder', "/orders/$order/assignments", '412 precondition_failed', 'to another version', json => \%assign,

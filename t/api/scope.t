@@ -38,6 +38,7 @@ sub furnish
     $has{link} = create($shop, '/links', title => 'A', url => 'https://example.com/a')->{id};
     $has{tag}  = create($shop, '/license-key-tags', name => 'A')->{id};
     create($shop, "/license-key-tags/$has{tag}/keys", keys => ['K-1']);
+    $has{license_key} = made(api('GET', "/license-key-tags/$has{tag}/keys", key => $shop->{token}))->{data}[0]{id};
     $has{webhook} = create($shop, '/webhook-endpoints', url => source_url('scope'),
         event_types => ['shop.blocked'])->{id};
     create($shop, "/webhook-endpoints/$has{webhook}/test");
@@ -63,7 +64,7 @@ my $own    = furnish($mine);
 
 # Unknown ids of the same form.
 my %nobody = (
-    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment webhook delivery)),
+    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment webhook delivery license_key)),
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -93,6 +94,8 @@ my @operations = (
     (map { [ 'POST', "/webhook-endpoints/{webhook}/$_", {} ] } qw(rotate-secret test deliveries/{delivery}/resend)),
     [ 'GET',    '/webhook-endpoints/{webhook}/deliveries' ],
     [ 'POST',   '/license-key-tags/{tag}/keys',    { keys => ['K-2'] } ],
+    [ 'GET',    '/license-key-tags/{tag}/keys' ],
+    [ 'DELETE', '/license-key-tags/{tag}/keys/{license_key}' ],
     [ 'GET',    '/mappings/{mapping}' ],
     [ 'PUT',    '/mappings/{mapping}',             \%put ],
     [ 'PATCH',  '/mappings/{mapping}',             { is_active => JSON::PP::true() } ],
@@ -101,6 +104,7 @@ my @operations = (
     [ 'GET',    '/orders/{order}/assignments' ],
     (map { [ 'GET', "/orders/{order}/$_" ] } qw(events downloads emails)),
     [ 'GET',    '/orders/{order}/assignments/{assignment}' ],
+    [ 'PATCH',  '/orders/{order}/assignments/{assignment}', { quantity => 2 } ],
     [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
     [ 'GET',    '/orders/{order}/diagnosis' ],
     [ 'POST',   '/orders/{order}/grant-downloads', { downloads => 1 } ],

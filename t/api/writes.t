@@ -50,6 +50,7 @@ my %AUDIT = (
     updateLicenseKeyTag => 'license_key_tag changed',
     deleteLicenseKeyTag => 'license_key_tag deleted',
     addLicenseKeys      => 'license_key_tag keys_added',
+    deleteLicenseKey    => 'license_key_tag key_deleted',
 
     saveMapping     => 'mapping saved',
     replaceMapping => 'mapping saved',
@@ -59,6 +60,7 @@ my %AUDIT = (
     assignOrder    => 'order assigned',
     revokeOrder    => 'order revoked',
     restoreOrder   => 'order restored',
+    updateAssignment => 'order quantity_changed',
     grantDownloads => 'order downloads_granted',
     resendEmail    => 'order email_resent',
     rotateLink     => 'order link_rotated',

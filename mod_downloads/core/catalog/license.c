@@ -22,6 +22,7 @@ static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *
     tag->low_stock_threshold = mdl_rows_null(row, 4) ? -1 : mdl_rows_int(row, 4);
     tag->created_at = mdl_rows_int(row, 5);
     tag->updated_at = mdl_rows_int(row, 6);
+    tag->reclaims = (int)mdl_rows_int(row, 7);
     return tag;
 }
 
@@ -63,12 +64,18 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 
     return license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
                                   MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
-                                           mdl_count_or_null(edit->low_stock_threshold), now, now));
+                                           mdl_count_or_null(edit->low_stock_threshold),
+                                           mdl_count_or_null(edit->reclaims), now, now));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     return license_tag_select_known(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p);
+}
+
+apr_status_t mdl_license_tag_lock(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
+{
+    return license_tag_select_known(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p);
 }
 
 /* A change that has met no row: there is none, or it has another version. */
@@ -83,14 +90,14 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 {
     apr_status_t rv;
 
-    if (edit->name == NULL && !edit->set_threshold) {
+    if (edit->name == NULL && !edit->set_threshold && edit->reclaims < 0) {
         return mdl_license_tag_find(db, p, &edit->ref);
     }
     rv = license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
                                 MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
                                          mdl_count_or_null(edit->low_stock_threshold),
-                                         mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                                         mdl_int(edit->ref.shop_id),
+                                         mdl_count_or_null(edit->reclaims), mdl_int(apr_time_now()),
+                                         mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id),
                                          MDL_VERSION_ARGS(edit->ref.versions, p)));
     return rv == MDL_EPROBLEM && edit->ref.versions != NULL
                ? license_tag_refuse_change(db, &edit->ref, p)
@@ -102,7 +109,7 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
     static const mdl_reference_query_t references[] = {
         {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
-    apr_status_t rv = license_tag_select_known(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p);
+    apr_status_t rv = mdl_license_tag_lock(db, p, ref);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
@@ -270,29 +277,28 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
 }
 
 /* Gives a tag's keys to all that wait for them, and notes that with their orders. */
-static apr_status_t license_fill_tag(mdl_db_t *db, const mdl_license_add_t *add,
-                                     apr_int64_t available, apr_pool_t *p)
+static apr_status_t license_fill_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
+                                     const char *key_id, apr_pool_t *p)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t given;
     const char *pairs;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
-        MDL_ARGS(mdl_int(add->ref.id), mdl_int(available), mdl_int(add->ref.id)));
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
+                                    MDL_ARGS(mdl_int(tag_id), mdl_int(available), mdl_int(tag_id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     pairs = license_read_pairs(rows, &given, p);
-    rv = license_give(db, add->ref.id, pairs, given, p);
+    rv = license_give(db, tag_id, pairs, given, p);
     if (rv != APR_SUCCESS || given == 0 ||
         (rv = mdl_db_exec(db, MDL_Q_ORDERS_TOUCH_GIVEN, NULL, p, MDL_ARGS(now, mdl_text(pairs)))) !=
             APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
-                     MDL_ARGS(mdl_text(add->key_id), now, mdl_text(pairs)));
+                     MDL_ARGS(mdl_text(key_id), now, mdl_text(pairs)));
     return rv == APR_SUCCESS ? mdl_notice_add_given(db, pairs, p) : rv;
 }
 
@@ -360,7 +366,176 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
         return APR_SUCCESS;
     }
     rv = license_count(db, tag_id, add->added, 0, p);
-    return rv == APR_SUCCESS ? license_fill_tag(db, add, available + add->added, p) : rv;
+    return rv == APR_SUCCESS ? license_fill_tag(db, tag_id, available + add->added, add->key_id, p)
+                             : rv;
+}
+
+/* A tag that is locked. */
+typedef struct {
+    apr_int64_t id;
+    apr_int64_t available;
+    int reclaims;
+    int is_deleted;
+} locked_tag_t;
+
+static locked_tag_t license_read_locked(const mdl_rows_t *row)
+{
+    locked_tag_t tag = {.id = mdl_rows_int(row, 0),
+                        .available = mdl_rows_int(row, 1),
+                        .reclaims = (int)mdl_rows_int(row, 2),
+                        .is_deleted = (int)mdl_rows_int(row, 3)};
+
+    return tag;
+}
+
+/* Counts keys that have gone back to the stock; others may wait for them. */
+static apr_status_t license_return(mdl_db_t *db, const locked_tag_t *tag, apr_int64_t keys,
+                                   const char *key_id, apr_pool_t *p)
+{
+    apr_status_t rv = license_count(db, tag->id, keys, -keys, p);
+
+    return rv == APR_SUCCESS && !tag->is_deleted
+               ? license_fill_tag(db, tag->id, tag->available + keys, key_id, p)
+               : rv;
+}
+
+/* The keys of a tag that an assignment has (apr_int64_t). */
+typedef struct {
+    apr_array_header_t *shown; /* in the order in which the customer sees them */
+    apr_array_header_t *withdrawn;
+} license_had_t;
+
+static apr_status_t license_read_had(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t tag_id,
+                                     license_had_t *had, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENT, &rows, p,
+                                    MDL_ARGS(mdl_int(assignment_id), mdl_int(tag_id)));
+
+    had->shown = apr_array_make(p, 4, sizeof(apr_int64_t));
+    had->withdrawn = apr_array_make(p, 4, sizeof(apr_int64_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(mdl_rows_int(rows, 1) != 0 ? had->withdrawn : had->shown,
+                       apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    return rv;
+}
+
+static apr_array_header_t *license_slice(const apr_array_header_t *ids, int from, int to,
+                                         apr_pool_t *p)
+{
+    apr_array_header_t *slice = apr_array_make(p, 4, sizeof(apr_int64_t));
+
+    for (int i = from; i < to && i < ids->nelts; i++) {
+        APR_ARRAY_PUSH(slice, apr_int64_t) = APR_ARRAY_IDX(ids, i, apr_int64_t);
+    }
+    return slice;
+}
+
+/* Takes the keys above a quantity from an assignment. */
+static apr_status_t license_take(mdl_db_t *db, const locked_tag_t *tag,
+                                 const apr_array_header_t *surplus, const char *key_id,
+                                 apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    if (!tag->reclaims) {
+        return mdl_db_exec(db, MDL_Q_LICENSE_KEYS_WITHDRAW, NULL, p,
+                           MDL_ARGS(mdl_int(apr_time_now()), mdl_ids(surplus)));
+    }
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_FREE, NULL, p, MDL_ARGS(mdl_ids(surplus)));
+    return rv == APR_SUCCESS ? license_return(db, tag, surplus->nelts, key_id, p) : rv;
+}
+
+/* Shows keys again that were withdrawn. */
+static apr_status_t license_show(mdl_db_t *db, const apr_array_header_t *withdrawn, apr_pool_t *p)
+{
+    return withdrawn->nelts > 0 ? mdl_db_exec(db, MDL_Q_LICENSE_KEYS_WITHDRAW, NULL, p,
+                                              MDL_ARGS(mdl_int_or_null(0), mdl_ids(withdrawn)))
+                                : APR_SUCCESS;
+}
+
+static apr_status_t license_fit(mdl_db_t *db, const locked_tag_t *tag, apr_int64_t assignment_id,
+                                int quantity, const char *key_id, apr_pool_t *p)
+{
+    license_had_t had;
+    int shown, wanted;
+    apr_status_t rv = license_read_had(db, assignment_id, tag->id, &had, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    /* A tag that was deleted has no keys to wait for. */
+    shown = had.shown->nelts + had.withdrawn->nelts;
+    wanted = tag->is_deleted && shown < quantity ? shown : quantity;
+    shown = shown < quantity ? shown : quantity;
+    if (had.shown->nelts < quantity) {
+        rv = license_show(db, license_slice(had.withdrawn, 0, quantity - had.shown->nelts, p), p);
+    }
+    /* Before keys go back: the next to get one is whoever waits for it. */
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(
+            db, MDL_Q_LICENSE_CLAIM_SET, NULL, p,
+            MDL_ARGS(mdl_int(wanted), mdl_int(shown), mdl_int(assignment_id), mdl_int(tag->id)));
+    }
+    return rv == APR_SUCCESS && had.shown->nelts > quantity
+               ? license_take(db, tag, license_slice(had.shown, quantity, had.shown->nelts, p),
+                              key_id, p)
+               : rv;
+}
+
+static apr_status_t license_lock_tags_of(mdl_db_t *db, const apr_array_header_t *assignment_ids,
+                                         mdl_rows_t **tags, apr_pool_t *p)
+{
+    return mdl_db_select(db, MDL_Q_LICENSE_TAGS_OF_ASSIGNMENTS, tags, p,
+                         MDL_ARGS(mdl_ids(assignment_ids)));
+}
+
+apr_status_t mdl_license_set_quantity(mdl_db_t *db, apr_int64_t assignment_id, int quantity,
+                                      const char *key_id, apr_pool_t *p)
+{
+    mdl_rows_t *tags;
+    apr_status_t rv = license_lock_tags_of(db, mdl_ids_of(assignment_id, p), &tags, p);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(tags)) {
+        locked_tag_t tag = license_read_locked(tags);
+
+        rv = license_fit(db, &tag, assignment_id, quantity, key_id, p);
+    }
+    return rv;
+}
+
+static apr_status_t license_reclaim_of(mdl_db_t *db, const locked_tag_t *tag,
+                                       const apr_array_header_t *assignment_ids, const char *key_id,
+                                       apr_int64_t *reclaimed, apr_pool_t *p)
+{
+    mdl_arg_t ids = mdl_ids(assignment_ids);
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_RECLAIM, reclaimed, p,
+                                  MDL_ARGS(ids, mdl_int(tag->id)));
+
+    if (rv != APR_SUCCESS || *reclaimed == 0) {
+        return rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_EMPTY, NULL, p, MDL_ARGS(ids, mdl_int(tag->id)));
+    return rv == APR_SUCCESS ? license_return(db, tag, *reclaimed, key_id, p) : rv;
+}
+
+apr_status_t mdl_license_reclaim(mdl_db_t *db, const apr_array_header_t *assignment_ids,
+                                 const char *key_id, apr_int64_t *reclaimed, apr_pool_t *p)
+{
+    mdl_rows_t *tags;
+    apr_status_t rv = license_lock_tags_of(db, assignment_ids, &tags, p);
+
+    *reclaimed = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(tags)) {
+        locked_tag_t tag = license_read_locked(tags);
+        apr_int64_t n = 0;
+
+        rv = tag.reclaims ? license_reclaim_of(db, &tag, assignment_ids, key_id, &n, p)
+                          : APR_SUCCESS;
+        *reclaimed += n;
+    }
+    return rv;
 }
 
 apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *seal)

@@ -1,11 +1,15 @@
 /*
  * License keys: a tag is a named stock of keys; a claim says how many keys of a tag an assignment
  * must get and has got.  Claims of older assignments get keys first, and only while the assignment
- * and its order are active; a key stays with its assignment for ever.
+ * and its order are active.
  *
- * A tag's counts change with its keys in one transaction, and whoever takes or adds keys of a tag
- * holds its row from before the first key to the commit.  So assignments that come at once share
- * exactly the keys there are.  Several tags are locked in ascending order of their ids.
+ * A key stays with its assignment until that is revoked or gets a lower quantity.  Then it goes
+ * back to the stock if its tag reclaims keys.  If not, a revoked assignment keeps it, and a key
+ * above the quantity is withdrawn: nobody sees it until the quantity is raised again.
+ *
+ * A tag's counts change with its keys in one transaction, and whoever takes, adds or removes keys
+ * of a tag holds its row from before the first key to the commit.  So assignments that come at once
+ * share exactly the keys there are.  Several tags are locked in ascending order of their ids.
  */
 #ifndef MDL_CORE_CATALOG_LICENSE_H
 #define MDL_CORE_CATALOG_LICENSE_H
@@ -20,19 +24,21 @@ typedef struct {
     apr_int64_t id;
     const char *name;
     apr_int64_t available;           /* keys that nobody has */
-    apr_int64_t assigned;            /* keys given away */
+    apr_int64_t assigned;            /* keys given away, those that were withdrawn included */
     apr_int64_t low_stock_threshold; /* -1: none */
     apr_time_t created_at;
-    apr_time_t updated_at; /* of name and threshold; keys come and go without it */
+    apr_time_t updated_at; /* of the members that can be changed; keys come and go without it */
+    int reclaims;          /* keys go back to the stock */
 } mdl_license_tag_t;
 
-/** Argument of create and change.  These two, find and delete are refused with 404
+/** Argument of create and change.  These two, find, lock and delete are refused with 404
     license_key_tag_not_found. */
 typedef struct {
     mdl_entity_ref_t ref;            /* entity: mdl_license_tag_t */
     const char *name;                /* NULL: as it was */
     int set_threshold;               /* of change: whether low_stock_threshold counts */
     apr_int64_t low_stock_threshold; /* -1: none */
+    int reclaims;                    /* -1: as it was, or not */
 } mdl_license_tag_edit_t;
 
 /** Makes a tag without keys. */
@@ -42,6 +48,9 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 
 /** Effect on an mdl_entity_ref_t: reads a tag. */
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
+
+/** Reads a tag, and locks it until the transaction ends. */
+apr_status_t mdl_license_tag_lock(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /**
  * Effect on an mdl_entity_ref_t; the keys that were given stay with their assignments.  Refused:
@@ -92,6 +101,19 @@ apr_array_header_t *mdl_license_read_lock(mdl_rows_t *rows, apr_pool_t *p);
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
                               int quantity, const apr_array_header_t *tags, apr_int64_t *wanted,
                               apr_pool_t *p);
+
+/**
+ * Sets how many keys of each of its tags an assignment is to have, 1 or more, and takes those above
+ * that from it, the last ones first; keys that were withdrawn from it come back.  Gives no others:
+ * mdl_license_fill_order does.  key_id is as in mdl_license_add_t.
+ */
+apr_status_t mdl_license_set_quantity(mdl_db_t *db, apr_int64_t assignment_id, int quantity,
+                                      const char *key_id, apr_pool_t *p);
+
+/** Takes all keys of tags that reclaim them from assignments (apr_int64_t) that are closed.
+ *reclaimed gets their number. */
+apr_status_t mdl_license_reclaim(mdl_db_t *db, const apr_array_header_t *assignment_ids,
+                                 const char *key_id, apr_int64_t *reclaimed, apr_pool_t *p);
 
 /**
  * Gives keys to the claims of an order that wait, as far as there are keys; nothing when order or

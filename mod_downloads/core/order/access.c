@@ -7,6 +7,7 @@
 
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
+#include "core/order/assignment.h"
 #include "core/order/event.h"
 #include "core/ids.h"
 #include "core/catalog/license.h"
@@ -22,18 +23,27 @@ static mdl_order_find_t access_find(const mdl_access_t *access)
                               .default_download_limit = access->default_download_limit};
 }
 
+const mdl_assignment_t *mdl_access_assignment(const mdl_access_t *access, apr_int64_t id)
+{
+    const apr_array_header_t *assignments = access->order->assignments;
+
+    for (int i = 0; i < assignments->nelts; i++) {
+        const mdl_assignment_t *each = APR_ARRAY_IDX(assignments, i, const mdl_assignment_t *);
+
+        if (each->id == id) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
 static apr_status_t access_check_assignments(const mdl_access_t *access, apr_pool_t *p)
 {
     int unknown = 0;
 
     for (int i = 0; access->assignment_ids != NULL && i < access->assignment_ids->nelts; i++) {
-        apr_int64_t id = APR_ARRAY_IDX(access->assignment_ids, i, apr_int64_t);
-        int known = 0;
-
-        for (int j = 0; j < access->order->assignments->nelts && !known; j++) {
-            known = APR_ARRAY_IDX(access->order->assignments, j, mdl_assignment_t *)->id == id;
-        }
-        if (!known) {
+        if (mdl_access_assignment(access, APR_ARRAY_IDX(access->assignment_ids, i, apr_int64_t)) ==
+            NULL) {
             unknown++;
             mdl_problem_add_detail(access->problem, apr_psprintf(p, "/assignment_ids/%d", i),
                                    "unknown_reference", "The order has no such assignment.", p);
@@ -124,6 +134,36 @@ static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *acc
                : APR_SUCCESS;
 }
 
+/* Takes the license keys of assignments that a decision closes.  *details gets how many have gone
+   back to the stock, or NULL. */
+static apr_status_t access_reclaim(mdl_db_t *db, const mdl_access_t *access,
+                                   const decision_t *decision, const apr_array_header_t *revoked,
+                                   const char **details, apr_pool_t *p)
+{
+    const apr_array_header_t *assignments = access->order->assignments;
+    apr_array_header_t *closed = apr_array_make(p, 4, sizeof(apr_int64_t));
+    mdl_json_t *object = mdl_json_object(p);
+    apr_int64_t reclaimed = 0;
+    apr_status_t rv;
+
+    for (int i = 0; i < assignments->nelts; i++) {
+        const mdl_assignment_t *each = APR_ARRAY_IDX(assignments, i, const mdl_assignment_t *);
+
+        if (each->license_keys->nelts > 0 &&
+            (decision->state.access == MDL_ORDER_REJECTED || mdl_ids_has(revoked, each->id))) {
+            APR_ARRAY_PUSH(closed, apr_int64_t) = each->id;
+        }
+    }
+    rv = closed->nelts > 0 ? mdl_license_reclaim(db, closed, access->key_id, &reclaimed, p)
+                           : APR_SUCCESS;
+    *details = NULL;
+    if (reclaimed > 0) {
+        mdl_json_add_int(object, "license_keys_reclaimed", reclaimed);
+        *details = mdl_json_text(object, NULL, p);
+    }
+    return rv;
+}
+
 /* Sends the held emails and hands out the license keys that waited for the order to be active.
  *details gets the number of keys, or NULL. */
 static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const char **details,
@@ -189,8 +229,12 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
     if (!order_changed && assignments->nelts == 0) {
         return APR_SUCCESS;
     }
-    if (decision->state.access == MDL_ORDER_ACTIVE && decision->event != MDL_ORDER_REVOKE &&
-        (rv = access_release(db, access->order, &event.details, p)) != APR_SUCCESS) {
+    if (decision->event == MDL_ORDER_REVOKE || decision->event == MDL_ORDER_REJECT) {
+        rv = access_reclaim(db, access, decision, assignments, &event.details, p);
+    } else if (decision->state.access == MDL_ORDER_ACTIVE) {
+        rv = access_release(db, access->order, &event.details, p);
+    }
+    if (rv != APR_SUCCESS) {
         return rv;
     }
     if (access->assignment_ids != NULL) {
@@ -219,18 +263,15 @@ static const char *access_reason(const mdl_access_t *access, mdl_order_event_t e
     return closes ? access->reason : NULL;
 }
 
-static apr_status_t access_decide(mdl_db_t *db, mdl_access_t *access, mdl_order_event_t event,
-                                  apr_pool_t *p)
+/* Decides about an order that access_begin has read. */
+static apr_status_t access_apply(mdl_db_t *db, mdl_access_t *access, mdl_order_event_t event,
+                                 apr_pool_t *p)
 {
     int of_assignments = event == MDL_ORDER_REVOKE && access->assignment_ids != NULL;
-    decision_t decision = {.event = event};
-    apr_status_t rv = access_begin(db, access, p);
+    decision_t decision = {
+        .event = event, .state = access->order->state, .reason = access->order->access_reason};
+    apr_status_t rv;
 
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    decision.state = access->order->state;
-    decision.reason = access->order->access_reason;
     if (!of_assignments) {
         if ((rv = mdl_order_step(&decision.state, event, access->problem)) != APR_SUCCESS) {
             return rv;
@@ -238,6 +279,14 @@ static apr_status_t access_decide(mdl_db_t *db, mdl_access_t *access, mdl_order_
         decision.reason = access_reason(access, event, decision.state.access);
     }
     return access_store(db, access, &decision, p);
+}
+
+static apr_status_t access_decide(mdl_db_t *db, mdl_access_t *access, mdl_order_event_t event,
+                                  apr_pool_t *p)
+{
+    apr_status_t rv = access_begin(db, access, p);
+
+    return rv == APR_SUCCESS ? access_apply(db, access, event, p) : rv;
 }
 
 apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
@@ -402,4 +451,82 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *g
     event.details = grant_details(grant, p);
     rv = mdl_event_add(db, access->order->id, &event, p);
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
+}
+
+static apr_status_t quantity_check(const mdl_access_t *access, const mdl_assignment_t *assignment)
+{
+    if (assignment == NULL) {
+        return mdl_problem_set(access->problem, 404, "assignment_not_found",
+                               "There is no such assignment.");
+    }
+    if (access->order->state.access != MDL_ORDER_HELD) {
+        apr_status_t rv = mdl_order_check_active(access->order, access->problem);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return assignment->status == MDL_ASSIGNMENT_ACTIVE
+               ? APR_SUCCESS
+               : mdl_problem_set(access->problem, 409, "access_revoked",
+                                 "This assignment was revoked; restore it first.");
+}
+
+static apr_status_t quantity_add_event(mdl_db_t *db, const mdl_access_quantity_t *change,
+                                       int before, apr_pool_t *p)
+{
+    mdl_json_t *details = mdl_json_object(p);
+    mdl_event_t event = {.action = "quantity_changed",
+                         .key_id = change->access.key_id,
+                         .user = change->access.user,
+                         .reason = change->access.reason,
+                         .assignment_ids = mdl_ids_json(mdl_ids_of(change->assignment_id, p), p)};
+
+    mdl_json_add_int(details, "quantity_before", before);
+    mdl_json_add_int(details, "quantity", change->quantity);
+    event.details = mdl_json_text(details, NULL, p);
+    return mdl_event_add(db, change->access.order->id, &event, p);
+}
+
+/* Of an assignment that is open, or will be once its order is approved. */
+static apr_status_t quantity_store(mdl_db_t *db, mdl_access_quantity_t *change, int before,
+                                   apr_pool_t *p)
+{
+    mdl_access_t *access = &change->access;
+    apr_int64_t given;
+    apr_status_t rv;
+
+    if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_SET_QUANTITY, NULL, p,
+                          MDL_ARGS(mdl_int(change->quantity), mdl_int(change->assignment_id)))) !=
+            APR_SUCCESS ||
+        (rv = mdl_license_set_quantity(db, change->assignment_id, change->quantity, access->key_id,
+                                       p)) != APR_SUCCESS ||
+        (rv = mdl_license_fill_order(db, access->order->id, &given, p)) != APR_SUCCESS ||
+        (rv = quantity_add_event(db, change, before, p)) != APR_SUCCESS ||
+        (rv = access_end(db, access, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return change->quantity > before ? mdl_order_check_size(access->order, access->problem, p)
+                                     : APR_SUCCESS;
+}
+
+apr_status_t mdl_access_set_quantity(mdl_db_t *db, apr_pool_t *p, mdl_access_quantity_t *change)
+{
+    mdl_access_t *access = &change->access;
+    const mdl_assignment_t *assignment;
+    apr_status_t rv;
+
+    if ((rv = access_begin(db, access, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    assignment = mdl_access_assignment(access, change->assignment_id);
+    if (assignment != NULL && change->quantity == 0) {
+        access->assignment_ids = mdl_ids_of(change->assignment_id, p);
+        return access_apply(db, access, MDL_ORDER_REVOKE, p);
+    }
+    if ((rv = quantity_check(access, assignment)) != APR_SUCCESS ||
+        assignment->quantity == change->quantity) {
+        return rv;
+    }
+    return quantity_store(db, change, assignment->quantity, p);
 }

@@ -26,7 +26,8 @@ typedef struct {
  */
 
 /** Revokes access to the whole order, or to some assignments while the order stays as it is.  A new
-    reason replaces that of an order which is revoked already. */
+    reason replaces that of an order which is revoked already.  License keys go back to the stock
+    where their tag reclaims them; so they do when an order is rejected. */
 apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
 /**
@@ -57,5 +58,21 @@ typedef struct {
     const apr_array_header_t *file_ids; /* apr_int64_t; NULL: all */
 } mdl_access_grant_t;
 apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *grant);
+
+/**
+ * Effect: sets how many of a product an assignment is for, and hands out or takes back license keys
+ * by that; 0 revokes the assignment, which keeps its quantity.  Refused: 404 order_not_found and
+ * assignment_not_found; 409 access_revoked when order or assignment is not open, but for review;
+ * 422 too_many_license_keys.
+ */
+typedef struct {
+    mdl_access_t access; /* of the whole order */
+    apr_int64_t assignment_id;
+    int quantity;
+} mdl_access_quantity_t;
+apr_status_t mdl_access_set_quantity(mdl_db_t *db, apr_pool_t *p, mdl_access_quantity_t *change);
+
+/** The assignment, of the order that the effect has returned. */
+const mdl_assignment_t *mdl_access_assignment(const mdl_access_t *access, apr_int64_t id);
 
 #endif

@@ -439,9 +439,8 @@ static int order_has_many_license_keys(const mdl_order_t *order)
            bytes > MDL_ORDER_TEXT_MAX;
 }
 
-/* Of an order that has got something just now; an order may grow by itself later. */
-static apr_status_t order_check_size(const mdl_order_t *order, mdl_problem_t *problem,
-                                     apr_pool_t *p)
+/* To be asked only when the order has got something just now: it may grow by itself later. */
+apr_status_t mdl_order_check_size(const mdl_order_t *order, mdl_problem_t *problem, apr_pool_t *p)
 {
     if (order->assignments->nelts > MDL_ORDER_ITEMS_MAX) {
         mdl_problem_count(problem, MDL_ORDER_ITEMS_MAX, order->assignments->nelts);
@@ -489,6 +488,6 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;
     return rv == APR_SUCCESS && assign->created > 0
-               ? order_check_size(find.order, assign->problem, p)
+               ? mdl_order_check_size(find.order, assign->problem, p)
                : rv;
 }

@@ -10,6 +10,9 @@
 /** How many items an order may have, in all its assignments. */
 #define MDL_ORDER_ITEMS_MAX 250
 
+/** The largest quantity of an item. */
+#define MDL_ORDER_QUANTITY_MAX 1000
+
 typedef struct {
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
@@ -53,5 +56,9 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_order_assign_t;
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign);
+
+/** Refuses an order, as it is just before the commit, that has got more than it may have, as
+    above. */
+apr_status_t mdl_order_check_size(const mdl_order_t *order, mdl_problem_t *problem, apr_pool_t *p);
 
 #endif

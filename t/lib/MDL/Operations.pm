@@ -82,6 +82,16 @@ sub webhook_delivery
     return ($endpoint, $row->[0]);
 }
 
+# The ids of a tag and of a key in its stock.
+sub license_key
+{
+    my ($shop) = @_;
+    my $tag = tag($shop);
+    my $path = "/license-key-tags/$tag/keys";
+    created($shop, $path, { keys => [ label() ] });
+    return ($tag, api('GET', $path, key => $shop->{token})->{json}{data}[0]{id});
+}
+
 # A new order of one file, with the customer's email address.
 sub order
 {
@@ -228,6 +238,9 @@ my %REQUESTS = (
     deleteLicenseKeyTag => sub { '/license-key-tags/' . tag($_[0]) },
     addLicenseKeys => sub { ('/license-key-tags/' . tag($_[0]) . '/keys', { keys => [ label(), label() ] }) },
 
+    listLicenseKeys => sub { my ($tag) = license_key($_[0]); "/license-key-tags/$tag/keys" },
+    deleteLicenseKey => sub { my ($tag, $key) = license_key($_[0]); "/license-key-tags/$tag/keys/$key" },
+
     listMappings   => sub { mapping($_[0]); '/mappings' },
     saveMapping     => sub { ('/mappings', mapping_body($_[0])) },
     getMapping     => sub { '/mappings/' . mapping($_[0])->{id} },
@@ -249,6 +262,7 @@ my %REQUESTS = (
         });
     },
     getAssignment   => sub { assignment_path($_[0], '') },
+    updateAssignment => sub { (assignment_path($_[0], ''), { quantity => 3 }) },
     getDownloadUrls => sub { assignment_path($_[0], '/download-urls') },
     revokeOrder     => sub { (order_path($_[0], '/revoke'), { reason => label() }) },
     restoreOrder    => sub {

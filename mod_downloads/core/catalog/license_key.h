@@ -1,0 +1,48 @@
+/*
+ * The single license keys of a tag: listing them, and deleting one.
+ */
+#ifndef MDL_CORE_CATALOG_LICENSE_KEY_H
+#define MDL_CORE_CATALOG_LICENSE_KEY_H
+
+#include "core/catalog/license_seal.h"
+#include "core/entity_ref.h"
+#include "core/list_page.h"
+#include "db/db.h"
+
+typedef enum {
+    MDL_LICENSE_AVAILABLE,
+    MDL_LICENSE_ASSIGNED,
+    MDL_LICENSE_WITHDRAWN, /* above the quantity of its assignment */
+    MDL_LICENSE_STATUSES
+} mdl_license_status_t;
+extern const char *const mdl_license_status_names[];
+
+typedef struct {
+    apr_int64_t id;
+    mdl_license_key_t key;
+    mdl_license_status_t status;
+    apr_int64_t assignment_id;       /* 0: of none, as the next three */
+    const char *storefront_order_id; /* or NULL */
+    apr_time_t assigned_at;
+    apr_time_t withdrawn_at;
+    apr_time_t created_at;
+} mdl_license_entry_t;
+
+/** Effect that reads a page of the keys (mdl_license_entry_t) of a tag.  Refused: 404
+    license_key_tag_not_found. */
+typedef struct {
+    mdl_list_page_t page;
+    mdl_entity_ref_t ref; /* the tag */
+    const char *status;   /* NULL: all */
+} mdl_license_page_t;
+apr_status_t mdl_license_page(mdl_db_t *db, apr_pool_t *p, mdl_license_page_t *list);
+
+/** Effect: deletes a key that no customer has.  Refused: 404 license_key_tag_not_found and
+    license_key_not_found, 409 license_key_assigned. */
+typedef struct {
+    mdl_entity_ref_t ref; /* the tag */
+    apr_int64_t id;
+} mdl_license_delete_t;
+apr_status_t mdl_license_delete(mdl_db_t *db, apr_pool_t *p, mdl_license_delete_t *removal);
+
+#endif
