@@ -62,7 +62,7 @@ my ($table) = source_of('mod_downloads/api/router.c') =~ /\broutes\[\] = \{(.*?)
 is(join(' ', sort $table =~ /&(\w+)/g), join(' ', sort values %routed), 'and the router knows them all');
 
 my %ids;
-$ids{ $_->{id} }++ for operations();
+$ids{ $_->{id} }++ for operations(), upload_operations();
 is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'operation ids are unique');
 
 # --- each operation succeeds and is refused --------------------------------------------------------
@@ -366,31 +366,9 @@ call_of('getOrderDiagnosis', "/orders/$held/diagnosis", '200 no error', 'that wa
 # --- coverage --------------------------------------------------------------------------------------
 
 # Other suites test answers that need time, a fault, a full disk or thousands of files.
-my $ELSEWHERE = qr/^(?:idempotency_\w+|request_timeout|rate_limited|internal_error|service_unavailable
+my $ELSEWHERE = qr/ (?:idempotency_\w+|request_timeout|rate_limited|internal_error|service_unavailable
     |insufficient_storage|storage_quota_exceeded|too_many_\w+)\z/x;
-my @unseen;
-for my $operation (operations()) {
-    for my $status (sort keys %{ $operation->{codes} }) {
-        push @unseen, map { "$operation->{id} $status $_" }
-            grep { $_ !~ $ELSEWHERE && !seen()->{"$operation->{id} $status $_"} } @{ $operation->{codes}{$status} };
-    }
-    push @unseen, map { "$operation->{id} $_" }
-        grep { /^[23]/ && !seen()->{"$operation->{id} $_ "} } @{ $operation->{responses} };
-}
-is(join("\n", @unseen), '', 'every declared answer was given, except those of other suites');
-
-# What an example of an error says is what the service says.
-my %strange;
-for my $operation (operations()) {
-    for my $status (sort keys %{ $operation->{examples} }) {
-        for my $error (@{ $operation->{examples}{$status} }) {
-            my $told = told()->{"$status $error->{code}"};
-            next if !$told || $error->{code} =~ $ELSEWHERE;
-            $strange{"$status $error->{code}: $error->{message}"} = join "\n    ", '', sort keys %$told
-                if !$told->{ plain($error->{message}) };
-        }
-    }
-}
-is(join("\n", map { "$_$strange{$_}" } sort keys %strange), '', 'the examples of errors say what the service says');
+is(join("\n", never_given($ELSEWHERE, operations())), '', 'every declared answer was given, except those of other suites');
+is(join("\n", strange_examples($ELSEWHERE, operations())), '', 'the examples of errors say what the service says');
 
 done_testing();

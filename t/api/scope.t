@@ -207,7 +207,7 @@ is(join("\n", map { api('GET', $_, key => $other->{token})->{body} }
         map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] } grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations),
     $untouched, 'nothing of the other shop has changed');
 
-# Every operation with an id in its path is covered.
+# Every operation with an id in its path is covered, but for the upload URL, which has no key.
 my $document = JSON::PP->new->utf8->decode(api('GET', '/openapi.json')->{body});
 my %covered  = map { "$_->[0] " . ($_->[1] =~ s/\{\w+\}/{}/gr) => 1 } @operations;
 $covered{'POST /orders/{}/assignments'} = 1;    # creates an order of the caller's, see above
@@ -215,7 +215,7 @@ my @missing = grep { !$covered{$_} } map {
     my $path = $_;
     map { uc($_) . ' ' . ($path =~ s/\{\w+\}/{}/gr) }
         grep { /^(?:get|put|post|patch|delete)\z/ } keys %{ $document->{paths}{$path} }
-} grep { /\{/ } keys %{ $document->{paths} };
+} grep { /\{/ && !$document->{paths}{$_}{servers} } keys %{ $document->{paths} };
 is(join(', ', sort @missing), '', 'every operation with an id in its path was called');
 
 done_testing();

@@ -1,5 +1,6 @@
 # The upload URL (contract, section 7): PUT of a whole file, and tus 1.0.0 with the extensions
-# expiration, checksum and termination, as browsers and other clients use it.
+# expiration, checksum and termination, as browsers and other clients use it.  Every answer is as the
+# OpenAPI document declares it.
 use strict;
 use warnings;
 
@@ -7,6 +8,7 @@ use Digest::SHA qw(sha1_base64 sha256 sha256_base64 sha256_hex);
 use IO::Socket::INET;
 use MDL::Contract;
 use MDL::Instance;
+use MDL::OpenApi;
 use MDL::Test;
 use MDL::Upload;
 use MIME::Base64 qw(encode_base64);
@@ -17,6 +19,19 @@ use constant MAX_SIZE => 5 * 2**30;
 my $shop = new_shop();
 my $bytes = join '', map { chr(($_ * 13) % 256) } 1 .. 700_000;
 my $size  = length $bytes;
+
+my %operation = map { $_->{method} => $_ } upload_operations();
+
+# The document has a request with X-HTTP-Method-Override, or by a method that there is not, as POST.
+sub held
+{
+    my ($method, $headers, $reply) = @_;
+    my $operation = $operation{ $headers->{'X-HTTP-Method-Override'} ? 'POST' : $method } // $operation{POST};
+    my @misfits = misfits($operation, $reply);
+    fail("$operation->{id}: $reply->{status} as declared") && diag(join "\n", @misfits, $reply->{body}) if @misfits;
+    return;
+}
+$MDL::Upload::watch = \&held;
 
 sub partial { my ($upload) = @_; return storage_dir() . "/partial/$upload->{id}" }
 sub sha256_of { my ($reply) = @_; return api('GET', "/assets/$reply->{json}{asset}{id}", key => $shop->{token})->{json}{sha256} }
@@ -30,6 +45,8 @@ sub completed
     return ref $reply->{json}{asset} ? sha256_of($reply) : "$reply->{status} $reply->{body}";
 }
 
+my %sent;
+
 # Opens a connection and sends a request's head and the given part of its body.
 sub begun
 {
@@ -41,6 +58,7 @@ sub begun
     print $socket join("\r\n", "$method $path HTTP/1.1", 'Host: ' . ($with{host} // 'localhost'),
         'Connection: close', @headers, '', $body // '');
     $socket->flush;
+    $sent{$socket} = [ $method, $headers ];
     return $socket;
 }
 
@@ -60,16 +78,17 @@ sub answer_on
     my ($socket) = @_;
     local $SIG{ALRM} = sub { die "no answer in time\n" };
     alarm 30;
-    local $/;
-    my $answer = <$socket>;
+    my $answer = do { local $/; <$socket> };
     alarm 0;
-    return parse_reply($answer);
+    my $reply = parse_reply($answer);
+    held(@{ $sent{$socket} }, $reply);
+    return $reply;
 }
 
 # --- what the server supports ------------------------------------------------------------------------
 
 my $upload = begin_upload($shop, size => $size);
-my $reply = page('OPTIONS', $upload->{upload_url});
+my $reply = ask_upload('OPTIONS', $upload);
 is($reply->{status}, 204, 'OPTIONS');
 is_deeply(
     { map { $_ => $reply->{headers}{$_} } grep { /^tus-/ } keys %{ $reply->{headers} } },
@@ -238,6 +257,8 @@ for my $case (@cases) {
     is($reply->{headers}{'upload-offset'}, $code eq 'upload_offset_conflict' ? 3 : undef, "$what: Upload-Offset");
     is($reply->{headers}{allow}, $status == 405 ? 'DELETE, HEAD, OPTIONS, PATCH, PUT' : undef, "$what: Allow");
     is(-s partial($target), 3, "$what: the bytes do not change");
+    next if $method ne 'PATCH' || $headers->{'X-HTTP-Method-Override'};
+    is_error(tus('POST', $target, $body, %$headers, 'X-HTTP-Method-Override' => 'PATCH'), $status, $code, "$what, by POST");
 }
 is(tus('HEAD', $target, undef, 'Tus-Resumable' => undef)->{status}, 412, 'HEAD without a version');
 is(patch_bytes($target, 3, 'defghij')->{status}, 204, 'after these requests the upload goes on');
@@ -280,8 +301,42 @@ my %strange = (
 for my $what (sort keys %strange) {
     my $at = { upload_url => $strange{$what} };
     is_error(tus('PATCH', $at, 'x', %good), 404, 'upload_not_found', $what);
+    is_error(put_bytes($at, 'x'), 404, 'upload_not_found', "$what: PUT");
+    is_error(tus('DELETE', $at), 404, 'upload_not_found', "$what: DELETE");
+    is_error(tus('POST', $at, undef, 'X-HTTP-Method-Override' => 'DELETE'), 404, 'upload_not_found', "$what: POST");
     is(tus('HEAD', $at)->{headers}{'upload-offset'}, undef, "$what: no offset");
 }
+
+# Each method, asked of an upload that can't be written.
+sub refused_to_all
+{
+    my ($at, $status, $code, $name, %headers) = @_;
+    is(tus('HEAD', $at, undef, %headers)->{status}, $status, "$name: HEAD");
+    is_error(patch_bytes($at, 0, 'x', %headers), $status, $code, "$name: PATCH");
+    is_error(put_bytes($at, 'x', %headers), $status, $code, "$name: PUT");
+    is_error(tus('DELETE', $at, undef, %headers), $status, $code, "$name: DELETE");
+    is_error(tus('POST', $at, undef, 'X-HTTP-Method-Override' => 'DELETE', %headers), $status, $code, "$name: POST");
+    return;
+}
+
+my $barred = begin_upload($shop, size => 10);
+my %clear  = ('X-Forwarded-For' => '203.0.113.9');
+refused_to_all($barred, 403, 'tls_required', 'in clear', %clear);
+is_error(ask_upload('OPTIONS', $barred, undef, %clear), 403, 'tls_required', 'in clear: OPTIONS');
+sql("UPDATE upload SET expires_at = 1000000 WHERE id = '$barred->{id}'");
+refused_to_all($barred, 410, 'upload_gone', 'expired');
+
+my $blocked = new_shop();
+$barred = begin_upload($blocked, size => 10);
+is((ctl('shop', 'block', $blocked->{shop_id}, '--reason', 'a complaint'))[0], 0, 'a shop is blocked');
+refused_to_all($barred, 403, 'shop_blocked', 'of a blocked shop');
+
+# Once an upload is an asset.
+my $whole = begin_upload($shop, size => 10);
+put_bytes($whole, '0123456789');
+complete_upload($shop, $whole);
+is_error(tus('DELETE', $whole), 409, 'upload_finished', 'DELETE of a completed upload');
+is_error(tus('POST', $whole, 'x', 'X-HTTP-Method-Override' => 'PUT'), 409, 'upload_finished', 'PUT by POST');
 
 # --- cut connections --------------------------------------------------------------------------------
 
@@ -314,8 +369,13 @@ wait_for(sub { patch_bytes($cut_checked, 3, '')->{status} == 204 }, 10, 'the end
 is(offset_of($cut_checked), 3, 'a cut piece with a checksum is not kept');
 
 my $timed = begin_upload($shop, size => 100);
-$reply = answer_on(begun($timed, 'PATCH', patch_head(0, 100), 'abcdefg', host => 'impatient.test'));
-is_error($reply, 408, 'request_timeout', 'a client that stops sending');
+my @timed = (
+    begun($timed, 'PATCH', patch_head(0, 100), 'abcdefg', host => 'impatient.test'),
+    begun(begin_upload($shop, size => 100), 'PUT', { 'Content-Length' => 100 }, 'abcdefg', host => 'impatient.test'),
+    begun(begin_upload($shop, size => 100), 'POST', { 'Content-Length' => 100, 'X-HTTP-Method-Override' => 'PUT' }, 'abcdefg',
+        host => 'impatient.test'),
+);
+is_error(answer_on($_), 408, 'request_timeout', 'a client that stops sending') for @timed;
 is(offset_of($timed), 7, 'its bytes are kept');
 
 # --- one writer at a time ---------------------------------------------------------------------------
@@ -327,6 +387,7 @@ $reply = patch_bytes($busy, 0, 'x');
 is_error($reply, 423, 'upload_locked', 'a second request to the same upload');
 ok($reply->{headers}{'retry-after'}, 'has Retry-After');
 is_error(put_bytes($busy, $bytes), 423, 'upload_locked', 'so is a PUT');
+is_error(tus('POST', $busy, $bytes, 'X-HTTP-Method-Override' => 'PUT'), 423, 'upload_locked', 'and one by POST');
 is(tus('HEAD', $busy)->{status}, 200, 'but HEAD is answered');
 is(complete_upload($shop, $busy)->{status}, 409, 'and it can not be completed yet');
 print $slow substr $bytes, 300_000;
@@ -353,7 +414,7 @@ sub cors
 }
 
 my $plain = begin_upload($shop, size => 10);
-is(cors(page('OPTIONS', $plain->{upload_url}, headers => { Origin => 'https://shop.example', 'Access-Control-Request-Method' => 'PATCH' })),
+is(cors(ask_upload('OPTIONS', $plain, undef, Origin => 'https://shop.example', 'Access-Control-Request-Method' => 'PATCH')),
     '', 'by default no origin is allowed');
 
 my $server = MDL::Instance->new(cluster => 1, extra => "DownloadsUploadOrigin https://shop.example https://app.example:8443\n" . "DBDMin 1\nDBDKeep 1\nDBDMax 2\n");
@@ -361,8 +422,8 @@ $server->start;
 $shop  = new_shop();
 $plain = begin_upload($shop, size => 10);
 my %from = (Origin => 'https://shop.example');
-$reply = page('OPTIONS', $plain->{upload_url}, headers => { %from, 'Access-Control-Request-Method' => 'PATCH',
-    'Access-Control-Request-Headers' => 'content-type,tus-resumable,upload-offset' });
+$reply = ask_upload('OPTIONS', $plain, undef, %from, 'Access-Control-Request-Method' => 'PATCH',
+    'Access-Control-Request-Headers' => 'content-type,tus-resumable,upload-offset');
 is($reply->{status}, 204, 'a preflight');
 is($reply->{headers}{'access-control-allow-origin'}, 'https://shop.example', 'allows the origin');
 like($reply->{headers}{'access-control-allow-methods'}, qr/\b$_\b/, "allows $_") for qw(HEAD PATCH PUT DELETE POST);
@@ -377,12 +438,12 @@ like($reply->{headers}{'access-control-expose-headers'}, qr/\b$_\b/, "with its $
     for qw(Upload-Offset Upload-Length Upload-Expires Tus-Resumable X-Request-Id);
 like($reply->{headers}{vary}, qr/\bOrigin\b/, 'Vary names Origin');
 is(patch_bytes($plain, 9, 'x', %from)->{headers}{'access-control-allow-origin'}, 'https://shop.example', 'errors are readable, too');
-is(page('PUT', "$plain->{upload_url}x", body => 'x', headers => \%from)->{headers}{'access-control-allow-origin'},
+is(put_bytes({ upload_url => "$plain->{upload_url}x" }, 'x', %from)->{headers}{'access-control-allow-origin'},
     'https://shop.example', 'even for an unknown upload');
 for my $origin ('https://evil.example', 'http://shop.example', 'https://shop.example:8443', 'https://shop.example.evil', 'null',
     'https://app.example')
 {
-    $reply = page('OPTIONS', $plain->{upload_url}, headers => { Origin => $origin, 'Access-Control-Request-Method' => 'PUT' });
+    $reply = ask_upload('OPTIONS', $plain, undef, Origin => $origin, 'Access-Control-Request-Method' => 'PUT');
     is(cors($reply), '', "a preflight from $origin allows nothing");
     like($reply->{headers}{vary}, qr/\bOrigin\b/, "Vary names Origin, for $origin");
     is(cors(tus('HEAD', $plain, undef, Origin => $origin)), '', "an answer to $origin allows nothing");
@@ -440,5 +501,12 @@ SKIP: {
     is(completed($away), sha256_hex($bytes), 'and the upload becomes an asset');
 }
 $server->stop;
+
+# --- the document -------------------------------------------------------------------------------------
+
+# An answer to HEAD tells no code.
+my $ELSEWHERE = qr/ (?:internal_error|service_unavailable|insufficient_storage|storage_quota_exceeded)\z|^getUploadOffset 50/;
+is(join("\n", never_given($ELSEWHERE, upload_operations())), '', 'every declared answer was given, except those of other suites');
+is(join("\n", strange_examples($ELSEWHERE, upload_operations())), '', 'the examples of errors say what the service says');
 
 done_testing();

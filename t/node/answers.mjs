@@ -2,79 +2,14 @@
 // stdin, { path, method, status, headers, body }, and writes an array of its faults as a line of JSON.
 //
 //   node t/node/answers.mjs openapi.json
-import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-import Ajv2020 from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
+import { read } from './schemas.mjs';
 
 // Headers that httpd adds to every answer, which the document does not describe.
 const HTTPD = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'server'];
 
-const ROOT = 'openapi:document';
-const openapi = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-
-// The document leaves answers open, so that they can grow; this service has what it says and no more.
-// What stands in an allOf is about a part of an object.
-function close(node, part) {
-    if (node === null || typeof node !== 'object') {
-        return;
-    }
-    if (Array.isArray(node)) {
-        node.forEach((item) => close(item, part));
-        return;
-    }
-    if (node.properties && !part) {
-        node.additionalProperties ??= false;
-    }
-    if (node['x-extensible-enum']) {
-        node.enum = [...node['x-extensible-enum'], ...([node.type].flat().includes('null') ? [null] : [])];
-    }
-    for (const [name, value] of Object.entries(node)) {
-        if (name !== 'example' && name !== 'examples') {
-            close(value, part || name === 'allOf');
-        }
-    }
-}
-close(openapi, false);
-
-const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
-addFormats(ajv);
-ajv.addSchema(openapi, ROOT);
-
-const validators = new Map();
-
-// The object at a JSON pointer, which is a list of steps, and that list after following every $ref.
-function look(steps) {
-    let at = openapi;
-    let real = [];
-    for (const step of steps) {
-        at = at?.[step];
-        real.push(step);
-        while (at?.$ref) {
-            real = at.$ref.slice(2).split('/').map((s) => s.replaceAll('~1', '/').replaceAll('~0', '~'));
-            at = real.reduce((object, name) => object?.[name], openapi);
-        }
-    }
-    return { at, real };
-}
-
-function validator(steps) {
-    const escaped = steps.map((s) =>
-        encodeURIComponent(String(s).replaceAll('~', '~0').replaceAll('/', '~1')));
-    const ref = `${ROOT}#/${escaped.join('/')}`;
-    if (!validators.has(ref)) {
-        validators.set(ref, ajv.compile({ $ref: ref }));
-    }
-    return validators.get(ref);
-}
-
-function misfits(value, steps, what) {
-    const validate = validator(steps);
-    return validate(value)
-        ? []
-        : validate.errors.map((e) => `${what}${e.instancePath} ${e.message} ${JSON.stringify(e.params)}`);
-}
+const { look, misfits } = read(process.argv[2]);
 
 function header(name, value, steps) {
     const { at, real } = look(steps);

@@ -5,8 +5,10 @@ import { readFileSync } from 'node:fs';
 
 const [openapi, collection] = process.argv.slice(2).map((path) => JSON.parse(readFileSync(path, 'utf8')));
 
-const operations = Object.entries(openapi.paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`));
+const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options'];
+
+const operations = Object.entries(openapi.paths).flatMap(([path, item]) =>
+    METHODS.filter((method) => item[method]).map((method) => `${method.toUpperCase()} ${path}`));
 
 function requests(items) {
     return items.flatMap((item) => (item.item

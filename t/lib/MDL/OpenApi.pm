@@ -1,7 +1,10 @@
 # The OpenAPI document that the service answers: its operations, and checks of answers against it.
 #
-#   for my $operation (operations()) { … }      { id, method, path, write, lists, … }
+#   for my $operation (operations()) { … }      { id, method, path, write, lists, … } of /api/v1
+#   upload_operations()                         those of the upload URL
 #   fits($operation, $reply, 'an import');      checks status, headers and body
+#   never_given($elsewhere, operations())       declared answers that nothing has given
+#   strange_examples($elsewhere, operations())  examples of errors that say something else
 package MDL::OpenApi;
 
 use strict;
@@ -14,10 +17,11 @@ use JSON::PP;
 use MDL::Test;
 use Test::More;
 
-our @EXPORT = qw(document document_file operations operation fits misfits seen told plain);
+our @EXPORT = qw(document document_file operations upload_operations operation fits misfits
+    never_given strange_examples);
 
 my $JSON = JSON::PP->new->utf8->canonical;
-my ($document, $file, @operations, $to, $from, $pid, $owner, %seen, %told);
+my ($document, $file, @described, $to, $from, $pid, $owner, %seen, %told);
 
 sub document
 {
@@ -45,17 +49,20 @@ sub resolve
     return $object;
 }
 
-# Every operation, in the order of paths:
+my $METHOD = qr/^(?:get|head|post|put|patch|delete|options)\z/;
+
+# Every operation of the document, in the order of paths:
 #   id, method (upper case), path ("/assets/{asset_id}"), form ("/assets/{}", as the router has it)
+#   away    is not below /api/v1, and has no route
 #   open    needs no key            write    is not a GET
 #   body    has a request body      lists    is a list with pages
 #   codes   { status => [ codes ] } of its errors     examples  { status => [ errors ] }
-sub operations
+sub described
 {
-    return @operations if @operations;
+    return @described if @described;
     my $paths = document()->{paths};
     for my $path (sort keys %$paths) {
-        for my $method (sort keys %{ $paths->{$path} }) {
+        for my $method (grep { /$METHOD/ } sort keys %{ $paths->{$path} }) {
             my $it = $paths->{$path}{$method};
             my (%codes, %examples);
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
@@ -63,11 +70,12 @@ sub operations
                 $codes{$status} = $content->{schema}{allOf}[1]{properties}{error}{properties}{code}{'x-extensible-enum'};
                 $examples{$status} = [ map { $_->{value}{error} } values %{ $content->{examples} // {} } ];
             }
-            push @operations, {
+            push @described, {
                 id     => $it->{operationId},
                 method => uc $method,
                 path   => $path,
                 form   => $path =~ s/\{\w+\}/{}/gr,
+                away   => $paths->{$path}{servers} ? 1 : 0,
                 open   => $it->{security} && !@{ $it->{security} } ? 1 : 0,
                 write  => $method ne 'get' ? 1 : 0,
                 body   => $it->{requestBody} ? 1 : 0,
@@ -79,13 +87,16 @@ sub operations
             };
         }
     }
-    return @operations;
+    return @described;
 }
+
+sub operations        { return grep { !$_->{away} } described() }
+sub upload_operations { return grep { $_->{away} } described() }
 
 sub operation
 {
     my ($id) = @_;
-    my ($operation) = grep { $_->{id} eq $id } operations();
+    my ($operation) = grep { $_->{id} eq $id } described();
     return $operation // die "the document has no operation $id\n";
 }
 
@@ -117,11 +128,37 @@ sub misfits
 # A message without what differs from one request to another.
 sub plain { my ($message) = @_; return $message =~ s/\b(?:upl|job)_\w+/ID/gr =~ s/\d+/0/gr }
 
-# { "status code" => { plain message => 1 } } of every error that has been answered so far.
-sub told { return \%told }
+# The declared answers of operations that were not given, each as "operation status code", but for those
+# that match $elsewhere.
+sub never_given
+{
+    my ($elsewhere, @of) = @_;
+    my @declared;
+    for my $operation (@of) {
+        for my $status (@{ $operation->{responses} }) {
+            push @declared, map { "$operation->{id} $status $_" } @{ $operation->{codes}{$status} // [''] };
+        }
+    }
+    return grep { $_ !~ $elsewhere && !$seen{$_} } @declared;
+}
 
-# Every "operation status code" that has been answered so far.
-sub seen { return \%seen }
+# The examples of errors that don't say what the service has said with that status and code, and what it
+# has said; but for those that match $elsewhere.
+sub strange_examples
+{
+    my ($elsewhere, @of) = @_;
+    my %strange;
+    for my $operation (@of) {
+        for my $status (sort keys %{ $operation->{examples} }) {
+            for my $error (@{ $operation->{examples}{$status} }) {
+                my $said = $told{"$status $error->{code}"};
+                next if !$said || " $error->{code}" =~ $elsewhere || $said->{ plain($error->{message}) };
+                $strange{ join "\n    ", "$status $error->{code}: $error->{message}", sort keys %$said } = 1;
+            }
+        }
+    }
+    return sort keys %strange;
+}
 
 sub fits
 {

@@ -11,7 +11,10 @@ use warnings;
 use Exporter qw(import);
 use MDL::Test;
 
-our @EXPORT = qw(begin_upload complete_upload get_upload put_bytes tus patch_bytes offset_of);
+our @EXPORT = qw(begin_upload complete_upload get_upload ask_upload put_bytes tus patch_bytes offset_of);
+
+# Called with the method, the headers and the answer of each request to an upload URL.
+our $watch = sub { };
 
 # Begins an upload and returns it as the API shows it.
 sub begin_upload
@@ -35,19 +38,27 @@ sub complete_upload
     return api('POST', "/assets/uploads/$upload->{id}/complete", key => $shop->{token}, %with);
 }
 
+# Sends a request to the upload URL; a header that is undef is left out.
+sub ask_upload
+{
+    my ($method, $upload, $body, %headers) = @_;
+    delete $headers{$_} for grep { !defined $headers{$_} } keys %headers;
+    my $reply = page($method, $upload->{upload_url}, body => $body, headers => \%headers);
+    $watch->($method, \%headers, $reply);
+    return $reply;
+}
+
 sub put_bytes
 {
     my ($upload, $bytes, %headers) = @_;
-    return page('PUT', $upload->{upload_url}, body => $bytes, headers => \%headers);
+    return ask_upload('PUT', $upload, $bytes, %headers);
 }
 
-# Sends a tus request; a header that is undef is left out.
+# A request as tus's clients send it.
 sub tus
 {
     my ($method, $upload, $body, %headers) = @_;
-    my %all = ('Tus-Resumable' => '1.0.0', %headers);
-    delete $all{$_} for grep { !defined $all{$_} } keys %all;
-    return page($method, $upload->{upload_url}, body => $body, headers => \%all);
+    return ask_upload($method, $upload, $body, 'Tus-Resumable' => '1.0.0', %headers);
 }
 
 sub patch_bytes
