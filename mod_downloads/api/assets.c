@@ -27,6 +27,11 @@ const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
 {
     const char *name = mdl_members_text(members, "filename", presence, MAX_FILENAME);
 
+    if (name != NULL && strlen(name) > MAX_FILENAME) {
+        mdl_members_fault(members, "filename", "wrong_length",
+                          "This member must have at most 255 bytes.");
+        return NULL;
+    }
     if (name != NULL && !mdl_asset_filename_valid(name)) {
         mdl_members_fault(members, "filename", "invalid",
                           "This member must be a file's name without a path.");

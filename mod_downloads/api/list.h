@@ -13,7 +13,7 @@ mdl_list_t *mdl_list_begin(mdl_request_t *request);
 
 /* Filters; NULL or 0 when absent or faulty.  A cursor belongs to the filters it was made with. */
 
-/** 1 to max bytes of UTF-8 without control characters. */
+/** 1 to max characters, none of them a control. */
 const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max);
 /** One of a NULL-terminated list. */
 const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *const *choices);

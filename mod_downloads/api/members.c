@@ -8,6 +8,7 @@
 
 #include "api/identifier.h"
 #include "base/names.h"
+#include "base/text/utf8.h"
 
 #define MAX_LIST  250
 #define MAX_NAME  200 /* bytes of a name that a response repeats */
@@ -157,10 +158,10 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     if (text == NULL) {
         return NULL;
     }
-    if (*text == '\0' || strlen(text) > max) {
+    if (*text == '\0' || mdl_utf8_length(text) > max) {
         mdl_members_fault(members, name, "wrong_length",
                           apr_psprintf(members->pool,
-                                       "This member must have 1 to %" APR_SIZE_T_FMT " bytes.",
+                                       "This member must have 1 to %" APR_SIZE_T_FMT " characters.",
                                        max));
         return NULL;
     }
@@ -374,7 +375,7 @@ static const mdl_json_t *ask_filled(mdl_members_t *members, const char *name,
 }
 
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
-                                    apr_size_t max_bytes)
+                                    apr_size_t max_length)
 {
     const mdl_json_t *array = ask_filled(members, name, MDL_REQUIRED, max);
     apr_size_t length = mdl_json_length(array);
@@ -384,11 +385,12 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
 
         if (text == NULL) {
             member_fault_at(members, name, i, "wrong_type", "This element must be a string.");
-        } else if (*text == '\0' || strlen(text) > max_bytes) {
+        } else if (*text == '\0' || mdl_utf8_length(text) > max_length) {
             member_fault_at(members, name, i, "wrong_length",
                             apr_psprintf(members->pool,
-                                         "This element must have 1 to %" APR_SIZE_T_FMT " bytes.",
-                                         max_bytes));
+                                         "This element must have 1 to %" APR_SIZE_T_FMT
+                                         " characters.",
+                                         max_length));
         } else if (member_has_controls(text)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");

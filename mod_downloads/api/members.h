@@ -33,7 +33,7 @@ int mdl_members_given(const mdl_members_t *members, const char *name);
 /** For a member of a PATCH that can't be null: required where it is given at all. */
 mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
 
-/** Text of 1 to max bytes without control characters; NULL when absent, null or faulty. */
+/** Text of 1 to max characters, none of them a control; NULL when absent, null or faulty. */
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
@@ -72,10 +72,10 @@ apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name
 const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 
-/** A required array of 1 to max texts, each as mdl_members_text with at most max_bytes; NULL
+/** A required array of 1 to max texts, each as mdl_members_text with at most max_length; NULL
     otherwise.  Faulty elements have been reported. */
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
-                                    apr_size_t max_bytes);
+                                    apr_size_t max_length);
 
 /** A list of distinct names of an enum's values (base/names.h); NULL when absent, null or faulty.
  */

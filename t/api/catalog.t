@@ -56,7 +56,7 @@ my @NOUNS = (
             [ 'no name'                   => {},                                    '/name' ],
             [ 'a name of null'            => { name => undef },                     '/name' ],
             [ 'an empty name'             => { name => '' },                        '/name' ],
-            [ 'a name of 256 bytes'       => { name => 'N' x 256 },                 '/name' ],
+            [ 'a name of 256 characters'  => { name => 'N' x 256 },                 '/name' ],
             [ 'a name with a line feed'   => { name => "a\nb" },                    '/name' ],
             [ 'a name that is a number'   => { name => 7 },                         '/name' ],
             [ 'a member that is not known' => { name => 'A', parent_id => 1 },      '/parent_id' ],
@@ -72,7 +72,7 @@ my @NOUNS = (
         faults => [
             [ 'no name'                   => { file_ids => [] },                    '/name' ],
             [ 'a name of null'            => { name => undef },                     '/name' ],
-            [ 'a name of 256 bytes'       => { name => 'N' x 256 },                 '/name' ],
+            [ 'a name of 256 characters'  => { name => 'N' x 256 },                 '/name' ],
             [ 'files that are not a list'  => { name => 'A', file_ids => 1 },        '/file_ids' ],
             [ 'a file that is text'       => { name => 'A', file_ids => ["$files[0]"] }, '/file_ids/0' ],
             [ 'a file of id 0'            => { name => 'A', file_ids => [ $files[0], 0 ] }, '/file_ids/1' ],
@@ -94,8 +94,8 @@ my @NOUNS = (
             [ 'neither'                   => {},                                    '/title', '/url' ],
             [ 'a title of null'           => { title => undef, url => 'https://example.com/' }, '/title' ],
             [ 'a url of null'             => { title => 'A', url => undef },        '/url' ],
-            [ 'a title of 256 bytes'      => { title => 'T' x 256, url => 'https://example.com/' }, '/title' ],
-            [ 'a url of 2049 bytes'       => { title => 'A', url => 'https://example.com/' . 'u' x 2029 }, '/url' ],
+            [ 'a title of 256 characters' => { title => 'T' x 256, url => 'https://example.com/' }, '/title' ],
+            [ 'a url of 2049 characters'      => { title => 'A', url => 'https://example.com/' . 'u' x 2029 }, '/url' ],
             [ 'a member that is not known' => { title => 'A', url => 'https://example.com/', name => 'A' }, '/name' ],
         ],
     },
@@ -315,5 +315,13 @@ my $mapping = made('/mappings', { storefront_product_id => product(), link_ids =
 is_error(call('DELETE', "/links/$free->{id}"), 409, 'link_in_use', 'a link of a mapping', "/mappings/$mapping->{id}");
 made('/mappings', { storefront_product_id => $mapping->{storefront_product_id} });
 is_gone(call('DELETE', "/links/$free->{id}"), 'a link that its mapping no longer refers to is deleted');
+
+# --- lengths ---------------------------------------------------------------------------------------
+
+my $longest = "\x{1f600}" x 255;
+is(call('POST', '/categories', json => { name => $longest })->{json}{name}, $longest, 'a name of 255 characters with four bytes each');
+is_error(call('POST', '/categories', json => { name => "$longest!" }), 400, 'invalid_request', 'one more', '/name');
+is(call('POST', '/assets/uploads', json => { filename => ("\x{1f600}" x 62) . '.txt' })->{status}, 201, 'a filename of 252 bytes');
+is_error(call('POST', '/assets/uploads', json => { filename => "\x{1f600}" x 64 }), 400, 'invalid_request', 'one of 256 bytes', '/filename');
 
 done_testing();

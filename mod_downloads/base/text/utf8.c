@@ -42,6 +42,16 @@ int mdl_utf8_valid(const char *text)
     return 1;
 }
 
+apr_size_t mdl_utf8_length(const char *text)
+{
+    apr_size_t length = 0;
+
+    for (; *text != '\0'; text++) {
+        length += ((unsigned char)*text & 0xc0) != 0x80;
+    }
+    return length;
+}
+
 int mdl_utf8_is_name(const char *text, apr_size_t max)
 {
     apr_size_t length = strlen(text);

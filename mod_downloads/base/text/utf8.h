@@ -13,6 +13,9 @@ apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c);
 /** Whether all of a text is well-formed. */
 int mdl_utf8_valid(const char *text);
 
+/** The number of a text's characters; of one that is well-formed. */
+apr_size_t mdl_utf8_length(const char *text);
+
 /** Whether text has 1 to max bytes and no ASCII control character, as the names that people give to
     things.  That it is well-formed is not checked. */
 int mdl_utf8_is_name(const char *text, apr_size_t max);
