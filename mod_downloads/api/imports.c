@@ -145,6 +145,10 @@ static apr_status_t version_parse(mdl_request_t *request)
 
     import_begin(request, members, &version->import);
     version->asset_id = mdl_identifier_parse(request->parameters[0]);
+    /* An impossible id is looked up all the same: without an asset an upload makes one. */
+    if (version->asset_id == 0) {
+        version->asset_id = -1;
+    }
     version->versions = request->versions;
     version->source_url = import_source(
         request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);

@@ -284,7 +284,7 @@ refused(version(987654, upload_id => $kept->{id}), 409, 'upload_incomplete', 'an
 my $whole = begin_upload($shop);
 put_bytes($whole, 'whole');
 unstored();
-refused(version(987654, upload_id => $whole->{id}), 404, 'asset_not_found', 'a complete upload for an unknown asset');
+refused(version($_, upload_id => $whole->{id}), 404, 'asset_not_found', "a complete upload for the asset $_") for 987654, -1, 'x', 0;
 
 # --- a job that runs twice -------------------------------------------------------------------------
 
