@@ -143,9 +143,12 @@ for my $operation (operations()) {
         refused_with($operation, $send->(body => '{"nonsense":true}'), '400 invalid_request', 'with an unknown member');
         refused_with($operation, announce($operation, $path), '413 request_too_large', 'with more than 8 MiB');
     }
+    if ($method eq 'GET') {
+        refused_with($operation, api('GET', "$path?nonsense=1", key => $shop->{token}), '400 invalid_request', 'with an unknown parameter');
+    }
     if ($operation->{lists}) {
         refused_with($operation, $send->(), '200 no error', 'the first page');
-        for (qw(limit=0 limit=101 limit=x nonsense=1)) {
+        for (qw(limit=0 limit=101 limit=x)) {
             refused_with($operation, api('GET', "$path?$_", key => $shop->{token}), '400 invalid_request', "with $_");
         }
         refused_with($operation, api('GET', "$path?cursor=AAAA", key => $shop->{token}), '400 invalid_cursor', 'with an invalid cursor');
@@ -280,8 +283,10 @@ call_of('createAssetVersion', "/assets/$file/versions", '200 no error', 'from an
 call_of('createAssetVersion', "/assets/$file/versions", '409 upload_finished', 'from an upload that was used',
     json => { upload_id => $whole });
 $whole = upload_of($shop, $bytes);
-call_of('completeUpload', "/assets/uploads/$whole/complete", '201 no error', 'of a whole upload');
+my $completed = call_of('completeUpload', "/assets/uploads/$whole/complete", '201 no error', 'of a whole upload');
 call_of('completeUpload', "/assets/uploads/$whole/complete", '200 no error', 'once more');
+call_of('deleteAsset', "/assets/$completed->{asset}{id}", '204 no error', 'that came from an upload');
+call_of('completeUpload', "/assets/uploads/$whole/complete", '404 asset_not_found', 'once more, without its asset');
 my $pieces = upload_in_pieces($shop, bytes(), 5);
 call_of('completeUpload', "/assets/uploads/$pieces/complete", '202 no error', 'in two pieces');
 call_of('deleteUpload', "/assets/uploads/$whole", '409 upload_finished', 'that is completed');

@@ -67,7 +67,8 @@ sub described
             my (%codes, %examples);
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
                 my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
-                $codes{$status} = $content->{schema}{allOf}[1]{properties}{error}{properties}{code}{'x-extensible-enum'};
+                my $code = $content->{schema}{allOf}[1]{properties}{error}{properties}{code};
+                $codes{$status} = $code->{'x-extensible-enum'} // [ $code->{const} ];
                 $examples{$status} = [ map { $_->{value}{error} } values %{ $content->{examples} // {} } ];
             }
             push @described, {
