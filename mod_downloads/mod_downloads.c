@@ -8,6 +8,7 @@
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
+#include <http_request.h>
 
 #include "api/refusal.h"
 #include "api/router.h"
@@ -77,24 +78,40 @@ static void child_init(apr_pool_t *p, server_rec *s)
     }
 }
 
+static const struct {
+    const char *name; /* as SetHandler has it */
+    int (*handle)(request_rec *r, const mdl_service_t *service);
+} handlers[] = {{MDL_API_HANDLER, mdl_router_handle},
+                {MDL_DELIVERY_HANDLER, mdl_delivery_handle},
+                {MDL_UPLOAD_HANDLER, mdl_upload_url_handle},
+                {MDL_SETTINGS_HANDLER, mdl_settings_router_handle}};
+#define HANDLERS (sizeof handlers / sizeof *handlers)
+
+/* The index of a handler; HANDLERS when it is not of this module. */
+static apr_size_t module_find_handler(const char *name)
+{
+    apr_size_t i = 0;
+
+    while (i < HANDLERS && (name == NULL || strcmp(name, handlers[i].name) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+/* No file lies behind a URL of this module, so httpd need not look for it, nor for what is
+   configured for its folders. */
+static int module_map_to_storage(request_rec *r)
+{
+    const core_dir_config *config = ap_get_core_module_config(r->per_dir_config);
+
+    return module_find_handler(config->handler) < HANDLERS ? OK : DECLINED;
+}
+
 static int module_handle(request_rec *r)
 {
-    if (r->handler == NULL || service == NULL) {
-        return DECLINED;
-    }
-    if (strcmp(r->handler, MDL_API_HANDLER) == 0) {
-        return mdl_router_handle(r, service);
-    }
-    if (strcmp(r->handler, MDL_DELIVERY_HANDLER) == 0) {
-        return mdl_delivery_handle(r, service);
-    }
-    if (strcmp(r->handler, MDL_UPLOAD_HANDLER) == 0) {
-        return mdl_upload_url_handle(r, service);
-    }
-    if (strcmp(r->handler, MDL_SETTINGS_HANDLER) == 0) {
-        return mdl_settings_router_handle(r, service);
-    }
-    return DECLINED;
+    apr_size_t i = module_find_handler(r->handler);
+
+    return i < HANDLERS && service != NULL ? handlers[i].handle(r, service) : DECLINED;
 }
 
 static void register_hooks(apr_pool_t *p)
@@ -103,6 +120,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_check_config(mdl_config_check, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_map_to_storage(module_map_to_storage, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_handler(module_handle, NULL, NULL, APR_HOOK_MIDDLE);
     mdl_refusal_register();
     mdl_log_mask_register();
