@@ -61,6 +61,11 @@ is(join("\n", grep { !$routed{$_} } sort keys %described), '', 'every operation 
 my ($table) = source_of('mod_downloads/api/router.c') =~ /\broutes\[\] = \{(.*?)\};/s;
 is(join(' ', sort $table =~ /&(\w+)/g), join(' ', sort values %routed), 'and the router knows them all');
 
+open my $lint, '-|', 'tools/node', 't/node/document.mjs', document_file() or die "t/node/document.mjs: $!";
+is(join('', <$lint>), '', 'everything has a sentence and an example that is what it says');
+close $lint;
+is($?, 0, 'everything was looked at');
+
 my %ids;
 $ids{ $_->{id} }++ for operations(), upload_operations();
 is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'operation ids are unique');
@@ -187,6 +192,31 @@ for my $operation (operations()) {
         my $head = api('HEAD', $path, key => $shop->{token});
         is("$head->{status} " . length $head->{body}, "$reply->{status} 0", "$id: HEAD has the status and no body");
     }
+}
+
+# --- the examples of parameters and bodies ---------------------------------------------------------
+
+# Their ids and cursors lead to nothing, but the service has no fault to find with them.
+my $reader = new_shop();
+
+sub is_understood
+{
+    my ($operation, $path, $name, %request) = @_;
+    my $reply = api($operation->{method}, $path, key => $reader->{token}, %request);
+    unlike(code_of($reply), qr/^(?:400 (?!invalid_cursor)|404 not_found|405|413|415|5)/, "$operation->{id}: $name is understood")
+        or diag($reply->{body});
+    return fits($operation, $reply, $name);
+}
+
+for my $operation (operations()) {
+    my $path    = example_path($operation);
+    my %headers = examples_in($operation, 'header');
+    my $idem    = delete $headers{'Idempotency-Key'};
+    my $body    = $operation->{body};
+    is_understood($operation, $path, 'the request of the examples', headers => \%headers, defined $idem ? (idem => $idem) : (),
+        $body ? (json => $body->{example}) : ());
+    my %query = examples_in($operation, 'query');
+    is_understood($operation, "$path?" . HTTP::Tiny->www_form_urlencode({ $_ => $query{$_} }), "$_=$query{$_}") for sort keys %query;
 }
 
 # --- further declared answers ----------------------------------------------------------------------

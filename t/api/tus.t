@@ -500,9 +500,19 @@ SKIP: {
     is(patch_bytes($away, $size, '')->{status}, 204, 'the client need not send anything again');
     is(completed($away), sha256_hex($bytes), 'and the upload becomes an asset');
 }
-$server->stop;
 
 # --- the document -------------------------------------------------------------------------------------
+
+for my $operation (upload_operations()) {
+    my %headers = examples_in($operation, 'header');
+    my $body    = $operation->{body};
+    $headers{'Content-Type'} = $body->{type} if $body;
+    my $answer = ask_upload($operation->{method}, begin_upload($shop), $body && $body->{example}, %headers);
+    like($answer->{status}, qr/^2/, "$operation->{id}: the examples are accepted") or diag($answer->{body});
+    $answer = ask_upload($operation->{method}, { upload_url => example_path($operation) }, $body && $body->{example}, %headers);
+    is($answer->{status}, $operation->{method} eq 'OPTIONS' ? 204 : 404, "$operation->{id}: the token leads to nothing");
+}
+$server->stop;
 
 # An answer to HEAD tells no code.
 my $ELSEWHERE = qr/ (?:internal_error|service_unavailable|insufficient_storage|storage_quota_exceeded)\z|^getUploadOffset 50/;

@@ -18,7 +18,7 @@ use MDL::Test;
 use Test::More;
 
 our @EXPORT = qw(document document_file operations upload_operations operation fits misfits
-    never_given strange_examples);
+    examples_in example_path never_given strange_examples);
 
 my $JSON = JSON::PP->new->utf8->canonical;
 my ($document, $file, @described, $to, $from, $pid, $owner, %seen, %told);
@@ -55,7 +55,8 @@ my $METHOD = qr/^(?:get|head|post|put|patch|delete|options)\z/;
 #   id, method (upper case), path ("/assets/{asset_id}"), form ("/assets/{}", as the router has it)
 #   away    is not below /api/v1, and has no route
 #   open    needs no key            write    is not a GET
-#   body    has a request body      lists    is a list with pages
+#   body    { type, example } of its request body, or nothing
+#   parameters  as the document has them        lists    is a list with pages
 #   codes   { status => [ codes ] } of its errors     examples  { status => [ errors ] }
 sub described
 {
@@ -64,6 +65,8 @@ sub described
     for my $path (sort keys %$paths) {
         for my $method (grep { /$METHOD/ } sort keys %{ $paths->{$path} }) {
             my $it = $paths->{$path}{$method};
+            my @parameters = map { resolve($_) } @{ $paths->{$path}{parameters} // [] }, @{ $it->{parameters} // [] };
+            my ($type) = keys %{ $it->{requestBody}{content} // {} };
             my (%codes, %examples);
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
                 my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
@@ -79,9 +82,9 @@ sub described
                 away   => $paths->{$path}{servers} ? 1 : 0,
                 open   => $it->{security} && !@{ $it->{security} } ? 1 : 0,
                 write  => $method ne 'get' ? 1 : 0,
-                body   => $it->{requestBody} ? 1 : 0,
-                lists  => scalar(grep { (resolve($_)->{name} // '') eq 'cursor' }
-                        @{ $it->{parameters} // [] }),
+                body   => $type && { type => $type, example => $it->{requestBody}{content}{$type}{example} },
+                lists  => scalar(grep { $_->{name} eq 'cursor' } @parameters),
+                parameters => \@parameters,
                 codes     => \%codes,
                 examples  => \%examples,
                 responses => [ sort keys %{ $it->{responses} } ],
@@ -89,6 +92,21 @@ sub described
         }
     }
     return @described;
+}
+
+# { name => example } of an operation's parameters in "path", "query" or "header".
+sub examples_in
+{
+    my ($operation, $in) = @_;
+    return map { ($_->{name} => $_->{example}) } grep { $_->{in} eq $in } @{ $operation->{parameters} };
+}
+
+# The path of an operation with the examples of its parameters.
+sub example_path
+{
+    my ($operation) = @_;
+    my %examples = examples_in($operation, 'path');
+    return $operation->{path} =~ s/\{(\w+)\}/$examples{$1}/gr;
 }
 
 sub operations        { return grep { !$_->{away} } described() }
