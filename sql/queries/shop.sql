@@ -28,6 +28,14 @@ UPDATE shop SET blocked_at = COALESCE(blocked_at, %lld), block_reason = %s WHERE
 -- name: shop_unblock
 UPDATE shop SET blocked_at = NULL, block_reason = NULL WHERE id = %lld
 
+-- While a shop is blocked its webhook endpoints are sent nothing: that time is none in which they have failed.
+-- name: shop_unblock_webhooks
+UPDATE webhook_endpoint SET failing_since = failing_since + COALESCE((
+        SELECT %lld - CASE WHEN s.blocked_at > webhook_endpoint.failing_since THEN s.blocked_at
+            ELSE webhook_endpoint.failing_since END
+        FROM shop s WHERE s.id = webhook_endpoint.shop_id AND s.blocked_at IS NOT NULL), 0)
+WHERE shop_id = %lld AND deleted_at IS NULL AND failing_since IS NOT NULL
+
 -- name: shops_blocked
 SELECT id FROM shop WHERE blocked_at IS NOT NULL
 

@@ -74,6 +74,7 @@ static const struct {
     {MDL_Q_IMPORTS_FAILED, "job_failed", "skips the jobs of a shop's few webhook endpoints"},
     {MDL_Q_WEBHOOK_DELIVERIES_INSERT, "webhook_endpoint_shop", "a shop has a few endpoints"},
     {MDL_Q_WEBHOOK_ENDPOINT_COUNT, "webhook_endpoint_shop", "a shop has a few endpoints"},
+    {MDL_Q_SHOP_UNBLOCK_WEBHOOKS, "webhook_endpoint_shop", "a shop has a few endpoints"},
     {MDL_Q_WEBHOOK_DELIVERIES_SET_BACK, "webhook_delivery_due",
      "reads what is not due yet, once after the clock was set back"},
     {MDL_Q_WEBHOOK_SECRETS, "webhook_endpoint", "an operator's command, run once for a secret"},

@@ -175,6 +175,33 @@ is(join(' ', map { $on->{$_} // 'none' } qw(is_active disabled_at failing_since)
 is(delivery($endpoint{failing}, $failed->{event_id}, sub { $_[0]{status} eq 'succeeded' }, 'what waited')->{response_status}, 200,
     'and gets what waited');
 
+# --- a shop that is blocked ---------------------------------------------------------------------------
+
+my $day     = 86_400_000_000;
+my $blocked = new_shop();
+my $patient = $receiver->endpoint($blocked, 'patient');
+sub patient { my ($what) = @_; return (sql("SELECT $what FROM webhook_endpoint WHERE id = $patient->{id}"))[0][0] }
+$receiver->answers('patient', { status => 503 });
+api('POST', "/webhook-endpoints/$patient->{id}/test", key => $blocked->{token});
+wait_for(sub { patient('failing_since') }, 20, 'the first failure');
+ctl('shop', 'block', $blocked->{shop_id}, '--reason', 'a complaint');
+wait_for(sub { (sql("SELECT count(*) FROM webhook_delivery WHERE endpoint_id = $patient->{id}"))[0][0] == 2 }, 10, 'the event shop.blocked');
+sql("UPDATE webhook_delivery SET due_at = 1 WHERE endpoint_id = $patient->{id}");
+api('POST', "/webhook-endpoints/$waits{other}{id}/test", key => $other->{token});
+my $before = () = $receiver->received('patient');
+$receiver->await('other', 2);
+is(scalar(my @none = $receiver->received('patient')), $before, "while a shop is blocked nothing is sent to its endpoint, and to others' it is");
+
+# As if it had failed for a day, and been blocked for ten.
+sql("UPDATE webhook_endpoint SET failing_since = failing_since - 11 * $day WHERE id = $patient->{id}");
+sql("UPDATE shop SET blocked_at = blocked_at - 10 * $day WHERE id = $blocked->{shop_id}");
+ctl('shop', 'unblock', $blocked->{shop_id});
+my %later = map { decode_json($_->{body})->{type} => 1 } ($receiver->await('patient', $before + 2))[ $before, $before + 1 ];
+is(join(' ', sort keys %later), 'shop.blocked webhook.test', 'what waited is sent later');
+wait_for(sub { (sql("SELECT sum(attempts) FROM webhook_delivery WHERE endpoint_id = $patient->{id}"))[0][0] >= $before + 2 }, 10, 'the results');
+is(patient('is_active'), 1, 'and the time for which it was blocked is none in which the endpoint has failed');
+ctl('shop', 'block', $blocked->{shop_id}, '--reason', 'a complaint');
+
 # --- secrets, tests, deletion --------------------------------------------------------------------------
 
 my $new = call('POST', "/$fast->{id}/rotate-secret");

@@ -127,9 +127,17 @@ static apr_status_t shop_notify_blocked(mdl_db_t *db, apr_int64_t id, apr_pool_t
     return mdl_notice_add(db, &notice, p);
 }
 
+static apr_status_t shop_unblock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK_WEBHOOKS, NULL, p,
+                                  MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK, NULL, p, MDL_ARGS(mdl_int(id)))
+                             : rv;
+}
+
 apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block)
 {
-    mdl_arg_t id = mdl_int(block->id);
     apr_int64_t blocked = 0;
     apr_status_t rv;
 
@@ -137,10 +145,10 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
         return mdl_problem_set(block->problem, 400, "invalid_reason",
                                "A reason has 1 to 500 bytes and no control characters.");
     }
-    rv = block->reason != NULL
-             ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, &blocked, p,
-                           MDL_ARGS(mdl_int(apr_time_now()), mdl_text(block->reason), id))
-             : mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK, NULL, p, MDL_ARGS(id));
+    rv = block->reason != NULL ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, &blocked, p,
+                                             MDL_ARGS(mdl_int(apr_time_now()),
+                                                      mdl_text(block->reason), mdl_int(block->id)))
+                               : shop_unblock(db, block->id, p);
     if (rv == APR_SUCCESS && blocked > 0) {
         rv = shop_notify_blocked(db, block->id, p);
     }
