@@ -10,8 +10,6 @@
 #include "api/resource.h"
 #include "core/shop/webhook_delivery.h"
 
-#define MAX_DESCRIPTION 255
-
 /* --- endpoints --- */
 
 static void webhook_add_types(mdl_json_t *to, const char *types, apr_pool_t *p)
@@ -54,10 +52,7 @@ static const char *webhook_url_of(mdl_request_t *request, mdl_members_t *members
     const char *url = mdl_members_text(members, "url", presence, MDL_WEBHOOK_URL_MAX);
 
     if (url != NULL && !mdl_webhook_url_valid(request->service->settings, url, request->r->pool)) {
-        mdl_members_fault(members, "url", "invalid",
-                          "This member must be an absolute https URL with the name of a host, "
-                          "without user, password or fragment, and with no port but those that "
-                          "the operator allows.");
+        mdl_members_fault(members, "url", "invalid", "This member " MDL_WEBHOOK_URL_RULE);
     }
     return url;
 }
@@ -85,7 +80,8 @@ static apr_status_t webhook_parse_create(mdl_request_t *request)
     mdl_webhook_edit_t *edit = webhook_edit_begin(request);
 
     edit->url = webhook_url_of(request, members, MDL_REQUIRED);
-    edit->description = mdl_members_text(members, "description", MDL_NULLABLE, MAX_DESCRIPTION);
+    edit->description = mdl_members_text(members, "description", MDL_NULLABLE,
+                                         MDL_WEBHOOK_TEXT_MAX);
     edit->types = webhook_types_of(request, members);
     edit->is_active = mdl_members_bool(members, "is_active", 1);
     return mdl_members_end(members);
@@ -99,7 +95,8 @@ static apr_status_t webhook_parse_change(mdl_request_t *request)
     edit->set_description = mdl_members_given(members, "description");
     edit->set_types = mdl_members_given(members, "event_types");
     edit->url = webhook_url_of(request, members, mdl_members_if_given(members, "url"));
-    edit->description = mdl_members_text(members, "description", MDL_NULLABLE, MAX_DESCRIPTION);
+    edit->description = mdl_members_text(members, "description", MDL_NULLABLE,
+                                         MDL_WEBHOOK_TEXT_MAX);
     edit->types = webhook_types_of(request, members);
     if (mdl_members_given(members, "is_active")) {
         edit->is_active = mdl_members_bool(members, "is_active", 1);

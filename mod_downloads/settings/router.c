@@ -17,6 +17,7 @@
 #include "settings/shops.h"
 #include "settings/sign_in.h"
 #include "settings/visit.h"
+#include "settings/webhooks.h"
 #include "tls.h"
 
 APLOG_USE_MODULE(downloads);
@@ -77,6 +78,18 @@ static const route_t shop_routes[] = {
      "deleted"},
     {"keys/*/revoke", MDL_ROLE_OWNER, mdl_keys_ask, MDL_ROLE_OWNER, mdl_keys_revoke, "api_key",
      "revoked"},
+    {"webhooks", MDL_ROLE_READ_ONLY, mdl_webhooks_show, MDL_ROLE_OWNER, mdl_webhooks_create,
+     "webhook_endpoint", "created"},
+    {"webhooks/*", MDL_ROLE_READ_ONLY, mdl_webhooks_show_one, MDL_ROLE_OWNER, mdl_webhooks_change,
+     "webhook_endpoint", "changed"},
+    {"webhooks/*/rotate-secret", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_webhooks_rotate,
+     "webhook_endpoint", "secret_rotated"},
+    {"webhooks/*/test", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_webhooks_test, "webhook_endpoint",
+     "tested"},
+    {"webhooks/*/resend", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_webhooks_resend,
+     "webhook_endpoint", "event_resent"},
+    {"webhooks/*/delete", MDL_ROLE_OWNER, mdl_webhooks_ask, MDL_ROLE_OWNER, mdl_webhooks_delete,
+     "webhook_endpoint", "deleted"},
 };
 
 /* Whether a path is that of a route; *argument gets what stands in the place of its "*". */

@@ -130,13 +130,21 @@ const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
     return NULL;
 }
 
+static int is_id(const char *text)
+{
+    return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19;
+}
+
 apr_int64_t mdl_visit_before(const mdl_visit_t *visit)
 {
     const char *text = mdl_visit_parameter(visit, "before");
 
-    return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19
-               ? apr_atoi64(text)
-               : APR_INT64_MAX;
+    return is_id(text) ? apr_atoi64(text) : APR_INT64_MAX;
+}
+
+apr_int64_t mdl_visit_id(const char *text)
+{
+    return is_id(text) ? apr_atoi64(text) : 0;
 }
 
 int mdl_visit_number(const char *text, int max)

@@ -62,6 +62,9 @@ const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name);
    or no number. */
 apr_int64_t mdl_visit_before(const mdl_visit_t *visit);
 
+/** The id that a text is; 0 for NULL and for any other text, an id that nothing has. */
+apr_int64_t mdl_visit_id(const char *text);
+
 /** A number of 0 to max in decimal digits; -1 for NULL and for any other text. */
 int mdl_visit_number(const char *text, int max);
 

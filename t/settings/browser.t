@@ -14,6 +14,7 @@ use JSON::PP;
 use Test::More;
 
 use MDL::Contract;
+use MDL::Receiver;
 use MDL::Run;
 use MDL::Settings;
 use MDL::Source;
@@ -120,6 +121,49 @@ sub needs
     return;
 }
 
+# An endpoint, what was sent to it, its secrets, and its end.
+sub webhooks
+{
+    my ($shop) = @_;
+    my $receiver = MDL::Receiver->new;
+    my $tab = "$settings/$shop->{shop_id}/webhooks";
+    my %key = (key => $shop->{token});
+    like(task('owner', 'press', name => 'Webhooks')->{text}, qr/There is no endpoint yet/, 'there is no webhook endpoint');
+    task('owner', 'fill', values => { URL => 'https://shop.example.com:1/', 'Only these:' => 1 });
+    like(task('owner', 'press', name => 'Create the endpoint')->{text}, qr/Choose at least one event|The URL has/, 'a form that is wrong');
+    seen('owner', 'webhooks-problem');
+    $receiver->answers('hook', { status => 500, body => '{"error":"out of order"}', repeat => 60 });
+    task('owner', 'fill', values => { URL => $receiver->url('hook'), Description => 'Order system', 'All events, also those that come with later versions' => 1 });
+    my $page = task('owner', 'press', name => 'Create the endpoint');
+    my ($secret) = $page->{text} =~ /(whsec_\S+)/;
+    ok($secret, 'an endpoint is made, and its secret shown');
+    seen('owner', 'webhook-secret');
+    $receiver->secrets('hook', $secret);
+    $page = task('owner', 'press', name => 'I have stored the secret');
+    like($page->{text}, qr/Nothing was sent yet/, 'nothing was sent yet');
+    unlike($page->{html}, qr/\Q$secret\E/, 'and the secret is not shown again');
+    like(task('owner', 'press', name => 'Send a test')->{text}, qr/A test is on its way/, 'a test is sent');
+    my ($hook) = @{ api('GET', '/webhook-endpoints', %key)->{json}{data} };
+    wait_for(sub { grep { $_->{attempts} } @{ api('GET', "/webhook-endpoints/$hook->{id}/deliveries", %key)->{json}{data} } }, 20, 'an answer');
+    like(task('owner', 'open', url => "$tab/$hook->{id}")->{text}, qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
+    task('owner', 'press', name => '500: what it said');
+    seen('owner', 'webhook-failing');
+    $receiver->answers('hook', {});
+    like(task('owner', 'press', name => 'Send again')->{text}, qr/on its way again/, 'which is sent again');
+    wait_for(sub { grep { $_->{status} eq 'succeeded' } @{ api('GET', "/webhook-endpoints/$hook->{id}/deliveries", %key)->{json}{data} } }, 20, 'success');
+    task('owner', 'open', url => "$tab/$hook->{id}");
+    like(task('owner', 'press', name => 'Replace the secret')->{text}, qr/The secret is replaced.*whsec_/s, 'the secret is replaced');
+    task('owner', 'press', name => 'I have stored the secret');
+    sql("UPDATE webhook_endpoint SET is_active = 0, disabled_at = updated_at, failing_since = updated_at WHERE id = $hook->{id}");
+    task('owner', 'open', url => "$tab/$hook->{id}");
+    task('owner', 'open', url => $tab);
+    seen('owner', 'webhooks');
+    task('owner', 'press', name => $receiver->url('hook'));
+    task('owner', 'press', name => 'Delete this endpoint');
+    like(task('owner', 'press', name => 'Delete it')->{text}, qr/The endpoint is deleted/, 'the endpoint is deleted');
+    return;
+}
+
 # --- from a shop that waits to an order ------------------------------------------------------------
 
 sub story
@@ -182,6 +226,7 @@ sub story
     told('member', 'remove', "clerk $_", '--shop', $shop) for 1 .. 10;
     orders($shop, $order->{json}{storefront_order_id}, $token);
     needs($customer, $order->{json}{storefront_order_id});
+    webhooks($customer);
     task('owner', 'open', url => "$settings/$shop/");
     like(task('owner', 'press', name => 'Audit')->{text}, qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s, 'the audit has it all');
     seen('owner', 'audit');

@@ -55,6 +55,10 @@ order(9002, '502');
 wait_for(sub { api('GET', '/orders/9001', key => $shop->{token})->{json}{email}{status} eq 'sent' }, 20, 'the email');
 api('POST', '/orders/9001/revoke', key => $shop->{token}, json => { reason => evil('reason') });
 
+my $hook = made('/webhook-endpoints', { url => 'https://example.com/' . evil('hook'), description => evil('what') });
+sql("INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, response_status, response_body, error, created_at, updated_at) "
+    . "VALUES ($hook->{id}, 0, 'failed', 10, 500, '" . evil('answer') . "', '" . evil('error') . "', 1, 1)");
+
 # What others say: the mail server, the source of a file.
 sql("UPDATE email SET status = 'failed', last_error = '" . evil('words') . "' WHERE shop_id = $id");
 sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE shop_id = $id AND storefront_order_id = '9002'");

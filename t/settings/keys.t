@@ -156,7 +156,7 @@ like($german->{body}, qr/role="alert">Ein Name hat 1 bis 255 Bytes/, 'what is wr
 my $top = MDL::Target::top_dir();
 my %said = map { $_ => 1 } MDL::Target::slurp("$top/conf/templates/settings/problem.de.mustache") =~ /\{\{#(\w+)/g;
 my @codes = map { MDL::Target::slurp($_) =~ /mdl_problem_set\([^;"]*"(\w+)"/g }
-    glob("$top/mod_downloads/settings/*.c $top/mod_downloads/core/shop/{key,member,shop}.c $top/mod_downloads/core/order/{access,resend,state}.c $top/mod_downloads/core/job*.c");
+    glob("$top/mod_downloads/settings/*.c $top/mod_downloads/core/shop/{key,member,shop,webhook,webhook_delivery}.c $top/mod_downloads/core/order/{access,resend,state}.c $top/mod_downloads/core/job*.c");
 cmp_ok(scalar(@codes), '>', 25, 'there is much that can be wrong');
 is_deeply([ grep { !$said{$_} } @codes ], [], 'and all of it');
 

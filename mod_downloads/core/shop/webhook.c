@@ -304,8 +304,9 @@ apr_status_t mdl_webhook_check_active(const mdl_entity_ref_t *ref)
 {
     return ((const mdl_webhook_t *)ref->entity)->is_active
                ? APR_SUCCESS
-               : mdl_problem_set(ref->problem, 409, "webhook_endpoint_inactive",
-                                 "Nothing is sent to this webhook endpoint; set is_active first.");
+               : mdl_problem_set(
+                     ref->problem, 409, "webhook_endpoint_inactive",
+                     "Nothing is sent to this webhook endpoint; switch it on first (is_active).");
 }
 
 apr_status_t mdl_webhook_test(mdl_db_t *db, apr_pool_t *p, mdl_webhook_test_t *test)

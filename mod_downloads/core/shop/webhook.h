@@ -17,7 +17,8 @@
 #include "db/db.h"
 
 #define MDL_WEBHOOKS_MAX        10  /* of a shop */
-#define MDL_WEBHOOK_URL_MAX     500 /* bytes */
+#define MDL_WEBHOOK_URL_MAX     500 /* characters */
+#define MDL_WEBHOOK_TEXT_MAX    255 /* characters of a description */
 #define MDL_WEBHOOK_SECRET_SIZE 32  /* bytes */
 
 /** How long a secret that was replaced signs as well. */
@@ -44,7 +45,10 @@ typedef struct {
 const mdl_http_policy_t *mdl_webhook_policy(const mdl_settings_t *settings, const char *url,
                                             apr_pool_t *p);
 
-/** Whether a URL can be an endpoint's. */
+/** Whether a URL can be an endpoint's; the rule is how a sentence about one that can't goes on. */
+#define MDL_WEBHOOK_URL_RULE                                                                       \
+    "must be an absolute https URL with the name of a host, without user, password or fragment, "  \
+    "and with no port but those that the operator allows."
 int mdl_webhook_url_valid(const mdl_settings_t *settings, const char *url, apr_pool_t *p);
 
 /** Argument of create, change and rotate.  These, find, delete and test are refused with 404

@@ -1,0 +1,433 @@
+#include "settings/webhooks.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/text/present.h"
+#include "base/text/utf8.h"
+#include "core/ids.h"
+#include "core/shop/webhook_delivery.h"
+#include "core/version.h"
+#include "settings/frame.h"
+
+#define LINES 50
+
+/* The endpoint that the path names, if it is still as the form's page has shown. */
+static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
+{
+    const char *seen = mdl_visit_field(visit, "seen");
+
+    return (mdl_entity_ref_t){
+        .shop_id = visit->shop->id,
+        .id = mdl_visit_id(visit->argument),
+        .versions = seen != NULL ? mdl_ids_of(mdl_visit_id(seen), visit->r->pool) : NULL,
+        .problem = &visit->problem};
+}
+
+static const char *webhook_path(const mdl_visit_t *visit)
+{
+    return mdl_frame_path(visit, "%" APR_INT64_T_FMT "/webhooks/%s", visit->shop->id,
+                          visit->argument);
+}
+
+static int webhook_failure(mdl_visit_t *visit, apr_status_t rv)
+{
+    return rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND
+               ? mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found")
+               : mdl_frame_failure(visit, rv);
+}
+
+/* Whether the form was refused for what it says, so that it is shown again with that. */
+static int is_refused(const mdl_visit_t *visit, apr_status_t rv)
+{
+    return rv == MDL_EPROBLEM && visit->problem.status != HTTP_NOT_FOUND &&
+           strcmp(visit->problem.code, "form_used") != 0;
+}
+
+/* --- what the templates get ----------------------------------------------------------------- */
+
+/* The type, and a member of its name for a template to have words for. */
+static void type_add(mdl_json_t *to, const char *type, apr_pool_t *p)
+{
+    char *name = apr_pstrdup(p, type);
+
+    for (char *dot = strchr(name, '.'); dot != NULL; dot = strchr(dot, '.')) {
+        *dot = '_';
+    }
+    mdl_json_add_string(to, "type", type);
+    mdl_json_add_bool(mdl_json_add_object(to, "event"), name, 1);
+}
+
+/* An endpoint's types as they were kept; NULL: all. */
+static const mdl_json_t *types_parse(const char *types, apr_pool_t *p)
+{
+    mdl_json_t *list = NULL;
+    const char *why;
+
+    if (types != NULL) {
+        mdl_json_parse(&list, types, strlen(types), MDL_JSON_MAX_VALUES, &why, p);
+    }
+    return list;
+}
+
+static int types_have(const mdl_json_t *types, const char *type)
+{
+    for (apr_size_t i = 0; i < mdl_json_length(types); i++) {
+        if (strcmp(mdl_json_string(mdl_json_element(types, i)), type) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void webhook_add(mdl_json_t *to, const mdl_webhook_t *webhook, apr_pool_t *p)
+{
+    const mdl_json_t *types = types_parse(webhook->types, p);
+    mdl_json_t *list = mdl_json_add_array(to, "types");
+
+    mdl_json_add_int(to, "webhook_id", webhook->id);
+    mdl_json_add_string(to, "url", webhook->url);
+    mdl_json_add_string(to, "description", webhook->description);
+    mdl_json_add_bool(to, "all_types", types == NULL);
+    for (apr_size_t i = 0; i < mdl_json_length(types); i++) {
+        type_add(mdl_json_add_object(list, NULL), mdl_json_string(mdl_json_element(types, i)), p);
+    }
+    mdl_json_add_bool(to, "active", webhook->is_active);
+    mdl_present_date(to, "failing", webhook->failing_since);
+    mdl_present_date(to, "disabled", webhook->disabled_at);
+    mdl_present_date(to, "former_secret", webhook->old_until);
+    mdl_json_add_int(to, "webhook_version", mdl_version(webhook->updated_at));
+}
+
+/* What a form shows: what was typed into it, or else the endpoint; NULL is a new one. */
+static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_webhook_t *webhook)
+{
+    apr_pool_t *p = visit->r->pool;
+    int typed = visit->fields != NULL;
+    const char *events = mdl_visit_field(visit, "events");
+    const char *kept = webhook != NULL ? webhook->types : NULL;
+    const mdl_json_t *types = types_parse(kept, p);
+    mdl_json_t *form = mdl_json_add_object(data, "form"), *list;
+
+    mdl_json_add_string(form, "typed_url",
+                        typed             ? mdl_visit_field(visit, "url")
+                        : webhook != NULL ? webhook->url
+                                          : NULL);
+    mdl_json_add_string(form, "typed_description",
+                        typed             ? mdl_visit_field(visit, "description")
+                        : webhook != NULL ? webhook->description
+                                          : NULL);
+    mdl_json_add_bool(form, "typed_active",
+                      typed ? mdl_visit_field(visit, "active") != NULL
+                            : webhook != NULL && webhook->is_active);
+    mdl_json_add_bool(form, "some",
+                      typed ? events != NULL && strcmp(events, "some") == 0 : types != NULL);
+    list = mdl_json_add_array(form, "choices");
+    for (int i = 0; i < MDL_NOTICE_WEBHOOK_TEST; i++) { /* a test is sent whatever is chosen */
+        const char *type = mdl_notice_type_names[i];
+        mdl_json_t *choice = mdl_json_add_object(list, NULL);
+
+        type_add(choice, type, p);
+        mdl_json_add_bool(choice, "chosen",
+                          typed ? mdl_visit_field(visit, type) != NULL : types_have(types, type));
+    }
+}
+
+static void delivery_add(mdl_json_t *to, const mdl_webhook_delivery_t *delivery, apr_pool_t *p)
+{
+    mdl_json_add_int(to, "delivery_id", delivery->id);
+    mdl_json_add_string(to, "event_id", mdl_notice_event_id(delivery->notice_id, p));
+    if (delivery->type != NULL) {
+        type_add(to, delivery->type, p);
+    }
+    mdl_frame_add_choice(to, mdl_delivery_status_names, (int)delivery->status);
+    mdl_json_add_int_if(to, "attempts", delivery->attempts, delivery->attempts > 0);
+    mdl_json_add_bool(to, "once", delivery->attempts == 1);
+    mdl_json_add_int_if(to, "answer", delivery->response_status, delivery->response_status != 0);
+    mdl_json_add_string(to, "body", delivery->response_body);
+    mdl_json_add_string(to, "error", delivery->error);
+    mdl_present_date(to, "created", delivery->created_at);
+    mdl_present_date(to, "next_attempt", delivery->attempts > 0 ? delivery->due_at : 0);
+}
+
+static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, apr_pool_t *p)
+{
+    mdl_json_t *deliveries = mdl_json_add_array(data, "deliveries");
+    const mdl_webhook_delivery_t *each = NULL;
+
+    mdl_json_add_bool(data, "has_deliveries", found->nelts > 0);
+    for (int i = 0; i < found->nelts && i < LINES; i++) {
+        each = APR_ARRAY_IDX(found, i, const mdl_webhook_delivery_t *);
+        delivery_add(mdl_json_add_object(deliveries, NULL), each, p);
+    }
+    mdl_json_add_int_if(data, "before", each != NULL ? each->id : 0, found->nelts > LINES);
+}
+
+/* --- all of a shop -------------------------------------------------------------------------- */
+
+static apr_status_t webhook_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_page(db, p, arg);
+}
+
+static int webhooks_send(mdl_visit_t *visit, int status)
+{
+    apr_pool_t *p = visit->r->pool;
+    mdl_list_page_t page = {
+        .shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = MDL_WEBHOOKS_MAX};
+    mdl_json_t *data, *webhooks;
+    apr_status_t rv = mdl_visit_read(visit, webhook_page_effect, &page);
+
+    if (rv != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
+    data = mdl_frame_data(visit);
+    mdl_json_add_bool(data, "on_webhooks", 1);
+    mdl_json_add_bool(data, "has_webhooks", page.found->nelts > 0);
+    mdl_json_add_bool(data, "has_room", page.found->nelts < MDL_WEBHOOKS_MAX);
+    webhooks = mdl_json_add_array(data, "webhooks");
+    for (int i = 0; i < page.found->nelts; i++) {
+        webhook_add(mdl_json_add_object(webhooks, NULL),
+                    APR_ARRAY_IDX(page.found, i, const mdl_webhook_t *), p);
+    }
+    form_add(data, visit, NULL);
+    return mdl_frame_send(visit, status, "webhooks.html", data, NULL);
+}
+
+int mdl_webhooks_show(mdl_visit_t *visit)
+{
+    return webhooks_send(visit, HTTP_OK);
+}
+
+/* --- forms ---------------------------------------------------------------------------------- */
+
+static apr_status_t form_read_types(mdl_visit_t *visit, mdl_webhook_edit_t *edit)
+{
+    const char *events = mdl_visit_field(visit, "events");
+    apr_array_header_t *types = apr_array_make(visit->r->pool, 8, sizeof(const char *));
+
+    if (events == NULL || strcmp(events, "some") != 0) {
+        return APR_SUCCESS;
+    }
+    for (int i = 0; i < MDL_NOTICE_WEBHOOK_TEST; i++) {
+        if (mdl_visit_field(visit, mdl_notice_type_names[i]) != NULL) {
+            APR_ARRAY_PUSH(types, const char *) = mdl_notice_type_names[i];
+        }
+    }
+    if (types->nelts == 0) {
+        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "no_event_types",
+                               "Choose at least one event, or all of them.");
+    }
+    edit->types = mdl_json_texts(types, visit->r->pool);
+    return APR_SUCCESS;
+}
+
+static int is_text(const char *text, apr_size_t max)
+{
+    return mdl_utf8_length(text) <= max && mdl_utf8_is_name(text, strlen(text));
+}
+
+/* The same checks as the API's. */
+static apr_status_t form_read(mdl_visit_t *visit, mdl_webhook_edit_t *edit)
+{
+    edit->url = mdl_visit_field(visit, "url");
+    edit->description = mdl_visit_field(visit, "description");
+    edit->set_description = edit->set_types = 1;
+    if (edit->url == NULL || !is_text(edit->url, MDL_WEBHOOK_URL_MAX) ||
+        !mdl_webhook_url_valid(visit->service->settings, edit->url, visit->r->pool)) {
+        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_webhook_url",
+                               "The URL has up to 500 characters, and " MDL_WEBHOOK_URL_RULE);
+    }
+    if (edit->description != NULL && !is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
+        return mdl_problem_set(
+            &visit->problem, HTTP_BAD_REQUEST, "invalid_description",
+            "A description has up to 255 characters, none of them a control character.");
+    }
+    return form_read_types(visit, edit);
+}
+
+static int secret_send(mdl_visit_t *visit, const mdl_webhook_t *webhook, int rotated)
+{
+    mdl_json_t *data = mdl_frame_data(visit);
+
+    mdl_json_add_bool(data, "on_webhooks", 1);
+    mdl_json_add_bool(data, "rotated", rotated);
+    mdl_json_add_string(data, "secret", webhook->secret);
+    webhook_add(data, webhook, visit->r->pool);
+    return mdl_frame_send(visit, HTTP_OK, "webhook_secret.html", data, NULL);
+}
+
+typedef struct {
+    mdl_webhook_edit_t edit;
+    mdl_visit_t *visit;
+} webhook_create_t;
+
+static apr_status_t webhook_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    webhook_create_t *create = arg;
+    mdl_visit_t *visit = create->visit;
+    apr_status_t rv = mdl_webhook_create(db, p, &create->edit);
+
+    if (rv == APR_SUCCESS) {
+        visit->audit.noun_id = apr_psprintf(p, "%" APR_INT64_T_FMT,
+                                            ((mdl_webhook_t *)create->edit.ref.entity)->id);
+    }
+    return rv;
+}
+
+int mdl_webhooks_create(mdl_visit_t *visit)
+{
+    webhook_create_t create = {
+        .edit = {.ref = webhook_ref(visit), .is_active = 1, .secret = visit->service->secret},
+        .visit = visit};
+    apr_status_t rv;
+
+    rv = visit->shop->status == MDL_SHOP_APPROVED
+             ? form_read(visit, &create.edit)
+             : mdl_problem_set(&visit->problem, HTTP_FORBIDDEN, "shop_not_approved",
+                               "The shop must be approved before it can have webhook endpoints.");
+    if (rv == APR_SUCCESS) {
+        rv = mdl_visit_write(visit, webhook_create_effect, &create);
+    }
+    if (is_refused(visit, rv)) {
+        return webhooks_send(visit, visit->problem.status);
+    }
+    return rv == APR_SUCCESS ? secret_send(visit, create.edit.ref.entity, 0)
+                             : mdl_frame_failure(visit, rv);
+}
+
+/* --- one of them ---------------------------------------------------------------------------- */
+
+static apr_status_t delivery_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_delivery_page(db, p, arg);
+}
+
+static int webhook_send(mdl_visit_t *visit, int status)
+{
+    mdl_webhook_delivery_page_t list = {
+        .page = {.before = mdl_visit_before(visit), .limit = LINES + 1},
+        .ref = {.shop_id = visit->shop->id,
+                .id = mdl_visit_id(visit->argument),
+                .problem = &visit->problem}};
+    apr_status_t rv = mdl_visit_read(visit, delivery_page_effect, &list);
+    mdl_json_t *data;
+
+    if (rv != APR_SUCCESS) {
+        return webhook_failure(visit, rv);
+    }
+    data = mdl_frame_data(visit);
+    mdl_json_add_bool(data, "on_webhooks", 1);
+    webhook_add(data, list.ref.entity, visit->r->pool);
+    form_add(data, visit, list.ref.entity);
+    deliveries_add(data, list.page.found, visit->r->pool);
+    return mdl_frame_send(visit, status, "webhook.html", data, NULL);
+}
+
+int mdl_webhooks_show_one(mdl_visit_t *visit)
+{
+    return webhook_send(visit, HTTP_OK);
+}
+
+/* Back to the endpoint's page after a form of it. */
+static int webhook_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
+{
+    return rv == APR_SUCCESS ? mdl_frame_redirect(visit, webhook_path(visit), done)
+                             : webhook_failure(visit, rv);
+}
+
+static apr_status_t webhook_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_change(db, p, arg);
+}
+
+int mdl_webhooks_change(mdl_visit_t *visit)
+{
+    mdl_webhook_edit_t edit = {.ref = webhook_ref(visit),
+                               .is_active = mdl_visit_field(visit, "active") != NULL};
+    apr_status_t rv = form_read(visit, &edit);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_visit_write(visit, webhook_change_effect, &edit);
+    }
+    return is_refused(visit, rv) ? webhook_send(visit, visit->problem.status)
+                                 : webhook_done(visit, rv, "webhook_changed");
+}
+
+static apr_status_t webhook_rotate_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_rotate(db, p, arg);
+}
+
+int mdl_webhooks_rotate(mdl_visit_t *visit)
+{
+    mdl_webhook_edit_t edit = {.ref = webhook_ref(visit), .secret = visit->service->secret};
+    apr_status_t rv = mdl_visit_write(visit, webhook_rotate_effect, &edit);
+
+    return rv == APR_SUCCESS ? secret_send(visit, edit.ref.entity, 1) : webhook_failure(visit, rv);
+}
+
+static apr_status_t webhook_test_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_test(db, p, arg);
+}
+
+int mdl_webhooks_test(mdl_visit_t *visit)
+{
+    mdl_webhook_test_t test = {.ref = webhook_ref(visit)};
+
+    return webhook_done(visit, mdl_visit_write(visit, webhook_test_effect, &test),
+                        "webhook_tested");
+}
+
+static apr_status_t delivery_resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_resend(db, p, arg);
+}
+
+int mdl_webhooks_resend(mdl_visit_t *visit)
+{
+    mdl_webhook_resend_t resend = {.ref = webhook_ref(visit),
+                                   .id = mdl_visit_id(mdl_visit_field(visit, "delivery"))};
+
+    return webhook_done(visit, mdl_visit_write(visit, delivery_resend_effect, &resend),
+                        "webhook_resent");
+}
+
+static apr_status_t webhook_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_find(db, p, arg);
+}
+
+int mdl_webhooks_ask(mdl_visit_t *visit)
+{
+    mdl_entity_ref_t ref = webhook_ref(visit);
+    apr_status_t rv = mdl_visit_read(visit, webhook_find_effect, &ref);
+    mdl_json_t *data;
+
+    if (rv != APR_SUCCESS) {
+        return webhook_failure(visit, rv);
+    }
+    data = mdl_frame_data(visit);
+    mdl_json_add_bool(data, "on_webhooks", 1);
+    webhook_add(data, ref.entity, visit->r->pool);
+    return mdl_frame_send(visit, HTTP_OK, "webhook_delete.html", data, NULL);
+}
+
+static apr_status_t webhook_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_webhook_delete(db, p, arg);
+}
+
+int mdl_webhooks_delete(mdl_visit_t *visit)
+{
+    mdl_entity_ref_t ref = webhook_ref(visit);
+    apr_status_t rv = mdl_visit_write(visit, webhook_delete_effect, &ref);
+
+    return rv == APR_SUCCESS
+               ? mdl_frame_redirect(
+                     visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/webhooks", visit->shop->id),
+                     "webhook_deleted")
+               : webhook_failure(visit, rv);
+}
