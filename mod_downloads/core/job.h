@@ -1,8 +1,9 @@
 /*
- * A job of the background process: an import, the hashing of an upload, an email, a look-up at a
- * shop's storefront, or what is sent to a webhook endpoint.  Workers claim jobs under a lease; each
- * claim draws a higher token, and whatever a worker writes is fenced by the token it drew, so that
- * a worker that lost its lease changes nothing (contract, section 9).
+ * A job of the background process: an import, the hashing of an upload, an email to a customer or
+ * to a shop's staff, a look-up at a shop's storefront, or what is sent to a webhook endpoint.
+ * Workers claim jobs under a lease; each claim draws a higher token, and whatever a worker writes
+ * is fenced by the token it drew, so that a worker that lost its lease changes nothing (contract,
+ * section 9).
  */
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
@@ -20,6 +21,7 @@ typedef enum {
     MDL_JOB_EMAIL,
     MDL_JOB_LOOKUP,
     MDL_JOB_WEBHOOK, /* stays as long as its endpoint (core/shop/webhook.h) */
+    MDL_JOB_STAFF_EMAIL,
     MDL_JOB_UNKNOWN
 } mdl_job_type_t;
 extern const char *const mdl_job_type_names[];
@@ -78,6 +80,9 @@ typedef struct {
     int interruptions; /* how often in a row the worker died while it had this job */
     int shop_blocked;  /* as mdl_job_claim reads it */
 } mdl_job_t;
+
+/** How often an email is tried: after 1, 5, 15, 30 minutes, then hourly for 5 days. */
+#define MDL_JOB_MAIL_ATTEMPTS 124
 
 /** A copy of a job that lives in another pool. */
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);

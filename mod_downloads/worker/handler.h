@@ -37,6 +37,7 @@ extern const mdl_job_handler_t mdl_handler_verify;
 extern const mdl_job_handler_t mdl_handler_mail;
 extern const mdl_job_handler_t mdl_handler_lookup;
 extern const mdl_job_handler_t mdl_handler_webhook;
+extern const mdl_job_handler_t mdl_handler_staff_email;
 
 /** The handler of a job; NULL for a type that this release does not know. */
 const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job);

@@ -8,32 +8,20 @@
 #include <apr_time.h>
 
 #include "base/clock.h"
-#include "base/text/json.h"
 #include "base/log.h"
-#include "base/mail/mime.h"
 #include "core/order/bounce.h"
 #include "core/download/signed_url.h"
 #include "core/order/offer_json.h"
 #include "worker/handler.h"
-#include "worker/runner.h"
+#include "worker/message.h"
 
 #define MAIL_TURN "turn"
 
 typedef struct {
     mdl_email_t email;
     const mdl_order_t *order;
-    const char *message;
-    apr_size_t length;
+    mdl_message_t message;
 } mail_t;
-
-/* 1, 5, 15, 30 minutes, then hourly. */
-static apr_interval_time_t delay_after(int attempts)
-{
-    static const int minutes[] = {1, 5, 15, 30};
-    int index = attempts - 1;
-
-    return apr_time_from_sec(60 * (index < 4 ? minutes[index < 0 ? 0 : index] : 60));
-}
 
 static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
                            const mdl_offer_t *offer, apr_pool_t *p)
@@ -55,99 +43,6 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
     return data;
 }
 
-static const mdl_templates_t *mail_templates(const mdl_task_t *task, apr_int64_t shop_id,
-                                             apr_pool_t *p)
-{
-    apr_array_header_t *problems = apr_array_make(p, 1, sizeof(const char *));
-    const mdl_templates_t *templates = mdl_template_cache_get(task->templates, shop_id, problems,
-                                                              p);
-
-    for (int i = 0; i < problems->nelts; i++) {
-        mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));
-    }
-    return templates;
-}
-
-/* In the customer's language where there is one for it. */
-static const mdl_template_t *mail_template(const mdl_templates_t *templates, const char *name,
-                                           const mdl_order_t *order, apr_pool_t *p)
-{
-    apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
-    const char *language;
-
-    if (order->customer.locale != NULL) {
-        APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
-    }
-    return mdl_templates_get(templates, name, order->shop_id, languages, &language, p);
-}
-
-/* A template and what it shows. */
-typedef struct {
-    const mdl_template_t *template;
-    const mdl_json_t *data;
-    const mdl_template_list_t *files;
-    apr_pool_t *pool;
-} rendering_t;
-
-static void rendering_write(const void *baton, mdl_text_buffer_t *out)
-{
-    const rendering_t *rendering = baton;
-
-    mdl_template_write(rendering->template, rendering->data, rendering->files, out,
-                       rendering->pool);
-}
-
-static const char *rendering_text(const rendering_t *rendering)
-{
-    mdl_text_buffer_t *out = mdl_text_buffer_make(rendering->pool);
-
-    rendering_write(rendering, out);
-    return mdl_text_buffer_text(out, NULL);
-}
-
-/* Ends an attempt without having sent anything; returns what prepare is to return. */
-static apr_status_t end_unsent(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
-                               const char *message)
-{
-    task->job->error_code = code;
-    task->job->error_message = message;
-    task->retry_after = delay_after(task->job->attempts);
-    task->outcome = outcome;
-    return APR_EOF;
-}
-
-/* What is only needed to build the message is in p. */
-static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
-{
-    const mdl_settings_t *settings = task->service->settings;
-    mail_t *mail = task->data;
-    const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
-    const mdl_json_t *data = data_of(task, order, offer, p);
-    const mdl_template_list_t files = mdl_offer_json_files(offer);
-    const mdl_templates_t *templates = mail_templates(task, order->shop_id, p);
-    rendering_t subject = {mail_template(templates, "email.subject", order, p), data, &files, p};
-    rendering_t text = {mail_template(templates, "email.txt", order, p), data, &files, p};
-    rendering_t html = {mail_template(templates, "email.html", order, p), data, &files, p};
-    mdl_mime_mail_t mime = {.from_name = mail->email.from_name,
-                            .from = settings->mail_from,
-                            .reply_to = mail->email.reply_to,
-                            .to = mail->email.to,
-                            .message_id = mail->email.message_id,
-                            .date = task->job->created_at,
-                            .text = {rendering_write, &text},
-                            .html = {rendering_write, &html}};
-
-    if (subject.template == NULL || text.template == NULL || html.template == NULL) {
-        return end_unsent(task, MDL_TASK_RETRY, "template",
-                          "A template of the email can't be read.");
-    }
-    mime.subject = rendering_text(&subject);
-    if (mdl_mime_build(&mail->message, &mail->length, &mime, task->pool) != APR_SUCCESS) {
-        return end_unsent(task, MDL_TASK_FAILED, "address", "The address can't be written to.");
-    }
-    return APR_SUCCESS;
-}
-
 /* Whom the mail server tells when the email can't be delivered. */
 static const char *envelope_sender(const mdl_task_t *task)
 {
@@ -158,6 +53,28 @@ static const char *envelope_sender(const mdl_task_t *task)
                ? settings->mail_from
                : mdl_bounce_address(task->service->secret, settings->mail_from, mail->email.id,
                                     task->pool);
+}
+
+/* What is only needed to build the message is in p. */
+static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
+{
+    mail_t *mail = task->data;
+    const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
+    const mdl_template_list_t files = mdl_offer_json_files(offer);
+    const mdl_message_source_t source = {.template = "email",
+                                         .shop_id = order->shop_id,
+                                         .locale = order->customer.locale,
+                                         .data = data_of(task, order, offer, p),
+                                         .list = &files,
+                                         .mime = {.from_name = mail->email.from_name,
+                                                  .from = task->service->settings->mail_from,
+                                                  .reply_to = mail->email.reply_to,
+                                                  .to = mail->email.to,
+                                                  .message_id = mail->email.message_id,
+                                                  .date = task->job->created_at}};
+
+    mail->message.sender = envelope_sender(task);
+    return mdl_message_build(task, &mail->message, &source, p);
 }
 
 /* Why nothing of an order will be given to its customer, or NULL. */
@@ -272,17 +189,15 @@ static int mail_has_to_wait(mdl_task_t *task)
 
 static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
-    mail_t *mail = task->data;
     const char *why;
 
-    mail->email.to = apr_pstrdup(task->pool, mail->email.to);
     if (order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;
     }
     if ((why = why_closed(order)) != NULL) {
-        return end_unsent(task, MDL_TASK_FAILED, "access", why);
+        return mdl_message_unsent(task, MDL_TASK_FAILED, "access", why);
     }
     if (mail_has_to_wait(task)) {
         return APR_EOF;
@@ -317,35 +232,9 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
 
 static void mail_start(mdl_task_t *task)
 {
-    static const struct {
-        mdl_outcome_t outcome;
-        const char *code;
-    } meanings[] = {
-        [MDL_MAIL_SENT] = {MDL_TASK_SUCCEEDED, NULL},
-        [MDL_MAIL_LATER] = {MDL_TASK_RETRY, "not_accepted_yet"},
-        [MDL_MAIL_UNKNOWN] = {MDL_TASK_RETRY, "result_unknown"},
-        [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
-    };
-    mail_t *mail = task->data;
-    const char *detail;
-    mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner),
-                                                 envelope_sender(task), mail->email.to,
-                                                 mail->message, mail->length, &detail, task->pool);
+    const mail_t *mail = task->data;
 
-    if (outcome == MDL_MAIL_LATER &&
-        (mdl_runner_stopping(task->runner) || mdl_task_withdrawn(task))) {
-        mdl_runner_done(task, MDL_TASK_RELEASED);
-        return;
-    }
-    if (outcome != MDL_MAIL_SENT) {
-        mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
-                task->job->attempts, meanings[outcome].code, detail);
-        end_unsent(task, meanings[outcome].outcome, meanings[outcome].code, detail);
-    } else {
-        mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s", task->job->id,
-                detail != NULL ? ": " : "", detail != NULL ? detail : "");
-    }
-    mdl_runner_done(task, meanings[outcome].outcome);
+    mdl_message_send(task, &mail->message);
 }
 
 static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)

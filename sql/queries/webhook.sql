@@ -107,6 +107,7 @@ WHERE id = %lld AND (failing_since IS NULL) <> (%lld = 1)
 -- name: webhook_endpoint_disable
 UPDATE webhook_endpoint SET is_active = 0, disabled_at = %lld, updated_at = {{later}}
 WHERE id = %lld AND is_active = 1 AND failing_since <= %lld
+RETURNING failing_since
 
 -- When the job of an endpoint is to look again.
 -- name: webhook_job_schedule

@@ -162,6 +162,9 @@ INSERT INTO webhook_endpoint (shop_id, job_id, url, secret, is_active, created_a
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'job_w' || i, 'https://a.test/', 'sealed', 1, i, i FROM seed
 ORDER BY seed.i;
 
+INSERT INTO staff_email (job_id, recipient, template, data) SELECT 'job_s' || i, 'a@a.test', 'webhook_disabled', '{}'
+FROM seed ORDER BY seed.i;
+
 INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
 SELECT i, i, CASE WHEN i % 100 = 5 THEN 'pending' ELSE 'succeeded' END, 1, CASE WHEN i % 100 = 5 THEN i END, i, i
 FROM seed ORDER BY seed.i;

@@ -127,6 +127,21 @@ sub write_template
     return;
 }
 
+# Makes an endpoint that the service switches off, for it has failed for five days.
+sub switched_off
+{
+    my ($shop, $url) = @_;
+    my %key = (key => $shop->{token});
+    my $endpoint = api('POST', '/webhook-endpoints', %key, json => { url => $url })->{json};
+    my $path = "/webhook-endpoints/$endpoint->{id}";
+    api('POST', "$path/test", %key);
+    wait_for(sub { api('GET', $path, %key)->{json}{failing_since} }, 20, 'the first failure');
+    sql("UPDATE webhook_endpoint SET failing_since = failing_since - 432000000000 WHERE id = $endpoint->{id}");
+    api('POST', "$path/deliveries/" . api('GET', "$path/deliveries", %key)->{json}{data}[0]{id} . '/resend', %key);
+    wait_for(sub { !api('GET', $path, %key)->{json}{is_active} }, 20, 'the endpoint to be switched off');
+    return $endpoint;
+}
+
 # --- what arrives -------------------------------------------------------------------------------------
 
 # Everything that a mail server could change on the way.
@@ -510,6 +525,43 @@ for (
         }
     };
 }
+
+# --- what a shop's staff are told -----------------------------------------------------------------------
+
+subtest 'the owners of a shop are told that a webhook endpoint was switched off' => sub {
+    configure(DownloadsSettingsURL => 'https://downloads.example.com/settings', DownloadsAPIURL => 'https://downloads.example.com/api/v1');
+    httpd_graceful();
+    my $shop = new_shop(name => '店 & <b>');
+    my %member = ('ada@buyer.test' => 'owner', 'ben' => 'owner', 'eve@buyer.test' => 'staff');
+    ctl('member', 'add', $_, $member{$_}, '--shop', $shop->{shop_id}) for sort keys %member;
+    my $url = "http://localhost:$direct/a&b?c=%3Cd%3E"; # where nobody listens
+    my $endpoint = switched_off($shop, $url);
+    my $path = arrived('ada@buyer.test');
+    my $mail = read_by_both($path);
+    is $mail->{headers}{subject}, 'A webhook endpoint of 店 & <b> is switched off', 'the subject';
+    my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
+    like $text, qr/^\Q$url\E$/m, 'it has the URL';
+    like $text, qr/^It has failed since \d+ \w+ 20\d\d, \d\d:\d\d UTC\./m, 'since when it fails';
+    like $text, qr/last attempt: There was no connection, or the answer was cut\.$/m, 'and how';
+    my $page = "https://downloads.example.com/settings/$shop->{shop_id}/webhooks/$endpoint->{id}";
+    like $text, qr/^\Q$page\E$/m, 'and the address of its page';
+    like $html, qr{<code[^>]*>http://localhost:$direct/a&amp;b\?c=%3Cd%3E</code>.*href="\Q$page\E"}s, 'so has the HTML, escaped';
+    wait_for(sub { (sql('SELECT count(*) FROM staff_email'))[0][0] == 0 }, 10, 'the email to be gone');
+    is scalar(my @once = $postfix->delivered('buyers/', 'ada@buyer.test')), 1, 'it is sent once';
+    is((sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0], 1, 'and to the owner with an address alone');
+    is_deeply api('GET', '/jobs', key => $shop->{token})->{json}{data}, [], 'which is no job that the shop sees';
+};
+
+subtest 'a shop whose owners have no address is told at its own' => sub {
+    configure();
+    httpd_graceful();
+    my $shop = new_shop();
+    ctl('shop', 'set', $shop->{shop_id}, '--email', 'shop-staff@buyer.test');
+    ctl('member', 'add', 'ben', 'owner', '--shop', $shop->{shop_id});
+    switched_off($shop, "http://localhost:$direct/");
+    my $mail = read_by_both(arrived('shop-staff@buyer.test'));
+    like $mail->{parts}[0]{text}, qr/has it\.\n\z/, 'without the address of a page where there are no settings';
+};
 
 $server->stop;
 $postfix->stop;

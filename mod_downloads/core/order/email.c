@@ -8,9 +8,6 @@
 #include "core/ids.h"
 #include "core/shop/notice.h"
 
-/* 1, 5, 15, 30 min, then hourly up to 5 days: 4 attempts in the first hour, 120 after it. */
-#define MAX_ATTEMPTS 124
-
 const char *const mdl_email_status_names[] = {[MDL_EMAIL_NOT_REQUESTED] = "not_requested",
                                               [MDL_EMAIL_QUEUED] = "queued",
                                               [MDL_EMAIL_HELD] = "held",
@@ -57,7 +54,7 @@ static apr_status_t email_insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_i
                      .shop_id = shop_id,
                      .email_id = email_id,
                      .due_at = due_at,
-                     .max_attempts = MAX_ATTEMPTS};
+                     .max_attempts = MDL_JOB_MAIL_ATTEMPTS};
 
     return mdl_job_insert(db, &job, p);
 }

@@ -13,8 +13,15 @@
 #define GIB           (APR_INT64_C(1) << 30)
 #define MAX_REDIRECTS 3 /* contract, section 9 */
 
-const char *const mdl_settings_template_names[] = {"email.subject", "email.txt",    "email.html",
-                                                   "page.html",     "message.html", NULL};
+const char *const mdl_settings_template_names[] = {"email.subject",
+                                                   "email.txt",
+                                                   "email.html",
+                                                   "webhook_disabled.subject",
+                                                   "webhook_disabled.txt",
+                                                   "webhook_disabled.html",
+                                                   "page.html",
+                                                   "message.html",
+                                                   NULL};
 
 const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
                                                        "overview.html",

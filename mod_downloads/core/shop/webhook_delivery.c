@@ -5,8 +5,10 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/text/present.h"
 #include "base/text/utf8.h"
 #include "core/ids.h"
+#include "core/shop/staff_email.h"
 
 #define EXCERPT       1024 /* bytes of an answer */
 #define FAILING_LIMIT apr_time_from_sec(5 * 86400)
@@ -249,24 +251,45 @@ static apr_status_t result_write(mdl_db_t *db, const mdl_webhook_result_t *resul
                                 mdl_int(now), mdl_int(result->message->id)));
 }
 
-static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *round, int *disabled,
-                                     apr_pool_t *p)
+static apr_status_t endpoint_notify(mdl_db_t *db, const mdl_webhook_round_t *round, apr_pool_t *p)
 {
-    apr_time_t now = apr_time_now();
     mdl_json_t *data = mdl_json_object(p);
     mdl_notice_t notice = {.shop_id = round->shop_id, .type = MDL_NOTICE_WEBHOOK_DISABLED};
-    apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_WEBHOOK_ENDPOINT_DISABLE, &changed, p,
-                                  MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(round->endpoint_id),
-                                           mdl_int(now - FAILING_LIMIT)));
 
-    *disabled = rv == APR_SUCCESS && changed > 0;
-    if (!*disabled) {
-        return rv;
-    }
     mdl_json_add_int(data, "webhook_endpoint_id", round->endpoint_id);
     notice.data = mdl_json_text(data, NULL, p);
     return mdl_notice_add(db, &notice, p);
+}
+
+static apr_status_t endpoint_write_staff(mdl_db_t *db, const mdl_webhook_round_t *round,
+                                         const mdl_webhook_result_t *last, apr_time_t failing_since,
+                                         apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+
+    mdl_json_add_int(data, "webhook_endpoint_id", round->endpoint_id);
+    mdl_json_add_string(data, "url", round->url);
+    mdl_present_date(data, "failing_since", failing_since);
+    mdl_json_add_string(data, "error", last->error);
+    return mdl_staff_email_queue(db, round->shop_id, "webhook_disabled", data, p);
+}
+
+static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *round,
+                                     const mdl_webhook_result_t *last, int *disabled, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_DISABLE, &row, p,
+                                        MDL_ARGS(mdl_int(now), mdl_int(now),
+                                                 mdl_int(round->endpoint_id),
+                                                 mdl_int(now - FAILING_LIMIT)));
+
+    *disabled = rv == APR_SUCCESS;
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    rv = endpoint_notify(db, round, p);
+    return rv == APR_SUCCESS ? endpoint_write_staff(db, round, last, mdl_rows_int(row, 0), p) : rv;
 }
 
 apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
@@ -290,7 +313,11 @@ apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
     rv = mdl_db_exec(
         db, MDL_Q_WEBHOOK_ENDPOINT_RESULT, NULL, p,
         MDL_ARGS(succeeded, mdl_int(apr_time_now()), mdl_int(round->endpoint_id), succeeded));
-    return rv == APR_SUCCESS && !any ? endpoint_disable(db, round, disabled, p) : rv;
+    return rv == APR_SUCCESS && !any
+               ? endpoint_disable(db, round,
+                                  &APR_ARRAY_IDX(results, results->nelts - 1, mdl_webhook_result_t),
+                                  disabled, p)
+               : rv;
 }
 
 apr_status_t mdl_webhook_schedule(mdl_db_t *db, apr_int64_t endpoint_id, const char *job_id,

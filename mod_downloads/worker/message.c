@@ -1,0 +1,132 @@
+#include "worker/message.h"
+
+#include <apr_strings.h>
+
+#include "base/log.h"
+#include "worker/runner.h"
+
+/* A template and what it shows. */
+typedef struct {
+    const mdl_template_t *template;
+    const mdl_message_source_t *source;
+    apr_pool_t *pool;
+} rendering_t;
+
+static void rendering_write(const void *baton, mdl_text_buffer_t *out)
+{
+    const rendering_t *rendering = baton;
+
+    mdl_template_write(rendering->template, rendering->source->data, rendering->source->list, out,
+                       rendering->pool);
+}
+
+static const char *rendering_text(const rendering_t *rendering)
+{
+    mdl_text_buffer_t *out = mdl_text_buffer_make(rendering->pool);
+
+    rendering_write(rendering, out);
+    return mdl_text_buffer_text(out, NULL);
+}
+
+static const mdl_templates_t *message_templates(const mdl_task_t *task, apr_int64_t shop_id,
+                                                apr_pool_t *p)
+{
+    apr_array_header_t *problems = apr_array_make(p, 1, sizeof(const char *));
+    const mdl_templates_t *templates = mdl_template_cache_get(task->templates, shop_id, problems,
+                                                              p);
+
+    for (int i = 0; i < problems->nelts; i++) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));
+    }
+    return templates;
+}
+
+/* In the reader's language where there is one for it. */
+static rendering_t rendering_make(const mdl_templates_t *templates, const char *suffix,
+                                  const mdl_message_source_t *source, apr_pool_t *p)
+{
+    const char *name = apr_pstrcat(p, source->template, suffix, NULL);
+    apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
+    const char *language;
+
+    if (source->locale != NULL) {
+        APR_ARRAY_PUSH(languages, const char *) = source->locale;
+    }
+    return (rendering_t){
+        mdl_templates_get(templates, name, source->shop_id, languages, &language, p), source, p};
+}
+
+apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
+                               const mdl_message_source_t *source, apr_pool_t *p)
+{
+    const mdl_templates_t *templates = message_templates(task, source->shop_id, p);
+    rendering_t subject = rendering_make(templates, ".subject", source, p);
+    rendering_t text = rendering_make(templates, ".txt", source, p);
+    rendering_t html = rendering_make(templates, ".html", source, p);
+    mdl_mime_mail_t mime = source->mime;
+
+    if (subject.template == NULL || text.template == NULL || html.template == NULL) {
+        return mdl_message_unsent(task, MDL_TASK_RETRY, "template",
+                                  "A template of the email can't be read.");
+    }
+    mime.subject = rendering_text(&subject);
+    mime.text = (mdl_mime_body_t){rendering_write, &text};
+    mime.html = (mdl_mime_body_t){rendering_write, &html};
+    if (mdl_mime_build(&message->bytes, &message->length, &mime, task->pool) != APR_SUCCESS) {
+        return mdl_message_unsent(task, MDL_TASK_FAILED, "address",
+                                  "The address can't be written to.");
+    }
+    message->to = apr_pstrdup(task->pool, mime.to);
+    return APR_SUCCESS;
+}
+
+/* 1, 5, 15, 30 minutes, then hourly. */
+static apr_interval_time_t delay_after(int attempts)
+{
+    static const int minutes[] = {1, 5, 15, 30};
+    int index = attempts - 1;
+
+    return apr_time_from_sec(60 * (index < 4 ? minutes[index < 0 ? 0 : index] : 60));
+}
+
+apr_status_t mdl_message_unsent(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                                const char *why)
+{
+    task->job->error_code = code;
+    task->job->error_message = why;
+    task->retry_after = delay_after(task->job->attempts);
+    task->outcome = outcome;
+    return APR_EOF;
+}
+
+void mdl_message_send(mdl_task_t *task, const mdl_message_t *message)
+{
+    static const struct {
+        mdl_outcome_t outcome;
+        const char *code;
+    } meanings[] = {
+        [MDL_MAIL_SENT] = {MDL_TASK_SUCCEEDED, NULL},
+        [MDL_MAIL_LATER] = {MDL_TASK_RETRY, "not_accepted_yet"},
+        [MDL_MAIL_UNKNOWN] = {MDL_TASK_RETRY, "result_unknown"},
+        [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
+    };
+    const char *detail;
+    mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner), message->sender,
+                                                 message->to, message->bytes, message->length,
+                                                 &detail, task->pool);
+
+    if (outcome == MDL_MAIL_LATER &&
+        (mdl_runner_stopping(task->runner) || mdl_task_withdrawn(task))) {
+        mdl_runner_done(task, MDL_TASK_RELEASED);
+        return;
+    }
+    if (outcome != MDL_MAIL_SENT) {
+        mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
+                task->job->attempts, meanings[outcome].code, detail);
+        mdl_message_unsent(task, meanings[outcome].outcome, meanings[outcome].code, detail);
+    } else {
+        mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s", task->job->id,
+                detail != NULL ? ": " : "", detail != NULL ? detail : "");
+    }
+    mdl_runner_done(task, meanings[outcome].outcome);
+}
