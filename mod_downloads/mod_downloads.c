@@ -98,13 +98,24 @@ static apr_size_t module_find_handler(const char *name)
     return i;
 }
 
-/* No file lies behind a URL of this module, so httpd need not look for it, nor for what is
-   configured for its folders. */
-static int module_map_to_storage(request_rec *r)
+/* What SetHandler says in the <Location> of a URL, or NULL. */
+static const char *module_configured_handler(request_rec *r)
 {
     const core_dir_config *config = ap_get_core_module_config(r->per_dir_config);
+    const char *error = NULL;
 
-    return module_find_handler(config->handler) < HANDLERS ? OK : DECLINED;
+    return config->expr_handler != NULL ? ap_expr_str_exec(r, config->expr_handler, &error) : NULL;
+}
+
+/* No file lies behind a URL of this module, so httpd need not look for it, nor for what is
+   configured for its folders.  Around this hook httpd has the server's configuration alone. */
+static int module_map_to_storage(request_rec *r)
+{
+    int found = ap_location_walk(r) == OK &&
+                module_find_handler(module_configured_handler(r)) < HANDLERS;
+
+    r->per_dir_config = r->server->lookup_defaults;
+    return found ? OK : DECLINED;
 }
 
 static int module_handle(request_rec *r)

@@ -24,11 +24,14 @@ sub outer_address
 
 my $outer  = outer_address();
 my $port   = free_port();
-my $server = MDL::Instance->new(tls => 1, mpm => 'event', modules => ['remoteip'], extra => <<"END")->start;
+my $server = MDL::Instance->new(tls => 1, mpm => 'event', modules => [ 'remoteip', 'headers' ], extra => <<"END")->start;
 Listen 0.0.0.0:$port
 LogFormat "%>s database=%{downloads-db}n" cost
 CustomLog "\@t_logs\@/cost.log" cost
 DownloadsRateLimit On
+<Directory "/">
+    Header always set X-Folder walked
+</Directory>
 END
 my $shop   = new_shop();
 my $buy    = buy($shop, new_file($shop, 1000));
@@ -45,6 +48,8 @@ sub ask
     my ($method, $url, %headers) = @_;
     return page($method, $url, headers => { Authorization => "Bearer $shop->{token}", %headers });
 }
+
+sub folder { my ($url) = @_; return page('GET', $url)->{headers}{'x-folder'} }
 
 sub http_url { my ($address) = @_; return "http://$address:$port" }
 
@@ -76,6 +81,10 @@ sub all_refused
     is_error(ask('PUT', "$origin$upload_path", %headers), 403, 'tls_required', "an upload from $who");
     return;
 }
+
+is(folder("http://127.0.0.1:$port/nowhere.txt"), 'walked', 'httpd walks the folders of a file');
+is(folder($_), undef, 'but not for a URL of this module')
+    for "http://127.0.0.1:$port/api/v1/ping", "http://127.0.0.1:$port$upload_path", "http://127.0.0.1:$port$buy->{path}";
 
 subtest 'This machine needs no TLS' => sub {
     is(ping('http://127.0.0.1:' . port())->{status}, 200, 'a key in clear is good on loopback');
