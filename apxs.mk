@@ -115,7 +115,7 @@ $(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations) | 
 $(GENERATED) $(BUILD)/gen/db/statements.h: $(BUILD)/gen/stamp ;
 
 # Only api/openapi.c includes these files; check-code reads them, too.
-$(BUILD)/gen/api/stamp: tools/yaml2c mod_downloads/api/openapi.yaml | find-tools
+$(BUILD)/gen/api/stamp: tools/yaml2c tools/openapi2html mod_downloads/api/openapi.yaml | find-tools
 	tools/yaml2c mod_downloads/api/openapi.yaml $(BUILD)/gen/api
 	@touch $@
 

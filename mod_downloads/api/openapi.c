@@ -4,15 +4,29 @@
 
 #include "api/openapi_text.h"
 
-static void openapi_write(mdl_request_t *request)
+static void openapi_write_text(mdl_request_t *request, const char *text, const char *etag)
 {
-    apr_table_setn(request->r->headers_out, "ETag", mdl_openapi_etag);
+    apr_table_setn(request->r->headers_out, "ETag", etag);
     if (ap_meets_conditions(request->r) == HTTP_NOT_MODIFIED) {
         request->status = HTTP_NOT_MODIFIED;
         request->text = "";
     } else {
-        request->text = mdl_openapi_text;
+        request->text = text;
     }
+}
+
+static void openapi_write(mdl_request_t *request)
+{
+    openapi_write_text(request, mdl_openapi_text, mdl_openapi_etag);
+}
+
+static void docs_write(mdl_request_t *request)
+{
+    apr_table_t *headers = request->r->headers_out;
+
+    apr_table_setn(headers, "Content-Security-Policy", mdl_docs_policy);
+    apr_table_setn(headers, "Referrer-Policy", "no-referrer");
+    openapi_write_text(request, mdl_docs_text, mdl_docs_etag);
 }
 
 const mdl_route_t mdl_route_openapi = {
@@ -21,4 +35,13 @@ const mdl_route_t mdl_route_openapi = {
     .no_key = 1,
     .cache_control = "no-cache",
     .write = openapi_write,
+};
+
+const mdl_route_t mdl_route_docs = {
+    .method = "GET",
+    .path = "/docs",
+    .no_key = 1,
+    .cache_control = "no-cache",
+    .content_type = "text/html; charset=utf-8",
+    .write = docs_write,
 };

@@ -1,5 +1,6 @@
 /*
- * GET /openapi.json: api/openapi.yaml, as tools/yaml2c compiled it.
+ * GET /openapi.json and GET /docs: api/openapi.yaml for programs and for people, as tools/yaml2c
+ * compiled it.
  */
 #ifndef MDL_API_OPENAPI_H
 #define MDL_API_OPENAPI_H
@@ -7,5 +8,6 @@
 #include "api/request.h"
 
 extern const mdl_route_t mdl_route_openapi;
+extern const mdl_route_t mdl_route_docs;
 
 #endif

@@ -59,6 +59,7 @@ struct mdl_route_t {
     const char *action;
     int versioned; /* has an ETag, and a write minds If-Match: the entity has updated_at */
     const char *cache_control;                     /* of a success; NULL: no-store */
+    const char *content_type;                      /* of a success; NULL: application/json */
     int no_key;                                    /* open to everybody */
     int snapshot;                                  /* a GET whose effect has several statements */
     int optional_body;                             /* a write without a body counts as {} */

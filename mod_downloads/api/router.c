@@ -30,6 +30,7 @@
 
 static const mdl_route_t *const routes[] = {
     &mdl_route_openapi,
+    &mdl_route_docs,
     &mdl_route_health,
     &mdl_route_ping,
     &mdl_route_asset_list,

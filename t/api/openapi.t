@@ -4,7 +4,7 @@
 use strict;
 use warnings;
 
-use Digest::SHA qw(sha256_hex);
+use Digest::SHA qw(sha256_base64 sha256_hex);
 use HTTP::Tiny;
 use JSON::PP;
 use MDL::Contract;
@@ -34,6 +34,29 @@ is(api('GET', '/openapi.json', headers => { 'If-None-Match' => '"x"' })->{status
 my $head = api('HEAD', '/openapi.json');
 is("$head->{status} $head->{body}", '200 ', 'HEAD has no body');
 is($head->{headers}{'content-length'}, length $served->{body}, 'but the Content-Length of GET');
+
+# --- the page --------------------------------------------------------------------------------------
+
+my $html = api('GET', '/docs');
+is($html->{status}, 200, 'the page, without a key');
+is($html->{headers}{'content-type'}, 'text/html; charset=utf-8', 'it is HTML');
+is($html->{headers}{'cache-control'}, 'no-cache', 'it may be stored, and is asked for again');
+my ($style) = $html->{body} =~ m{<style>(.*?)</style>}s;
+is($html->{headers}{'content-security-policy'}, "default-src 'none'; style-src 'sha256-" . sha256_base64($style) . "=';"
+    . " form-action 'none'; base-uri 'none'; frame-ancestors 'none'", 'it may show its own style, and nothing else');
+unlike($html->{body}, qr/<(?:script|img|link|iframe|object)\b|\bon\w+=|url\(|\@import/, 'it needs nothing else');
+my $seen = api('GET', '/docs', headers => { 'If-None-Match' => $html->{headers}{etag} });
+is("$seen->{status} $seen->{body}", '304 ', 'with its tag it is not sent again');
+is(api('HEAD', '/docs')->{headers}{'content-length'}, length $html->{body}, 'HEAD has its length');
+my %anchors;
+$anchors{$_}++ for $html->{body} =~ / id="([^"]*)"/g;
+is(join(' ', grep { $anchors{$_} > 1 } sort keys %anchors), '', 'no anchor is there twice');
+is(join(' ', grep { !$anchors{$_} } $html->{body} =~ /href="#([^"]*)"/g), '', 'each link leads to an anchor');
+my $components = document()->{components};
+is(join(' ', grep { !$anchors{$_} } (map { $_->{id} } operations(), upload_operations()),
+    (map { "schema-$_" } keys %{ $components->{schemas} }), (map { "header-$_" } keys %{ $components->{headers} }),
+    map { "code-$_" } @{ $components->{schemas}{Error}{properties}{error}{properties}{code}{'x-extensible-enum'} }),
+    '', 'it has every operation, schema, header and code');
 
 # --- the router and the document -------------------------------------------------------------------
 

@@ -38,8 +38,12 @@ function faults({ path, method, status, headers, body }) {
     if (!response.content) {
         return body === '' ? found : [...found, 'there is a body'];
     }
-    if (headers['content-type'] !== 'application/json') {
+    const [type] = Object.keys(response.content);
+    if (headers['content-type']?.split(';')[0] !== type) {
         return [...found, `the type is ${headers['content-type']}`];
+    }
+    if (type !== 'application/json') {
+        return found;
     }
     try {
         return [...found,

@@ -9,9 +9,10 @@
 //   { "do": "fill", "values": { "label": "value", … } }   types, chooses or ticks
 //   { "do": "press", "name": "…" }     the button, link or summary of that name
 //   { "do": "back" }
+//   { "do": "cut", "selector": "…" }   removes those elements: axe takes minutes for a very long page
 //   { "do": "look", "name": "…", "views": [{ "name", "width", "height", "scheme" }] }
-//     takes a screenshot of each view (FOLDER/name-view.png), and reports axe's violations and what is
-//     cut off
+//     takes a screenshot of each view (FOLDER/name-view.png), of the whole page unless "top" is true, and
+//     reports axe's violations and what is cut off
 //
 // The result has the status of the last page, its url, title, language, headings and text, and under
 // "wrong" what the console, the network and html-validate complained about.
@@ -100,7 +101,7 @@ function misfits(page) {
     });
 }
 
-async function look(page, { name, views }) {
+async function look(page, { name, views, top }) {
     const seen = [];
     const before = page.viewportSize();
     await page.evaluate(axe);
@@ -115,7 +116,7 @@ async function look(page, { name, views }) {
                 return violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
             }),
         });
-        await page.screenshot({ path: `${folder}/${name}-${view.name}.png`, fullPage: true });
+        await page.screenshot({ path: `${folder}/${name}-${view.name}.png`, fullPage: !top });
     }
     await page.setViewportSize(before);
     await page.emulateMedia({ colorScheme: 'light' });
@@ -139,6 +140,8 @@ async function run(task) {
         case 'fill': await fill(page, task.values); break;
         case 'press': await press(page, task.name); break;
         case 'back': await page.goBack(); break;
+        case 'cut': await page.evaluate((selector) =>
+            document.querySelectorAll(selector).forEach((each) => each.remove()), task.selector); break;
         case 'look': result.views = await look(page, task); break;
         default: throw new Error(`There is no task ${task.do}.`);
     }

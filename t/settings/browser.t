@@ -1,5 +1,5 @@
 # The settings in real browsers, on a fresh `make run`: from a shop that waits for approval to an order made
-# with a key of its owner.  With JavaScript every page is looked
+# with a key of its owner; and the page of the API's document.  With JavaScript every page is looked
 # at, wide, narrow and dark (build/screenshots keeps them); then the same without it.
 #
 # once: the look of the pages does not depend on the database
@@ -55,9 +55,9 @@ sub task
 # Each page as it is seen; without JavaScript axe can't look.
 sub seen
 {
-    my ($who, $name) = @_;
+    my ($who, $name, %with) = @_;
     return if !$script;
-    for my $view (@{ task($who, 'look', name => "settings-$name", views => \@views)->{views} }) {
+    for my $view (@{ task($who, 'look', name => "settings-$name", views => \@views, %with)->{views} }) {
         is_deeply($view->{violations}, [], "$name, $view->{name}: axe finds nothing") or diag(explain($view->{violations}));
         is_deeply($view->{misfits}, [], "$name, $view->{name}: nothing is cut off") or diag(explain($view->{misfits}));
     }
@@ -253,8 +253,20 @@ sub story
     return;
 }
 
+# One operation is made like the other, and so is one schema.
+sub reference
+{
+    my $page = task('integrator', 'open', url => $run->env('BASE_URL') . '/docs');
+    like($page->{text}, qr{Idempotency.*/assets/uploads.*upload_offset_conflict}s, 'the API has a page');
+    task('integrator', 'cut', selector => 'main > section:not(#introduction, #tag-uploads, #error-codes, #schemas),'
+            . ' #schemas > section:nth-of-type(n+9)');
+    seen('integrator', 'reference', top => 1);
+    return;
+}
+
 browsers(1);
 story('Books & Bytes');
+reference();
 close $to;
 waitpid $pid, 0;
 

@@ -194,6 +194,7 @@ sub mapping_body
 my %REQUESTS = (
     getHealth  => sub { '/health' },
     getOpenapi => sub { '/openapi.json' },
+    getDocs    => sub { '/docs' },
     getPing     => sub { '/ping' },
 
     listAssets  => sub { asset($_[0]); '/assets' },
