@@ -24,7 +24,7 @@ FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/u
 
 # --- build --------------------------------------------------------------------------------------
 
-.PHONY: all build run demo test test-all postman clean help format lint unit check-format check-code \
+.PHONY: all build run demo test test-all postman sdk clean help format lint unit check-format check-code \
         check-demo check-rooms check-docs check-openapi check-exports check-hardening check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
@@ -206,6 +206,11 @@ postman: $(BUILD)/mod_downloads.postman_collection.json ## makes a Postman colle
 
 $(BUILD)/mod_downloads.postman_collection.json: $(BUILD)/gen/api/stamp tools/postman t/node/postman.mjs
 	tools/postman $(BUILD)/gen/api/openapi.json $@
+
+sdk: $(BUILD)/sdk/package.json ## makes a client of the API for TypeScript, in build/sdk
+
+$(BUILD)/sdk/package.json: $(BUILD)/gen/api/stamp tools/sdk $(wildcard sdk/*)
+	tools/sdk $(BUILD)/gen/api/openapi.json $(@D)
 
 clean: ## stops what make started and removes what make made (INSTANCE=dir)
 	@tools/instance remove $(or $(INSTANCE),instance)

@@ -1,4 +1,5 @@
-# A TypeScript client that is generated from the served document performs the main job.
+# The TypeScript client that `make sdk` makes, of the served document, performs the main job and pages
+# through an order of 60 assignments.
 #
 # once: the client does not depend on the database
 # long: it generates and compiles a client
@@ -46,7 +47,7 @@ sub write_file
 sub configure
 {
     my (@files) = @_;
-    my %options = (target => 'es2022', module => 'nodenext', lib => [qw(es2022 dom)], types => [], outDir => 'out');
+    my %options = (target => 'es2022', module => 'nodenext', lib => [qw(es2022 dom)], types => []);
     $options{$_} = JSON::PP::true for qw(strict noUncheckedIndexedAccess exactOptionalPropertyTypes);
     write_file('tsconfig.json', encode_json({ compilerOptions => \%options, files => \@files }));
     return;
@@ -56,11 +57,12 @@ symlink "$top/build/node/node_modules", "$folder/node_modules" or die "node_modu
 write_file('package.json', '{"type":"module"}');
 configure('client.ts');
 
-my ($code, $text) = run("$top/tools/node", 'openapi-typescript', document_file(), '-o', 'schema.d.ts');
-is($code, 0, 'types are generated from the document') or diag($text);
+my ($code, $text) = run("$top/tools/sdk", document_file(), "$folder/sdk");
+is("$code $text", '0 ', 'the client is made of the document, without a warning');
+is(join(' ', sort map { s{.*/}{}r } glob "$folder/sdk/*"), 'README.md index.d.ts index.js package.json schema.d.ts', 'as a package');
 copy("$top/t/node/client.ts", "$folder/client.ts") or die "client.ts: $!";
 ($code, $text) = run("$top/tools/node", 'tsc', '-p', '.');
-is($code, 0, 'the client compiles with them, strictly') or diag($text);
+is("$code $text", '0 ', 'a program that uses it compiles, strictly');
 
 # A client that contradicts the document does not compile.
 my $client = do { open my $in, '<', "$folder/client.ts" or die "client.ts: $!"; local $/; <$in> };
@@ -76,7 +78,7 @@ my $shop    = new_shop();
 my $source  = source("client-$$.txt", "what was bought\n");
 my $product = product();
 my $order   = digits();
-($code, $text) = run('node', 'out/client.js', base_url(), $shop->{token}, $source, $product, $order);
+($code, $text) = run('node', 'client.js', base_url(), $shop->{token}, $source, $product, $order);
 is($code, 0, 'the client performs the main job') or diag($text);
 my $got = eval { decode_json($text) } // {};
 
@@ -91,5 +93,9 @@ is($got->{revoked}{access}{reason}, 'Refunded', 'access is revoked');
 is($got->{refused}, 'access_revoked', 'so there are no URLs');
 is($got->{restored}{access}{status}, 'active', 'access is restored');
 is($got->{bytes}, "what was bought\n", 'so the URL gives the file');
+
+my %paged = map { $_ => 1 } @{ $got->{paged}{ids} // [] };
+is(scalar keys %paged, 60, 'all assignments of an order of 60 are seen');
+is($got->{paged}{pages}, 3, 'in pages of 25');
 
 done_testing();

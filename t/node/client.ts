@@ -1,18 +1,17 @@
-// The main job, by a client whose types are generated from the served document: a name or a type that
-// differs from the document does not compile.
+// The main job, by the client that tools/sdk makes of the served document: a name or a type that differs
+// from the document does not compile.
 //
 //   node client.js BASE_URL TOKEN SOURCE_URL PRODUCT ORDER
 //
 // Prints the answers as JSON, one member for each step.
-import createClient from 'openapi-fetch';
-
-import type { components, paths } from './schema.js';
+import { createClient } from './sdk/index.js';
+import type { components, operations } from './sdk/index.js';
 
 declare const process: { argv: string[]; exitCode: number };
 
 const [baseUrl, token, source_url, storefront_product_id, storefront_order_id] =
     process.argv.slice(2) as [string, string, string, string, string];
-const api = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
+const api = createClient(baseUrl, token);
 
 type Failure = components['schemas']['Error'];
 
@@ -56,6 +55,23 @@ const mapping = data(await api.POST('/mappings', {
     body: { storefront_product_id, file_ids: [imported.asset.id], download_type: 'FILES', download_limit: 3 },
 }));
 
+type Page = operations['listAssignments']['responses'][200]['content']['application/json'];
+
+// All assignments of an order, which come in pages, and how many pages there were.
+async function assignments(path: { storefront_order_id: string }): Promise<{ ids: number[]; pages: number }> {
+    const ids: number[] = [];
+    for (let pages = 1, cursor: string | null = null; ; pages++) {
+        const page: Page = data(await api.GET('/orders/{storefront_order_id}/assignments', {
+            params: { path, query: cursor === null ? {} : { cursor } },
+        }));
+        ids.push(...page.data.map((each) => each.id));
+        if (!page.has_more) {
+            return { ids, pages };
+        }
+        cursor = page.next_cursor;
+    }
+}
+
 const path = { storefront_order_id };
 const assigned = data(await api.POST('/orders/{storefront_order_id}/assignments', {
     params: { path, header: once() },
@@ -79,10 +95,22 @@ const restored = data(await api.POST('/orders/{storefront_order_id}/restore', { 
 const urls = data(await api.GET('/orders/{storefront_order_id}/assignments/{assignment_id}/download-urls', {
     params: { path: { storefront_order_id, assignment_id } },
 }));
+
+// An order of 60 variants of the product.
+const large = { storefront_order_id: `${storefront_order_id}0` };
+data(await api.POST('/orders/{storefront_order_id}/assignments', {
+    params: { path: large, header: once() },
+    body: {
+        storefront_customer_id: '77',
+        items: Array.from({ length: 60 }, (_, i) => ({ storefront_product_id, storefront_variant_id: `${i + 1}` })),
+    },
+}));
+const paged = await assignments(large);
+
 const bytes = await (await fetch(urls.files[0]!.url)).text();
 
 console.log(JSON.stringify({
-    ping, imported, job, mapping, assigned, order, revoked, restored, urls, bytes,
+    ping, imported, job, mapping, assigned, order, revoked, restored, urls, bytes, paged,
     replayed: repeated.response.headers.get('Idempotent-Replayed'),
     refused: refused.error?.error.code,
 }));
