@@ -44,7 +44,7 @@ is($html->{headers}{'cache-control'}, 'no-cache', 'it may be stored, and is aske
 my ($style) = $html->{body} =~ m{<style>(.*?)</style>}s;
 is($html->{headers}{'content-security-policy'}, "default-src 'none'; style-src 'sha256-" . sha256_base64($style) . "=';"
     . " form-action 'none'; base-uri 'none'; frame-ancestors 'none'", 'it may show its own style, and nothing else');
-unlike($html->{body}, qr/<(?:script|img|link|iframe|object)\b|\bon\w+=|url\(|\@import/, 'it needs nothing else');
+ok($html->{body} !~ /<(?:script|img|link|iframe|object)\b|\bon\w+=|url\(|\@import/, 'it needs nothing else');
 my $seen = api('GET', '/docs', headers => { 'If-None-Match' => $html->{headers}{etag} });
 is("$seen->{status} $seen->{body}", '304 ', 'with its tag it is not sent again');
 is(api('HEAD', '/docs')->{headers}{'content-length'}, length $html->{body}, 'HEAD has its length');
