@@ -38,10 +38,10 @@ function valid(values, steps) {
 // Each code that a schema lists has a sentence, and no other has.
 function sentences(node, steps) {
     const told = Object.keys(node['x-enumDescriptions'] ?? {});
-    for (const code of node['x-extensible-enum'].filter((each) => !told.includes(each))) {
+    for (const code of node.enum.filter((each) => !told.includes(each))) {
         complain(steps, `${code} has no sentence`);
     }
-    for (const code of told.filter((each) => !node['x-extensible-enum'].includes(each))) {
+    for (const code of told.filter((each) => !node.enum.includes(each))) {
         complain(steps, `there is no ${code}`);
     }
 }
@@ -138,6 +138,9 @@ for (const [name, node] of Object.entries(openapi.components.schemas)) {
     const here = ['components', 'schemas', name];
     if (ownExamples(node).length === 0) {
         complain(here, 'there is no example');
+    }
+    if (node['x-enumDescriptions']) {
+        sentences(node, here);
     }
     schema(node, here, []);
 }
