@@ -8,6 +8,18 @@
 
 #define MAX_TEXT 255 /* bytes of a storefront's id */
 
+/* A filter by an id of the storefront. */
+static const char *order_parse_id(mdl_list_t *query, const char *name, int (*valid)(const char *),
+                                  const char *message)
+{
+    const char *id = mdl_list_text(query, name, MAX_TEXT);
+
+    if (id != NULL && !valid(id)) {
+        mdl_list_fault(query, name, "invalid", message);
+    }
+    return id;
+}
+
 static apr_status_t order_parse_list(mdl_request_t *request)
 {
     mdl_order_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
@@ -16,9 +28,12 @@ static apr_status_t order_parse_list(mdl_request_t *request)
     apr_status_t rv;
 
     filter->access = mdl_list_choice(query, "status", mdl_order_access_names);
-    filter->customer = mdl_list_text(query, "customer", MAX_TEXT);
+    filter->customer = order_parse_id(
+        query, "customer", mdl_identifier_is_digits,
+        "This parameter must be the storefront's id, decimal digits.");
     filter->email = mdl_list_text(query, "email", MDL_SEARCH_TEXT_MAX);
-    filter->product = mdl_list_text(query, "storefront_product_id", MAX_TEXT);
+    filter->product = order_parse_id(query, "storefront_product_id", mdl_identifier_is_product,
+                                     "This parameter must be like gid://platform/Product/123.");
     filter->email_status = mdl_list_choice(query, "email_status", mdl_email_status_names);
     filter->created_since = mdl_list_time(query, "created_since");
     filter->created_before = mdl_list_time(query, "created_before");

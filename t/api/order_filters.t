@@ -70,7 +70,7 @@ for (
     [ 'email=bob%40example.com&customer=12',  [] ],
     [ "storefront_product_id=$book",                        [qw(105 102 101)] ],
     [ "storefront_product_id=$film",                        [qw(104 103 102)] ],
-    [ 'storefront_product_id=nothing',                      [] ],
+    [ 'storefront_product_id=gid://storefront/Product/9',                      [] ],
     [ 'email_status=not_requested',           [qw(103 102 101)] ],
     [ 'email_status=bounced',                 ['104'] ],
     [ 'email_status=sent',                    ['105'] ],
@@ -100,7 +100,8 @@ is_deeply(found("storefront_product_id=$book", $other), ['901'], 'also of a prod
 
 for my $query ('status=open', 'email_status=lost', 'created_since=yesterday', 'created_before=2026-02-30T00:00:00Z',
     'updated_since=2026-01-01', 'updated_since=2026-01-01T00:00:00', 'created_since=1969-12-31T23:59:59Z',
-    'created_since=2026-01-01T24:00:00Z', 'created_since=2026-01-01T00:00:00.Z', 'customer=', 'email=' . 'x' x 255, 'storefront_product_id=%01')
+    'created_since=2026-01-01T24:00:00Z', 'created_since=2026-01-01T00:00:00.Z', 'customer=', 'customer=x', 'customer=012',
+    'email=' . 'x' x 255, 'storefront_product_id=%01', 'storefront_product_id=123')
 {
     my ($name) = $query =~ /^(\w+)/;
     is_error(api('GET', "/orders?$query", key => $shop->{token}), 400, 'invalid_request', $query, "/$name");
