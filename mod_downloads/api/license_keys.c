@@ -11,6 +11,7 @@
 #define MAX_THRESHOLD 1000000000
 #define MAX_KEYS      10000
 #define MAX_KEY       512
+#define MAX_KEY_BYTES 1024 /* sealed, it has to fit into an entry of an index */
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
 static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *request,
@@ -143,7 +144,7 @@ static apr_status_t license_keys_parse_add(mdl_request_t *request)
 
     add->key_id = request->caller.key_id;
     add->secret = request->service->secret;
-    add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY);
+    add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY, MAX_KEY_BYTES);
     return mdl_members_end(members);
 }
 

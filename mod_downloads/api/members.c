@@ -375,7 +375,7 @@ static const mdl_json_t *ask_filled(mdl_members_t *members, const char *name,
 }
 
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
-                                    apr_size_t max_length)
+                                    apr_size_t max_length, apr_size_t max_bytes)
 {
     const mdl_json_t *array = ask_filled(members, name, MDL_REQUIRED, max);
     apr_size_t length = mdl_json_length(array);
@@ -391,6 +391,12 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
                                          "This element must have 1 to %" APR_SIZE_T_FMT
                                          " characters.",
                                          max_length));
+        } else if (strlen(text) > max_bytes) {
+            member_fault_at(members, name, i, "wrong_length",
+                            apr_psprintf(members->pool,
+                                         "This element must have at most %" APR_SIZE_T_FMT
+                                         " bytes.",
+                                         max_bytes));
         } else if (member_has_controls(text)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");
