@@ -241,6 +241,7 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
        now: its own effect, another request or a setting may have made it so. */
     if (rv == MDL_EPROBLEM &&
         mdl_request_run(request, mdl_db_read, gate_replay_effect, &write) == APR_SUCCESS) {
+        request->retry_after = 0;
         rv = APR_SUCCESS;
     }
     if (rv != APR_SUCCESS) {

@@ -254,9 +254,19 @@ my $limited = act($id, 'resend');
 refused($limited, 429, 'rate_limited', 'a fourth time in an hour');
 cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After is almost an hour');
 cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'and not more');
-sql("UPDATE order_event SET created_at = created_at - 3600000000 WHERE id = (SELECT min(e.id) FROM order_event e"
-    . " JOIN orders o ON o.id = e.order_id WHERE e.action = 'email_resent' AND " . where($id) . ')');
+sub age_first_resend
+{
+    return sql("UPDATE order_event SET created_at = created_at - 3600000000 WHERE id = (SELECT min(e.id) FROM order_event e"
+        . " JOIN orders o ON o.id = e.order_id WHERE e.action = 'email_resent' AND e.created_at > " . (time - 1800)
+        . '000000 AND ' . where($id) . ')');
+}
+age_first_resend();
 acted($id, 'resend', undef, 1, 'once the first is an hour old');
+age_first_resend();
+my @same = (POST => "/orders/$id/resend", key => $shop->{token}, json => {}, idem => idem());
+my @last = api_at_once(sub { }, [@same], [@same]);
+is(join(' ', map { $_->{status} } @last), '202 202', 'the last that is allowed, twice at once with one key: the second is a replay');
+is(scalar(grep { exists $_->{headers}{'retry-after'} } @last), 0, 'which is told no Retry-After');
 
 ($id) = new_order();
 unstored();
