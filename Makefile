@@ -61,7 +61,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@$(SUBMAKE) lint
 	+@$(TESTED) unit check-demo
 	+@$(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@$(TESTED) check-slow check-events check-nodes check-plans check-large
+	+@$(TESTED) check-slow check-events check-fuzz check-nodes check-plans check-large
 	+@$(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
@@ -150,6 +150,13 @@ check-slow: build ## waits for what the service waits for minutes for, on both d
 check-events: build ## follows GET /events on PostgreSQL while eight processes write 100,000 times (minutes)
 	@tools/node
 	EVENTS=100000 TESTS=t/api/events_followed.t DATABASES=pgsql tools/suites
+
+.PHONY: check-fuzz
+check-fuzz: build ## 20,000 random requests, made from the OpenAPI document, on each database (SEED REQUESTS DATABASES; minutes)
+	@tools/node
+	for db in $(or $(DATABASES),sqlite3 pgsql); do \
+	    FUZZ=$(or $(REQUESTS),20000) TESTS=t/api/fuzz.t DATABASES=$$db tools/suites || exit 1; \
+	done
 
 .PHONY: check-growth
 check-growth: build ## a year of a busy shop: what is removed stays flat (GROWTH=orders DATABASES; an hour, 10 GB of TMPDIR)
