@@ -1,6 +1,9 @@
 -- part: tag_columns
 id, name, available, assigned, low_stock_threshold, created_at, updated_at, reclaims
 
+-- part: locked_columns
+id, available, low_stock_threshold, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END
+
 -- name: license_tag_insert
 INSERT INTO license_key_tag (shop_id, name, low_stock_threshold, reclaims, available, assigned,
     created_at, updated_at)
@@ -26,7 +29,7 @@ RETURNING {{tag_columns}}
 -- Locks a tag, so that its keys are taken and added by one transaction after the other.  Inserting a row
 -- that refers to the tag does not wait.
 -- name: license_tag_lock
-SELECT available FROM license_key_tag WHERE id = %lld AND +deleted_at IS NULL {{for_no_key_update}}
+SELECT {{locked_columns}} FROM license_key_tag WHERE id = %lld AND +deleted_at IS NULL {{for_no_key_update}}
 
 -- Waits also for transactions that are about to refer to the tag.
 -- name: license_tag_lock_whole
@@ -40,6 +43,12 @@ UPDATE license_key_tag SET deleted_at = %lld WHERE id = %lld
 -- name: license_tag_count
 UPDATE license_key_tag SET available = available + %lld, assigned = assigned + %lld
 WHERE id = %lld
+
+-- Its staff are told that its stock is low: once in a while at most.
+-- name: license_tag_warn
+UPDATE license_key_tag SET warned_at = %lld
+WHERE id = %lld AND (warned_at IS NULL OR warned_at < %lld)
+RETURNING shop_id, name, available, low_stock_threshold
 
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
 -- name: license_tag_known
@@ -289,12 +298,12 @@ DELETE FROM license_key WHERE id = %lld
 -- Locks the tags of which assignments have, or wait for, keys.
 -- name: license_tags_of_assignments
 -- dialect: sqlite3
-SELECT id, available, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END FROM license_key_tag
+SELECT {{locked_columns}} FROM license_key_tag
 WHERE id IN (SELECT tag_id FROM license_claim WHERE assignment_id {{in_given}})
 
 -- name: license_tags_of_assignments
 -- dialect: pgsql
-SELECT id, available, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END FROM license_key_tag
+SELECT {{locked_columns}} FROM license_key_tag
 WHERE id = ANY (ARRAY(SELECT tag_id FROM license_claim WHERE assignment_id {{in_given}}))
 ORDER BY id FOR NO KEY UPDATE
 

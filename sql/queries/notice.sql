@@ -13,22 +13,20 @@ SELECT e.shop_id, %s, e.order_id, %s, %lld FROM email e WHERE e.id = %lld
 INSERT INTO notice (shop_id, type, data, created_at, endpoint_id) VALUES (%lld, %s, %s, %lld, %lld)
 RETURNING id
 
--- A tag of which so many keys were given out just now, if that has brought it to its threshold.
+-- A tag that has come down to its threshold.
 -- name: notice_insert_of_tag
 -- dialect: sqlite3
 INSERT INTO notice (shop_id, type, created_at, data)
 SELECT t.shop_id, 'license_key.low', %lld, json_object('license_key_tag_id', t.id,
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)
-FROM license_key_tag t
-WHERE t.id = %lld AND t.available <= t.low_stock_threshold AND t.available + %lld > t.low_stock_threshold
+FROM license_key_tag t WHERE t.id = %lld
 
 -- name: notice_insert_of_tag
 -- dialect: pgsql
 INSERT INTO notice (shop_id, type, created_at, data)
 SELECT t.shop_id, 'license_key.low', %lld, json_build_object('license_key_tag_id', t.id,
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)::text
-FROM license_key_tag t
-WHERE t.id = %lld AND t.available <= t.low_stock_threshold AND t.available + %lld > t.low_stock_threshold
+FROM license_key_tag t WHERE t.id = %lld
 
 -- One for each order that has got license keys; the parameter is as in license_keys_give.
 -- name: notices_insert_given

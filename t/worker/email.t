@@ -7,7 +7,7 @@ use utf8;
 use Encode qw(decode_utf8 encode_utf8);
 use File::Path qw(make_path);
 use JSON::PP;
-use MDL::Contract qw(assign mapping_of ready_asset);
+use MDL::Contract qw(assign digits mapping_of ready_asset);
 use MDL::Instance;
 use MDL::Mail;
 use MDL::Postfix;
@@ -550,6 +550,42 @@ subtest 'the owners of a shop are told that a webhook endpoint was switched off'
     is scalar(my @once = $postfix->delivered('buyers/', 'ada@buyer.test')), 1, 'it is sent once';
     is((sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0], 1, 'and to the owner with an address alone');
     is_deeply api('GET', '/jobs', key => $shop->{token})->{json}{data}, [], 'which is no job that the shop sees';
+};
+
+subtest 'the owners of a shop are told that license keys run low, once a day at most' => sub {
+    configure(DownloadsSettingsURL => 'https://downloads.example.com/settings', DownloadsAPIURL => 'https://downloads.example.com/api/v1');
+    httpd_graceful();
+    my $shop = new_shop(name => 'Low & Co');
+    ctl('member', 'add', 'low@buyer.test', 'owner', '--shop', $shop->{shop_id});
+    my $call = sub { my ($path, $json) = @_; return api('POST', $path, key => $shop->{token}, json => $json)->{json} };
+    my $tag = $call->('/license-key-tags', { name => 'Pro & <b>', low_stock_threshold => 1 })->{id};
+    $call->("/license-key-tags/$tag/keys", { keys => [qw(A B C)] });
+    my $product = mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_product_id};
+    my $queued = sub { (sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0] };
+    assign($shop, digits(), [$product]);
+    is $queued->(), 0, 'two of three are enough';
+    assign($shop, digits(), [$product]);
+    my $mail = read_by_both(arrived('low@buyer.test'));
+    is $mail->{headers}{subject}, 'License keys of Low & Co run low: one is left of Pro & <b>', 'the subject';
+    my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
+    like $text, qr/license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1:\none is left\.$/m, 'the text';
+    like $text, qr{^https://downloads\.example\.com/settings/$shop->{shop_id}/$}m, 'with the address of the settings';
+    like $html, qr{<bdi>Pro &amp; &lt;b&gt;</bdi>}, 'the HTML is escaped';
+    assign($shop, digits(), [$product]);
+    $call->("/license-key-tags/$tag/keys", { keys => [qw(D E)] });
+    assign($shop, digits(), [$product]);
+    is $queued->(), 1, 'down to the threshold again on the same day: no second email';
+    sql("UPDATE license_key_tag SET warned_at = warned_at - 86400000000 WHERE id = $tag");
+    $call->("/license-key-tags/$tag/keys", { keys => ['F'] });
+    assign($shop, digits(), [$product]);
+    is $queued->(), 2, 'a day later there is';
+    my ($key) = grep { $_->{license_key} eq 'F' } @{ api('GET', "/license-key-tags/$tag/keys?status=available", key => $shop->{token})->{json}{data} };
+    my $events = sub { scalar grep { $_->{type} eq 'license_key.low' } @{ api('GET', '/events?limit=100', key => $shop->{token})->{json}{data} } };
+    wait_for(sub { $events->() == 3 }, 10, 'three events');
+    $call->("/license-key-tags/$tag/keys", { keys => ['G'] });
+    is api('DELETE', "/license-key-tags/$tag/keys/$key->{id}", key => $shop->{token})->{status}, 204, 'a key is deleted';
+    wait_for(sub { $events->() == 4 }, 10, 'a fourth event');
+    is $queued->(), 2, 'which is an event, too';
 };
 
 subtest 'a shop whose owners have no address is told at its own' => sub {

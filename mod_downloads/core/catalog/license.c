@@ -7,9 +7,11 @@
 #include "core/ids.h"
 #include "core/shop/data_key.h"
 #include "core/shop/notice.h"
+#include "core/shop/staff_email.h"
 #include "core/version.h"
 
-#define BATCH 500 /* keys of one statement */
+#define BATCH      500 /* keys of one statement */
+#define WARN_AGAIN apr_time_from_sec(86400)
 
 static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -168,8 +170,26 @@ apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64
     return rv;
 }
 
-/* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */
-static apr_status_t license_lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *available,
+/* A tag that is locked. */
+typedef struct {
+    apr_int64_t id;
+    apr_int64_t available;
+    apr_int64_t threshold; /* -1: none */
+    int reclaims;
+    int is_deleted;
+} locked_tag_t;
+
+static locked_tag_t license_read_locked(const mdl_rows_t *row)
+{
+    return (locked_tag_t){.id = mdl_rows_int(row, 0),
+                          .available = mdl_rows_int(row, 1),
+                          .threshold = mdl_rows_null(row, 2) ? -1 : mdl_rows_int(row, 2),
+                          .reclaims = (int)mdl_rows_int(row, 3),
+                          .is_deleted = (int)mdl_rows_int(row, 4)};
+}
+
+/* Locks a tag.  APR_ENOENT when it was deleted. */
+static apr_status_t license_lock_tag(mdl_db_t *db, apr_int64_t tag_id, locked_tag_t *tag,
                                      apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -177,7 +197,7 @@ static apr_status_t license_lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64
                                         MDL_ARGS(mdl_int(tag_id)));
 
     if (rv == APR_SUCCESS) {
-        *available = mdl_rows_int(row, 0);
+        *tag = license_read_locked(row);
     }
     return rv;
 }
@@ -200,8 +220,38 @@ static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_
     return mdl_json_text(pairs, NULL, p);
 }
 
+static apr_status_t license_write_staff(mdl_db_t *db, const mdl_rows_t *row, apr_int64_t tag_id,
+                                        apr_pool_t *p)
+{
+    apr_int64_t available = mdl_rows_int(row, 2);
+    mdl_json_t *data = mdl_json_object(p);
+
+    mdl_json_add_int(data, "license_key_tag_id", tag_id);
+    mdl_json_add_string(data, "tag", mdl_rows_text(row, 1));
+    mdl_json_add_int(data, "available", available);
+    mdl_json_add_int(data, "low_stock_threshold", mdl_rows_int(row, 3));
+    mdl_json_add_bool(data, available == 0 ? "none" : available == 1 ? "one" : "many", 1);
+    return mdl_staff_email_queue(db, mdl_rows_int(row, 0), "license_keys_low", data, p);
+}
+
+apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_notice_add_of_tag(db, tag_id, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_WARN, &row, p,
+                               MDL_ARGS(mdl_int(now), mdl_int(tag_id), mdl_int(now - WARN_AGAIN)));
+    }
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    return license_write_staff(db, row, tag_id, p);
+}
+
 /* Gives keys of a tag to whom the pairs say. */
-static apr_status_t license_give(mdl_db_t *db, apr_int64_t tag_id, const char *pairs,
+static apr_status_t license_give(mdl_db_t *db, const locked_tag_t *tag, const char *pairs,
                                  apr_int64_t given, apr_pool_t *p)
 {
     apr_status_t rv;
@@ -213,36 +263,39 @@ static apr_status_t license_give(mdl_db_t *db, apr_int64_t tag_id, const char *p
                      MDL_ARGS(mdl_int(apr_time_now()), mdl_text(pairs)));
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
-                         MDL_ARGS(mdl_int(tag_id), mdl_text(pairs)));
+                         MDL_ARGS(mdl_int(tag->id), mdl_text(pairs)));
     }
     if (rv == APR_SUCCESS) {
-        rv = license_count(db, tag_id, -given, given, p);
+        rv = license_count(db, tag->id, -given, given, p);
     }
-    return rv == APR_SUCCESS ? mdl_notice_add_of_tag(db, tag_id, given, p) : rv;
+    return rv == APR_SUCCESS && tag->available > tag->threshold &&
+                   tag->available - given <= tag->threshold
+               ? mdl_license_warn(db, tag->id, p)
+               : rv;
 }
 
 static apr_status_t license_fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
                                             apr_int64_t *given, apr_pool_t *p)
 {
-    apr_int64_t available;
+    locked_tag_t tag;
     const char *pairs;
     mdl_rows_t *rows;
-    apr_status_t rv = license_lock_tag(db, tag_id, &available, p);
+    apr_status_t rv = license_lock_tag(db, tag_id, &tag, p);
 
     *given = 0;
-    if (rv == APR_ENOENT || (rv == APR_SUCCESS && available == 0)) {
+    if (rv == APR_ENOENT || (rv == APR_SUCCESS && tag.available == 0)) {
         return APR_SUCCESS;
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_db_select(
             db, MDL_Q_LICENSE_PAIRS_OF_ORDER, &rows, p,
-            MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(available), mdl_int(tag_id)));
+            MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(tag.available), mdl_int(tag_id)));
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
     pairs = license_read_pairs(rows, given, p);
-    return license_give(db, tag_id, pairs, *given, p);
+    return license_give(db, &tag, pairs, *given, p);
 }
 
 static apr_status_t license_notify(mdl_db_t *db, apr_int64_t order_id, apr_int64_t given,
@@ -277,21 +330,22 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
 }
 
 /* Gives a tag's keys to all that wait for them, and notes that with their orders. */
-static apr_status_t license_fill_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
-                                     const char *key_id, apr_pool_t *p)
+static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, const char *key_id,
+                                     apr_pool_t *p)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t given;
     const char *pairs;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
-                                    MDL_ARGS(mdl_int(tag_id), mdl_int(available), mdl_int(tag_id)));
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
+        MDL_ARGS(mdl_int(tag->id), mdl_int(tag->available), mdl_int(tag->id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     pairs = license_read_pairs(rows, &given, p);
-    rv = license_give(db, tag_id, pairs, given, p);
+    rv = license_give(db, tag, pairs, given, p);
     if (rv != APR_SUCCESS || given == 0 ||
         (rv = mdl_db_exec(db, MDL_Q_ORDERS_TOUCH_GIVEN, NULL, p, MDL_ARGS(now, mdl_text(pairs)))) !=
             APR_SUCCESS) {
@@ -347,14 +401,13 @@ static apr_status_t license_insert(mdl_db_t *db, mdl_license_add_t *add, apr_poo
 
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add)
 {
-    apr_int64_t tag_id = add->ref.id;
-    apr_int64_t available;
+    locked_tag_t tag;
     apr_status_t rv;
 
     if ((rv = mdl_license_tag_find(db, p, &add->ref)) != APR_SUCCESS) {
         return rv;
     }
-    rv = license_lock_tag(db, tag_id, &available, p);
+    rv = license_lock_tag(db, add->ref.id, &tag, p);
     if (rv == APR_ENOENT) { /* deleted in the same moment */
         return mdl_license_tag_find(db, p, &add->ref);
     }
@@ -365,38 +418,20 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
     if (add->added == 0) {
         return APR_SUCCESS;
     }
-    rv = license_count(db, tag_id, add->added, 0, p);
-    return rv == APR_SUCCESS ? license_fill_tag(db, tag_id, available + add->added, add->key_id, p)
-                             : rv;
-}
-
-/* A tag that is locked. */
-typedef struct {
-    apr_int64_t id;
-    apr_int64_t available;
-    int reclaims;
-    int is_deleted;
-} locked_tag_t;
-
-static locked_tag_t license_read_locked(const mdl_rows_t *row)
-{
-    locked_tag_t tag = {.id = mdl_rows_int(row, 0),
-                        .available = mdl_rows_int(row, 1),
-                        .reclaims = (int)mdl_rows_int(row, 2),
-                        .is_deleted = (int)mdl_rows_int(row, 3)};
-
-    return tag;
+    tag.available += add->added;
+    rv = license_count(db, tag.id, add->added, 0, p);
+    return rv == APR_SUCCESS ? license_fill_tag(db, &tag, add->key_id, p) : rv;
 }
 
 /* Counts keys that have gone back to the stock; others may wait for them. */
 static apr_status_t license_return(mdl_db_t *db, const locked_tag_t *tag, apr_int64_t keys,
                                    const char *key_id, apr_pool_t *p)
 {
+    locked_tag_t after = *tag;
     apr_status_t rv = license_count(db, tag->id, keys, -keys, p);
 
-    return rv == APR_SUCCESS && !tag->is_deleted
-               ? license_fill_tag(db, tag->id, tag->available + keys, key_id, p)
-               : rv;
+    after.available += keys;
+    return rv == APR_SUCCESS && !tag->is_deleted ? license_fill_tag(db, &after, key_id, p) : rv;
 }
 
 /* The keys of a tag that an assignment has (apr_int64_t). */

@@ -83,6 +83,10 @@ typedef struct {
 } mdl_license_seal_t;
 apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *seal);
 
+/** Tells of a tag whose stock has come down to its threshold: a notice and, once a day at most, an
+    email to the shop's staff. */
+apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p);
+
 /** Asks for the tags of some mappings (apr_int64_t) and those that an order waits for, and locks
    them until the transaction ends.  To be called before the order's assignments are made. */
 apr_status_t mdl_license_ask_lock(mdl_db_t *db, apr_int64_t order_id,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/catalog/license.h"
-#include "core/shop/notice.h"
 
 const char *const mdl_license_status_names[] = {"available", "assigned", "withdrawn", NULL};
 
@@ -83,7 +82,7 @@ static apr_status_t license_key_check(mdl_db_t *db, const mdl_license_delete_t *
 
 apr_status_t mdl_license_delete(mdl_db_t *db, apr_pool_t *p, mdl_license_delete_t *removal)
 {
-    mdl_arg_t tag = mdl_int(removal->ref.id);
+    const mdl_license_tag_t *tag;
     int assigned;
     apr_status_t rv;
 
@@ -92,9 +91,12 @@ apr_status_t mdl_license_delete(mdl_db_t *db, apr_pool_t *p, mdl_license_delete_
         (rv = mdl_db_exec(db, MDL_Q_LICENSE_KEY_DELETE, NULL, p, MDL_ARGS(mdl_int(removal->id)))) !=
             APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
-                          MDL_ARGS(mdl_int(assigned - 1), mdl_int(-assigned), tag))) !=
-            APR_SUCCESS) {
+                          MDL_ARGS(mdl_int(assigned - 1), mdl_int(-assigned),
+                                   mdl_int(removal->ref.id)))) != APR_SUCCESS) {
         return rv;
     }
-    return assigned ? APR_SUCCESS : mdl_notice_add_of_tag(db, removal->ref.id, 1, p);
+    tag = removal->ref.entity;
+    return !assigned && tag->available - 1 == tag->low_stock_threshold
+               ? mdl_license_warn(db, tag->id, p)
+               : APR_SUCCESS;
 }

@@ -69,11 +69,10 @@ apr_status_t mdl_notice_add_of_email(mdl_db_t *db, mdl_notice_type_t type, apr_i
                                 mdl_int(email_id)));
 }
 
-apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t given,
-                                   apr_pool_t *p)
+apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_TAG, NULL, p,
-                       MDL_ARGS(notice_now(db), mdl_int(tag_id), mdl_int(given)));
+                       MDL_ARGS(notice_now(db), mdl_int(tag_id)));
 }
 
 apr_status_t mdl_notice_add_given(mdl_db_t *db, const char *pairs, apr_pool_t *p)

@@ -60,10 +60,8 @@ apr_status_t mdl_notice_add_of_order(mdl_db_t *db, mdl_notice_type_t type, apr_i
 apr_status_t mdl_notice_add_of_email(mdl_db_t *db, mdl_notice_type_t type, apr_int64_t email_id,
                                      apr_pool_t *p);
 
-/** Adds one if a tag, which has given out some keys just now, has come down to its threshold by
-    that. */
-apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t given,
-                                   apr_pool_t *p);
+/** Adds one of a tag that has come down to its threshold. */
+apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p);
 
 /** Adds one for each order that has got license keys: pairs is a JSON object, each key's id with
     that of its assignment. */
