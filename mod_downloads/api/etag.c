@@ -166,7 +166,29 @@ const char *mdl_etag_of(const mdl_request_t *request, const char *text)
                        mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL);
 }
 
+/* Takes the marks of mod_deflate and mod_brotli from a list of entity tags. */
+static const char *etag_unmark(const char *list, apr_pool_t *p)
+{
+    static const char *const marks[] = {"-gzip\"", "-br\""};
+    char *plain = apr_pstrdup(p, list);
+
+    for (apr_size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        for (char *at = plain; (at = strstr(at, marks[i])) != NULL;) {
+            const char *rest = at + strlen(marks[i]) - 1;
+
+            memmove(at, rest, strlen(rest) + 1);
+        }
+    }
+    return plain;
+}
+
 int mdl_etag_known(const mdl_request_t *request)
 {
-    return ap_condition_if_none_match(request->r, request->r->headers_out) >= AP_CONDITION_WEAK;
+    request_rec *r = request->r;
+    const char *list = apr_table_get(r->headers_in, "If-None-Match");
+
+    if (list != NULL) {
+        apr_table_setn(r->headers_in, "If-None-Match", etag_unmark(list, r->pool));
+    }
+    return ap_condition_if_none_match(r, r->headers_out) >= AP_CONDITION_WEAK;
 }

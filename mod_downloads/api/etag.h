@@ -17,7 +17,8 @@ apr_status_t mdl_etag_parse(mdl_request_t *request);
     as JSON.  NULL if there is none. */
 const char *mdl_etag_of(const mdl_request_t *request, const char *text);
 
-/** Whether If-None-Match names the ETag that is sent, so that the response is 304. */
+/** Whether If-None-Match names the ETag that is sent, or what a filter that compresses has made of
+   it, so that the response is 304. */
 int mdl_etag_known(const mdl_request_t *request);
 
 #endif

@@ -1,13 +1,12 @@
 #include "api/openapi.h"
 
-#include <http_protocol.h>
-
+#include "api/etag.h"
 #include "api/openapi_text.h"
 
 static void openapi_write_text(mdl_request_t *request, const char *text, const char *etag)
 {
     apr_table_setn(request->r->headers_out, "ETag", etag);
-    if (ap_meets_conditions(request->r) == HTTP_NOT_MODIFIED) {
+    if (mdl_etag_known(request)) {
         request->status = HTTP_NOT_MODIFIED;
         request->text = "";
     } else {

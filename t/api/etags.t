@@ -3,6 +3,7 @@ use strict;
 use warnings;
 
 use MDL::Contract;
+use MDL::Instance;
 use MDL::Test;
 use MDL::Upload;
 use Test::More;
@@ -287,5 +288,28 @@ my $one = made('/mappings', $put);
 my $two = made('/mappings', $put);
 isnt(version($two), version($one), 'a mapping that is put again has another version');
 is($two->{status}, 200, 'and is the same mapping');
+
+# --- compressed answers ----------------------------------------------------------------------------
+
+MDL::Instance->new(modules => ['deflate'], extra => <<'END')->start;
+<Location /api/v1>
+    SetOutputFilter DEFLATE
+</Location>
+END
+$shop = new_shop();
+$category = made('/categories', { name => 'Packed' })->{json}{id};
+for my $path ('/docs', '/openapi.json', "/categories/$category") {
+    my $packed = call('GET', $path, headers => { 'Accept-Encoding' => 'gzip' });
+    my $tag = $packed->{headers}{etag};
+    like($tag, qr/-gzip"\z/, "$path: a compressed answer has a mark in its ETag");
+    my $known = call('GET', $path, headers => { 'Accept-Encoding' => 'gzip', 'If-None-Match' => qq("other-gzip", $tag) });
+    is($known->{status}, 304, 'with which the client asks again');
+    is(call('GET', $path, headers => { 'Accept-Encoding' => 'gzip', 'If-None-Match' => $known->{headers}{etag} })->{status}, 304,
+        'and once more, with the ETag of that answer');
+    is(call('GET', $path, headers => { 'If-None-Match' => '"other-gzip"' })->{status}, 200, 'another is not known');
+}
+my $packed = call('GET', "/categories/$category", headers => { 'Accept-Encoding' => 'gzip' })->{headers}{etag};
+is(call('PATCH', "/categories/$category", json => { name => 'New' }, matching($packed))->{status}, 200, 'it names the version of a change');
+is(call('PATCH', "/categories/$category", json => { name => 'Newer' }, matching($packed))->{status}, 412, 'once');
 
 done_testing;
