@@ -19,7 +19,7 @@ use Test::More;
 use constant ENOUGH => 20_000;
 
 my $requests = $ENV{FUZZ} // 300;
-my $seed     = $ENV{SEED} // ($ENV{FUZZ} ? time ^ $$ : 1);
+my $seed     = $ENV{SEED} // 202;
 diag "SEED=$seed FUZZ=$requests";
 
 # Declared answers that random requests don't get: by code, or by "operation status code".
