@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include <apr_strings.h>
 #include <httpd.h>
 #include <http_config.h>
 #include <http_core.h>
@@ -108,14 +109,18 @@ static const char *module_configured_handler(request_rec *r)
 }
 
 /* No file lies behind a URL of this module, so httpd need not look for it, nor for what is
-   configured for its folders.  Around this hook httpd has the server's configuration alone. */
+   configured for its folders.  Logs name the file, which else would be one with a customer's token.
+   Around this hook httpd has the server's configuration alone. */
 static int module_map_to_storage(request_rec *r)
 {
-    int found = ap_location_walk(r) == OK &&
-                module_find_handler(module_configured_handler(r)) < HANDLERS;
+    const char *name = ap_location_walk(r) == OK ? module_configured_handler(r) : NULL;
 
     r->per_dir_config = r->server->lookup_defaults;
-    return found ? OK : DECLINED;
+    if (module_find_handler(name) == HANDLERS) {
+        return DECLINED;
+    }
+    r->filename = apr_pstrdup(r->pool, name);
+    return OK;
 }
 
 static int module_handle(request_rec *r)
