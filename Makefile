@@ -216,8 +216,8 @@ $(BUILD)/mod_downloads.postman_collection.json: $(BUILD)/gen/api/stamp tools/pos
 
 sdk: $(BUILD)/sdk/package.json ## makes a client of the API for TypeScript, in build/sdk
 
-$(BUILD)/sdk/package.json: $(BUILD)/gen/api/stamp tools/sdk $(wildcard sdk/*)
-	tools/sdk $(BUILD)/gen/api/openapi.json $(@D)
+$(BUILD)/sdk/package.json: $(BUILD)/gen/api/stamp tools/openapi2sdk $(wildcard tools/sdk/*)
+	tools/openapi2sdk $(BUILD)/gen/api/openapi.json $(@D)
 
 clean: ## stops what make started and removes what make made (INSTANCE=dir)
 	@tools/instance remove $(or $(INSTANCE),instance)

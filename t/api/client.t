@@ -57,7 +57,7 @@ symlink "$top/build/node/node_modules", "$folder/node_modules" or die "node_modu
 write_file('package.json', '{"type":"module"}');
 configure('client.ts');
 
-my ($code, $text) = run("$top/tools/sdk", document_file(), "$folder/sdk");
+my ($code, $text) = run("$top/tools/openapi2sdk", document_file(), "$folder/sdk");
 is("$code $text", '0 ', 'the client is made of the document, without a warning');
 is(join(' ', sort map { s{.*/}{}r } glob "$folder/sdk/*"), 'README.md index.d.ts index.js package.json schema.d.ts', 'as a package');
 copy("$top/t/node/client.ts", "$folder/client.ts") or die "client.ts: $!";

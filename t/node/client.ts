@@ -1,4 +1,4 @@
-// The main job, by the client that tools/sdk makes of the served document: a name or a type that differs
+// The main job, by the client that tools/openapi2sdk makes of the served document: a name or a type that differs
 // from the document does not compile.
 //
 //   node client.js BASE_URL TOKEN SOURCE_URL PRODUCT ORDER
