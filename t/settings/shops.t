@@ -43,8 +43,9 @@ for my $reason ('', ' ', 'x' x 501) {
 is(api('GET', '/ping', key => $shop->{token})->{status}, 200, 'and has no effect');
 
 for my $user (qw(owner staff)) {
+    my $form = own_form($user, $user, "/$id/members");
     is(visit($user, 'GET', "/$id/block")->{status}, 403, "$user is not asked");
-    is(submit($user, $ask, "/$id/block", { reason => 'Mine' })->{status}, 403, 'and blocks nothing');
+    is(submit($user, $form, "/$id/block", { reason => 'Mine' })->{status}, 403, 'and blocks nothing');
 }
 is(submit('operator', $ask, "/$id/block", { reason => "Complaint $XSS" })->{status}, 303, 'an operator blocks it');
 is(submit('operator', $ask, "/$id/block", { reason => 'Again' })->{status}, 409, 'once with a form');
@@ -62,7 +63,7 @@ like(visit('operator', 'GET', "/$id/audit")->{body}, qr{: blocked <span class="s
 
 # --- the end of it ---------------------------------------------------------------------------------
 
-is(submit('owner', visit('operator', 'GET', "/$id/"), "/$id/unblock", {})->{status}, 403, 'an owner can not end it');
+is(submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/unblock", {})->{status}, 403, 'an owner can not end it');
 is(submit('operator', visit('operator', 'GET', "/$id/"), "/$id/unblock", {})->{status}, 303, 'an operator can');
 wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 200 }, 5, 'the key to work');
 is(page('GET', $order->{download_page_url})->{status}, 200, 'all of it goes on');

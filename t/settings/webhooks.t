@@ -164,9 +164,7 @@ my $other  = new_shop();
 my $theirs = $receiver->endpoint($other, 'theirs');
 my %role = (staff => 'staff', reader => 'read-only');
 for my $user (sort keys %role) {
-    told('member', 'add', $user, 'owner', '--shop', $id);
-    my $form = visit($user, 'GET', $own); # with a token that is this user's
-    told('member', 'add', $user, $role{$user}, '--shop', $id);
+    my $form = own_form($user, $role{$user}, $own);
     for my $path ($tab, $own) {
         my $seen = visit($user, 'GET', $path);
         is($seen->{status}, 200, "$user sees $path");

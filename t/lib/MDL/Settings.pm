@@ -19,7 +19,7 @@ use MDL::Instance;
 use MDL::Target qw(port slurp top_dir);
 use MDL::Test;
 
-our @EXPORT = qw(settings_server told visit submit form_token origin);
+our @EXPORT = qw(settings_server told visit submit form_token own_form origin);
 
 my @USERS = qw(owner staff reader operator nobody other);
 
@@ -121,6 +121,18 @@ sub submit
     return visit($user, 'POST', $path,
         form => { form_token => form_token($reply) // '', defined $seen ? (seen => $seen) : (), %$fields },
         headers => { origin => origin(), %headers });
+}
+
+# A page of a shop with a form that the user's role in it is not shown, and a form token of the user's own: who
+# sends it can be refused for the role alone.
+sub own_form
+{
+    my ($user, $role, $path) = @_;
+    my ($shop) = $path =~ m{^/(\d+)};
+    told('member', 'add', $user, 'owner', '--shop', $shop);
+    my $page = visit($user, 'GET', $path);
+    told('member', 'add', $user, $role, '--shop', $shop);
+    return $page;
 }
 
 1;
