@@ -202,7 +202,7 @@ static apr_status_t license_keys_parse_page(mdl_request_t *request)
     mdl_license_page_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     mdl_list_t *query;
 
-    list->ref = *(mdl_entity_ref_t *)mdl_resource_begin(request, sizeof(mdl_entity_ref_t));
+    list->ref = mdl_resource_ref(request);
     request->arg = list;
     query = mdl_list_begin(request);
     list->status = mdl_list_choice(query, "status", mdl_license_status_names);

@@ -6,7 +6,7 @@
 #include "api/resource.h"
 #include "core/order/diagnosis.h"
 
-#define MAX_TEXT 255 /* bytes of a storefront's id */
+#define MAX_TEXT 255 /* characters of a storefront's id */
 
 /* A filter by an id of the storefront. */
 static const char *order_parse_id(mdl_list_t *query, const char *name, int (*valid)(const char *),

@@ -10,17 +10,21 @@ const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
     return apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, id);
 }
 
+mdl_entity_ref_t mdl_resource_ref(mdl_request_t *request)
+{
+    const char *id = request->parameters[0];
+
+    return (mdl_entity_ref_t){.shop_id = request->caller.shop_id,
+                              .id = id != NULL ? mdl_identifier_parse(id) : 0,
+                              .versions = request->versions,
+                              .problem = &request->problem};
+}
+
 void *mdl_resource_begin(mdl_request_t *request, apr_size_t size)
 {
-    mdl_entity_ref_t *ref = apr_pcalloc(request->r->pool, size);
+    mdl_entity_ref_t *ref = request->arg = apr_pcalloc(request->r->pool, size);
 
-    ref->shop_id = request->caller.shop_id;
-    ref->versions = request->versions;
-    ref->problem = &request->problem;
-    if (request->parameters[0] != NULL) {
-        ref->id = mdl_identifier_parse(request->parameters[0]);
-    }
-    request->arg = ref;
+    *ref = mdl_resource_ref(request);
     return ref;
 }
 

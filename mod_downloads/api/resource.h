@@ -11,8 +11,10 @@
 /** An id as text. */
 const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id);
 
-/** Makes request->arg, of size bytes, and begins it with the shop and the id of the path, if it has
-    one. */
+/** The shop, and the id of the path, if it has one. */
+mdl_entity_ref_t mdl_resource_ref(mdl_request_t *request);
+
+/** Makes request->arg, of size bytes, and begins it with that. */
 void *mdl_resource_begin(mdl_request_t *request, apr_size_t size);
 
 /** Parses an mdl_entity_ref_t from the path: the parse of a route without a body. */

@@ -17,8 +17,8 @@ const char *mdl_response_request_id(request_rec *r)
     return unique != NULL ? apr_pstrcat(r->pool, "req_", unique, NULL) : mdl_ulid("req_", r->pool);
 }
 
-/* Whether what the route says of its response holds for this one. */
-static int response_own(const mdl_request_t *request)
+/* Whether the response is what the route is for, and no problem. */
+static int response_succeeds(const mdl_request_t *request)
 {
     return request->route != NULL && request->problem.code == NULL;
 }
@@ -29,7 +29,7 @@ void mdl_response_headers(const mdl_request_t *request)
 
     apr_table_setn(headers, "X-Request-Id", request->request_id);
     apr_table_setn(headers, "Cache-Control",
-                   response_own(request) && request->route->cache_control != NULL
+                   response_succeeds(request) && request->route->cache_control != NULL
                        ? request->route->cache_control
                        : "no-store");
     apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
@@ -48,7 +48,7 @@ int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t lengt
         apr_table_setn(r->headers_out, "Retry-After", apr_itoa(r->pool, request->retry_after));
     }
     if (length > 0) {
-        ap_set_content_type(r, response_own(request) && request->route->content_type != NULL
+        ap_set_content_type(r, response_succeeds(request) && request->route->content_type != NULL
                                    ? request->route->content_type
                                    : "application/json");
         ap_set_content_length(r, (apr_off_t)length);

@@ -266,7 +266,7 @@ static apr_status_t delivery_parse_page(mdl_request_t *request)
 {
     mdl_webhook_delivery_page_t *list = apr_pcalloc(request->r->pool, sizeof *list);
 
-    list->ref = *(mdl_entity_ref_t *)mdl_resource_begin(request, sizeof(mdl_entity_ref_t));
+    list->ref = mdl_resource_ref(request);
     request->arg = list;
     return mdl_list_end(mdl_list_begin(request), &list->page);
 }

@@ -130,7 +130,7 @@ const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
     return NULL;
 }
 
-static int is_id(const char *text)
+static int visit_is_id(const char *text)
 {
     return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19;
 }
@@ -139,12 +139,12 @@ apr_int64_t mdl_visit_before(const mdl_visit_t *visit)
 {
     const char *text = mdl_visit_parameter(visit, "before");
 
-    return is_id(text) ? apr_atoi64(text) : APR_INT64_MAX;
+    return visit_is_id(text) ? apr_atoi64(text) : APR_INT64_MAX;
 }
 
 apr_int64_t mdl_visit_id(const char *text)
 {
-    return is_id(text) ? apr_atoi64(text) : 0;
+    return visit_is_id(text) ? apr_atoi64(text) : 0;
 }
 
 int mdl_visit_number(const char *text, int max)

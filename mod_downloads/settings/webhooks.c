@@ -39,7 +39,7 @@ static int webhook_failure(mdl_visit_t *visit, apr_status_t rv)
 }
 
 /* Whether the form was refused for what it says, so that it is shown again with that. */
-static int is_refused(const mdl_visit_t *visit, apr_status_t rv)
+static int form_is_refused(const mdl_visit_t *visit, apr_status_t rv)
 {
     return rv == MDL_EPROBLEM && visit->problem.status != HTTP_NOT_FOUND &&
            strcmp(visit->problem.code, "form_used") != 0;
@@ -223,7 +223,7 @@ static apr_status_t form_read_types(mdl_visit_t *visit, mdl_webhook_edit_t *edit
     return APR_SUCCESS;
 }
 
-static int is_text(const char *text, apr_size_t max)
+static int form_is_text(const char *text, apr_size_t max)
 {
     return mdl_utf8_length(text) <= max && mdl_utf8_is_name(text, strlen(text));
 }
@@ -234,12 +234,12 @@ static apr_status_t form_read(mdl_visit_t *visit, mdl_webhook_edit_t *edit)
     edit->url = mdl_visit_field(visit, "url");
     edit->description = mdl_visit_field(visit, "description");
     edit->set_description = edit->set_types = 1;
-    if (edit->url == NULL || !is_text(edit->url, MDL_WEBHOOK_URL_MAX) ||
+    if (edit->url == NULL || !form_is_text(edit->url, MDL_WEBHOOK_URL_MAX) ||
         !mdl_webhook_url_valid(visit->service->settings, edit->url, visit->r->pool)) {
         return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_webhook_url",
                                "The URL has up to 500 characters, and " MDL_WEBHOOK_URL_RULE);
     }
-    if (edit->description != NULL && !is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
+    if (edit->description != NULL && !form_is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
         return mdl_problem_set(
             &visit->problem, HTTP_BAD_REQUEST, "invalid_description",
             "A description has up to 255 characters, none of them a control character.");
@@ -290,7 +290,7 @@ int mdl_webhooks_create(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_write(visit, webhook_create_effect, &create);
     }
-    if (is_refused(visit, rv)) {
+    if (form_is_refused(visit, rv)) {
         return webhooks_send(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS ? secret_send(visit, create.edit.ref.entity, 0)
@@ -351,8 +351,8 @@ int mdl_webhooks_change(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_write(visit, webhook_change_effect, &edit);
     }
-    return is_refused(visit, rv) ? webhook_send(visit, visit->problem.status)
-                                 : webhook_done(visit, rv, "webhook_changed");
+    return form_is_refused(visit, rv) ? webhook_send(visit, visit->problem.status)
+                                      : webhook_done(visit, rv, "webhook_changed");
 }
 
 static apr_status_t webhook_rotate_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -1,5 +1,5 @@
 /*
- * The job staff_email: tells a shop's staff by email of what needs one of them.
+ * The job staff_email: tells a shop's staff by email what they have to do something about.
  */
 #include <apr_strings.h>
 

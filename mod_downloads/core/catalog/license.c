@@ -220,7 +220,7 @@ static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_
     return mdl_json_text(pairs, NULL, p);
 }
 
-static apr_status_t license_write_staff(mdl_db_t *db, const mdl_rows_t *row, apr_int64_t tag_id,
+static apr_status_t license_email_staff(mdl_db_t *db, const mdl_rows_t *row, apr_int64_t tag_id,
                                         apr_pool_t *p)
 {
     apr_int64_t available = mdl_rows_int(row, 2);
@@ -247,7 +247,7 @@ apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    return license_write_staff(db, row, tag_id, p);
+    return license_email_staff(db, row, tag_id, p);
 }
 
 /* Gives keys of a tag to whom the pairs say. */

@@ -12,8 +12,7 @@
 typedef enum {
     MDL_LICENSE_AVAILABLE,
     MDL_LICENSE_ASSIGNED,
-    MDL_LICENSE_WITHDRAWN, /* above the quantity of its assignment */
-    MDL_LICENSE_STATUSES
+    MDL_LICENSE_WITHDRAWN /* above the quantity of its assignment */
 } mdl_license_status_t;
 extern const char *const mdl_license_status_names[];
 

@@ -8,8 +8,8 @@
 #include "core/shop/member.h"
 #include "core/shop/shop.h"
 
-static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const mdl_staff_email_t *email,
-                                 apr_pool_t *p)
+static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const char *to,
+                                 const char *template, const mdl_json_t *data, apr_pool_t *p)
 {
     mdl_job_t job = {.id = mdl_ulid("job_", p),
                      .type = MDL_JOB_STAFF_EMAIL,
@@ -18,18 +18,18 @@ static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const mdl_st
                      .max_attempts = MDL_JOB_MAIL_ATTEMPTS};
     apr_status_t rv = mdl_job_insert(db, &job, p);
 
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_STAFF_EMAIL_INSERT, NULL, p,
-                                           MDL_ARGS(mdl_text(job.id), mdl_text(email->to),
-                                                    mdl_text(email->template),
-                                                    mdl_text(mdl_json_text(email->data, NULL, p))))
-                             : rv;
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_STAFF_EMAIL_INSERT, NULL, p,
+                             MDL_ARGS(mdl_text(job.id), mdl_text(to), mdl_text(template),
+                                      mdl_text(mdl_json_text(data, NULL, p))))
+               : rv;
 }
 
 apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
                                    const mdl_json_t *data, apr_pool_t *p)
 {
-    mdl_staff_email_t email = {.template = template, .data = (mdl_json_t *)data};
     mdl_member_list_t list = {.shop_id = shop_id};
+    int owners = 0;
     mdl_shop_t *shop;
     apr_status_t rv = mdl_member_list(db, p, &list);
 
@@ -37,16 +37,15 @@ apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char
         const mdl_member_t *member = APR_ARRAY_IDX(list.members, i, const mdl_member_t *);
 
         if (member->role == MDL_ROLE_OWNER && mdl_mime_address_valid(member->user)) {
-            email.to = member->user;
-            rv = email_insert(db, shop_id, &email, p);
+            owners++;
+            rv = email_insert(db, shop_id, member->user, template, data, p);
         }
     }
-    if (rv != APR_SUCCESS || email.to != NULL ||
+    if (rv != APR_SUCCESS || owners > 0 ||
         (rv = mdl_shop_find(db, shop_id, &shop, p)) != APR_SUCCESS || shop->email == NULL) {
         return rv;
     }
-    email.to = shop->email;
-    return email_insert(db, shop_id, &email, p);
+    return email_insert(db, shop_id, shop->email, template, data, p);
 }
 
 apr_status_t mdl_staff_email_find(mdl_db_t *db, const char *job_id, mdl_staff_email_t *email,

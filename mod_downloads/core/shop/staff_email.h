@@ -1,6 +1,6 @@
 /*
- * An email to the staff of a shop, of what needs one of them: queued in the transaction that causes
- * it, sent by the background process, and gone after that.
+ * An email that tells a shop's staff what they have to do something about: queued in the
+ * transaction that causes it, sent by the background process, and gone after that.
  */
 #ifndef MDL_CORE_SHOP_STAFF_EMAIL_H
 #define MDL_CORE_SHOP_STAFF_EMAIL_H

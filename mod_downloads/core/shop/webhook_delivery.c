@@ -261,7 +261,7 @@ static apr_status_t endpoint_notify(mdl_db_t *db, const mdl_webhook_round_t *rou
     return mdl_notice_add(db, &notice, p);
 }
 
-static apr_status_t endpoint_write_staff(mdl_db_t *db, const mdl_webhook_round_t *round,
+static apr_status_t endpoint_email_staff(mdl_db_t *db, const mdl_webhook_round_t *round,
                                          const mdl_webhook_result_t *last, apr_time_t failing_since,
                                          apr_pool_t *p)
 {
@@ -289,7 +289,7 @@ static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *ro
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     rv = endpoint_notify(db, round, p);
-    return rv == APR_SUCCESS ? endpoint_write_staff(db, round, last, mdl_rows_int(row, 0), p) : rv;
+    return rv == APR_SUCCESS ? endpoint_email_staff(db, round, last, mdl_rows_int(row, 0), p) : rv;
 }
 
 apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
