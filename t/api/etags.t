@@ -216,7 +216,9 @@ is(join(' ', sort map { $_->{status} } @decided), '200' . ' 412' x 7, 'of eight 
 # A path, how its version is read, the change, its status, and whether it moves the version.
 my @mapped = map { mapping_of($shop, [$_])->{storefront_product_id} } @files;
 my $growing = '/orders/' . digits();
-is(assign($shop, $growing =~ s{.*/}{}r, [ $mapped[0] ])->{status}, 201, 'another order');
+my $grown = assign($shop, $growing =~ s{.*/}{}r, [ $mapped[0] ]);
+is($grown->{status}, 201, 'another order');
+my $item = "$growing/assignments/$grown->{json}{assignments}[0]{id}";
 my %more   = (storefront_customer_id => '77', items => [ { storefront_product_id => $mapped[1] } ]);
 my $failed = import_of($shop, "etags-$$-gone.txt", 'x', source_url => source_url('nothing-is-here'));
 my $job_id = $failed->{json}{job}{id};
@@ -229,6 +231,8 @@ like($failed->{headers}{etag}, qr/^"$failed->{json}{asset}{id}-/, 'the answer to
 for (
     [ $growing, POST => "$growing/assignments", \%more, 201, 'moves' ],
     [ $growing, POST => "$growing/assignments", \%more, 200, 'leaves' ],
+    [ $growing, PATCH => $item, { quantity => 2 }, 200, 'moves' ],
+    [ $growing, PATCH => $item, { quantity => 2 }, 200, 'leaves' ],
     [ "/jobs/$job_id", POST => "/jobs/$job_id/retry", undef, 202, 'moves' ],
     [ "/assets/$versioned", POST => "/assets/$versioned/versions",
         { source_url => source("etags-$$-2.txt", "more\n") }, 202, 'leaves' ],

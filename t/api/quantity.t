@@ -213,4 +213,11 @@ is(call('DELETE', "/license-key-tags/$spare/keys/$withdrawn->{id}")->{status}, 2
 is(stock($spare), '0 1', 'the tag counts it no more');
 is(state_of(set($item, 2)->{json}), '2 active: W1 and 1', 'it does not come back');
 
+my $ended = tag([qw(E1 E2)]);
+($order, $item) = order_of([$ended], 2);
+set($item, 1);
+call('DELETE', "/mappings/$_->{id}") for grep { "@{ $_->{license_key_tag_ids} }" eq $ended } @{ call('GET', '/mappings')->{json}{data} };
+is(call('DELETE', "/license-key-tags/$ended")->{status}, 204, 'a tag that nobody waits for can be deleted');
+is(state_of(set($item, 3)->{json}), '3 active: E1 E2 and 0', 'what was withdrawn comes back then, too, and nothing is waited for');
+
 done_testing();
