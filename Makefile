@@ -152,10 +152,10 @@ check-events: build ## follows GET /events on PostgreSQL while eight processes w
 	EVENTS=100000 TESTS=t/api/events_followed.t DATABASES=pgsql tools/suites
 
 .PHONY: check-fuzz
-check-fuzz: build ## 40,000 random requests, made from the OpenAPI document, on each database (SEED REQUESTS DATABASES; minutes)
+check-fuzz: build ## 20,000 random requests, made from the OpenAPI document, on each database (SEED REQUESTS DATABASES; minutes)
 	@tools/node
 	for db in $(or $(DATABASES),sqlite3 pgsql); do \
-	    FUZZ=$(or $(REQUESTS),40000) TESTS=t/api/fuzz.t DATABASES=$$db tools/suites || exit 1; \
+	    FUZZ=$(or $(REQUESTS),20000) TESTS=t/api/fuzz.t DATABASES=$$db tools/suites || exit 1; \
 	done
 
 .PHONY: check-growth

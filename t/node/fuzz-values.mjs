@@ -12,6 +12,9 @@ const NUMBERS = [0, -0, -1, 0.5, 1.5, 2 ** 31 - 1, 2 ** 31, 2 ** 53 - 1, 2 ** 53
 const NAMES = ['nonsense', '', 'a'.repeat(300), 'ключ', 'a/b~c', 'id', 'shop_id'];
 const OTHERS = [null, true, false, [], {}, [null], { a: 1 }, [[]]];
 
+// Ids of nothing.
+export const UNKNOWN = { integer: '9007199254740991', string: '99999999999999999999' };
+
 // Random choices that a seed decides (mulberry32).
 export class Choices {
     constructor(seed) {

@@ -2,19 +2,20 @@
 //
 //   node t/node/fuzz.mjs openapi.json plan.json
 //
-// The plan: { base, seed, requests, connections, keys: { full, deliver, read, revoked, suspended, blocked, stranger },
-// words: { member: [values] } }.  Prints { seen: { "operation status code": count }, faults: [{ what, count, change, curl,
+// The plan: { base, seed, requests, connections, keys: { name: token }, words: { member: [values] }, kept }, the last as
+// t/lib/MDL/Kept.pm makes it.  Prints { seen: { "operation status code": count }, faults: [{ what, count, change, curl,
 // answer }] } as JSON.
 //
 // Requests go out in rounds, some at once.  All choices of a round are made before it, from the seed and what was
 // answered until then.  What an answer shows, its ids above all, is what later requests are about.
 //
 // A request is one that the document allows, or has one fault.  Of the first kind none may be refused as
-// invalid_request, of the second none may succeed.
-import http from 'node:http';
+// invalid_request, of the second none may succeed.  Some are cards of a deck, so that no answer is left to chance.
 import { readFileSync } from 'node:fs';
 
-import { BROKEN, Choices, Words, makeValue, mutate } from './fuzz-values.mjs';
+import { Deck, OUTSIDERS } from './fuzz-deck.mjs';
+import { BROKEN, Choices, UNKNOWN, Words, makeValue, mutate } from './fuzz-values.mjs';
+import { Wire } from './fuzz-wire.mjs';
 import { read } from './schemas.mjs';
 
 const document = read(process.argv[2]);
@@ -22,7 +23,7 @@ const plan = JSON.parse(readFileSync(process.argv[3], 'utf8'));
 const allows = (steps, value) => document.misfits(value, steps, '').length === 0;
 const words = new Words(plan.words);
 const nothing = new Words({});
-const agent = new http.Agent({ keepAlive: true, maxSockets: plan.connections });
+const wire = new Wire(plan);
 
 // Sentences of the document that say more than a schema can: why a request that its schema allows may be refused.
 const SAID = [
@@ -140,7 +141,6 @@ function learn(node, value, above) {
 
 // --- requests --------------------------------------------------------------------------------------
 
-const UNKNOWN = { integer: '9007199254740991', string: '99999999999999999999' };
 const STRANGE_IDS = ['0', '-1', '1.0', '9007199254740992', '99999999999999999999999', 'x', '%20', '%F0%9F%98%80', '+1',
     '1%27', '01', 'a'.repeat(3000), 'job_', 'upl_00000000000000000000000000'];
 const STRANGE_QUERIES = ['nonsense=1', '=', 'a', 'limit=', 'limit=0', 'limit=101', 'limit=x', 'limit=1&limit=1', 'limit=1e1',
@@ -149,8 +149,15 @@ const STRANGE_QUERIES = ['nonsense=1', '=', 'a', 'limit=', 'limit=0', 'limit=101
 const OTHER_TYPES = ['text/plain', 'application/jsonx', 'multipart/form-data', 'x', 'application/xml; a=b'];
 const OTHER_VERSIONS = ['x', '"', '', ',', 'W/"x"', '"a" "b"', Array(101).fill('"a"').join(',')];
 const READERS = ['deliver', 'read'];
-const OUTSIDERS = ['revoked', 'suspended', 'blocked', 'none', 'broken'];
 let unique = 0;
+
+function filled({ path }, ids) {
+    return path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name]));
+}
+
+function idempotencyKey({ write }) {
+    return write ? { 'Idempotency-Key': `fuzz-${plan.seed}-${process.pid}-${++unique}` } : {};
+}
 
 function pathOf(choices, operation) {
     const names = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
@@ -167,7 +174,7 @@ function pathOf(choices, operation) {
         chosen[name] = choices.chance(0.3) || !allows(steps, made) ? UNKNOWN[document.look(steps).at.type] : made;
     }
     request.ids = chosen;
-    request.path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(chosen[name]));
+    request.path = filled(operation, chosen);
     return request;
 }
 
@@ -201,11 +208,8 @@ function versionHeader(choices, operation, path) {
 // A request that the document allows, but for what is unlikely, such as a value at its edge.
 function plain(choices, operation) {
     const { query, valid, cursor } = queryOf(choices, operation);
-    const request = { operation, key: 'full', method: operation.method.toUpperCase(), headers: {}, query, cursor,
-        faults: valid ? [] : ['query'], ...pathOf(choices, operation) };
-    if (operation.write) {
-        request.headers['Idempotency-Key'] = `fuzz-${plan.seed}-${process.pid}-${++unique}`;
-    }
+    const request = { operation, key: 'full', method: operation.method.toUpperCase(), headers: idempotencyKey(operation),
+        query, cursor, faults: valid ? [] : ['query'], ...pathOf(choices, operation) };
     if (operation.body && (operation.needsBody || choices.chance(0.7))) {
         setBody(request, makeValue(choices, document, words, operation.body, ''));
     }
@@ -292,10 +296,6 @@ const CHANGES = {
             request.unsure = true;
         }
     },
-    stale(_, request) {
-        request.headers['If-Match'] = '"x"';
-        request.faults = ['version'];
-    },
     key(choices, request, key = choices.one([...READERS, 'stranger'])) {
         request.key = key;
         if (request.operation.write && request.key !== 'stranger' && !request.operation.open) {
@@ -324,29 +324,8 @@ function repeated(choices) {
     return { ...request, twin: undefined, replays: answer };
 }
 
-// Another write with the Idempotency-Key of one that has succeeded.
-function conflicting(choices) {
-    const [earlier] = choices.one(successes.slice(-30));
-    const request = plain(choices, choices.one(operations.filter((operation) => operation.write)));
-    request.headers['Idempotency-Key'] = earlier.headers['Idempotency-Key'];
-    return { ...request, borrowed: true, conflicts: request.path !== earlier.path || request.method !== earlier.method };
-}
-
-// What every operation has to refuse, as [operation, change, how].
-function refusals() {
-    return operations.flatMap((operation) => [
-        ...OUTSIDERS.map((key) => ['key', key]),
-        ['clear'],
-        ['query', 'nonsense=1'],
-        ...(operation.parameters.some(({ name }) => name === 'cursor') ? [['query', 'cursor=AAAA']] : []),
-        ...(operation.write ? [['key', 'deliver'], ['keyless'], ['idempotency'], ['type']] : []),
-        ...(operation.write ? [['text', 'half'], ['text', 'large']] : []),
-        ...(operation.parameters.some(({ name }) => name === 'If-Match') ? [['stale']] : []),
-    ].map(([change, how]) => [operation, change, how]));
-}
-
 const successful = {};    // how many requests of an operation have succeeded
-let toRefuse = [];
+const deck = new Deck(document, operations, plan.kept);
 
 // Of two operations the one that has succeeded less often for its weight, so that each comes as far as the others.
 function chooseOperation(choices) {
@@ -356,16 +335,30 @@ function chooseOperation(choices) {
     return operations.find((operation) => operation.id === id);
 }
 
-function makeRequest(choices) {
-    if (successes.length > 0 && choices.chance(0.05)) {
-        return choices.chance(0.6) ? repeated(choices) : conflicting(choices);
+// A request about kept things.
+function asked({ operation, ids, body, headers, key, gives, then }) {
+    const named = { ...plan.kept.ids, ...ids };
+    const request = { operation, key: key ?? 'kept', method: operation.method.toUpperCase(), headers: {}, faults: [],
+        path: filled(operation, named), gives, then, change: 'kept' };
+    if (operation.body) {
+        setBody(request, body ?? plan.kept.bodies[operation.id] ?? {});
     }
-    toRefuse = toRefuse.length > 0 ? toRefuse : refusals();
-    const [operation, change, how] = choices.chance(0.15)
-        ? toRefuse.splice(choices.below(toRefuse.length), 1)[0] : [chooseOperation(choices), choices.weighed(WEIGHTS)];
-    const request = plain(choices, operation);
-    CHANGES[change](choices, request, how);
-    request.change = change;
+    Object.assign(request.headers, idempotencyKey(operation), headers);
+    return request;
+}
+
+function makeRequest(choices) {
+    if (successes.length > 0 && choices.chance(0.03)) {
+        return repeated(choices);
+    }
+    const card = choices.chance(0.15) ? deck.deal(choices)
+        : { operation: chooseOperation(choices), change: choices.weighed(WEIGHTS) };
+    if (card.gives) {
+        return asked(card);
+    }
+    const request = plain(choices, card.operation);
+    CHANGES[card.change](choices, request, card.how);
+    request.change = card.change;
     return request;
 }
 
@@ -373,8 +366,8 @@ function makeRequest(choices) {
 function makeRound(choices, most) {
     const size = Math.min(most, choices.one([1, 1, 2, 3, plan.connections]));
     const round = Array.from({ length: size }, () => makeRequest(choices));
-    const write = round.find(({ operation, faults: wrong, replays, borrowed }) =>
-        operation.write && wrong.length === 0 && !replays && !borrowed);
+    const write = round.find(({ operation, faults: wrong, replays, gives }) =>
+        operation.write && wrong.length === 0 && !replays && !gives);
     if (write && size < most && choices.chance(0.2)) {
         const twin = { ...write };
         write.twin = twin;
@@ -383,76 +376,13 @@ function makeRound(choices, most) {
     return round;
 }
 
-// --- over the wire ---------------------------------------------------------------------------------
-
-function authorization(key) {
-    return key === 'none' ? {} : { Authorization: `Bearer ${plan.keys[key] ?? 'adk_live_nonsense'}` };
-}
-
-function target(request) {
-    const url = request.operation.path === uploadUrl ? request.path : plan.base + request.path;
-    return request.query ? `${url}?${request.query}` : url;
-}
-
-function exchange(url, method, headers, body) {
-    return new Promise((resolve, reject) => {
-        const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
-        const sent = http.request(url, { method, agent, headers: { ...headers, ...length } });
-        sent.on('response', (answer) => {
-            const parts = [];
-            answer.on('data', (part) => parts.push(part));
-            answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers,
-                body: Buffer.concat(parts).toString() }));
-            answer.on('error', reject);
-        });
-        sent.on('error', (error) => reject(Object.assign(error, { reused: sent.reusedSocket })));
-        sent.end(body);
-    });
-}
-
-async function send(request) {
-    const given = Object.fromEntries(Object.entries(request.headers).filter(([, value]) => value !== undefined));
-    const began = performance.now();
-    const headers = { ...(request.operation.open ? {} : authorization(request.key)), ...given };
-    try {
-        return await exchange(target(request), request.method, headers, request.body);
-    } catch (error) {
-        // The server may have closed an idle connection in this moment.
-        if (error.code === 'ECONNRESET' && error.reused) {
-            return send(request);
-        }
-        const ms = Math.round(performance.now() - began);
-        return { status: 0, headers: {}, body: `${error} (${error.code}) after ${ms} ms` };
-    }
-}
-
-function quoted(text) {
-    return `'${String(text).replaceAll("'", `'\\''`)}'`;
-}
-
-// How to send the request by hand; its key is in a variable, since logs hold none.
-function curl(request) {
-    const lines = [`curl -i -X ${request.method} ${quoted(target(request))}`];
-    if (plan.keys[request.key] && !request.operation.open) {
-        lines.push(`-H "Authorization: Bearer $${request.key.toUpperCase()}"`);
-    }
-    for (const [name, value] of Object.entries(request.headers)) {
-        [value].flat().forEach((one) => lines.push(`-H ${quoted(`${name}: ${one}`)}`));
-    }
-    if (request.body !== undefined) {
-        const text = request.body.toString();
-        lines.push(`--data-binary ${quoted(text.length > 4000 ? `${text.slice(0, 4000)} … (${text.length})` : text)}`);
-    }
-    return lines.join(' \\\n    ');
-}
-
 // --- verdicts --------------------------------------------------------------------------------------
 
 const seen = {};
 const faults = new Map();
 
 function fault(what, request, answer) {
-    const known = faults.get(what) ?? { what, count: 0, change: request.change, curl: curl(request),
+    const known = faults.get(what) ?? { what, count: 0, change: request.change, curl: wire.curl(request),
         answer: `${answer.status} ${answer.body.slice(0, 1500)}` };
     known.count++;
     faults.set(what, known);
@@ -490,6 +420,10 @@ function verdicts(request, answer) {
     const { operation } = request;
     const done = answer.status < 400;
     const error = errorOf(answer);
+    if (request.gives) {
+        const told = `${answer.status} ${error.code ?? ''}`;
+        return told.startsWith(request.gives) ? [] : [`it should be ${request.gives}`];
+    }
     if (!operation.open && (request.faults.includes('key') || OUTSIDERS.includes(request.key))) {
         return OUTSIDE[request.key] === answer.status ? [] : [`the key "${request.key}" gets ${answer.status}`];
     }
@@ -501,9 +435,6 @@ function verdicts(request, answer) {
     }
     if (request.replays && !isReplay(answer, request.replays)) {
         return [`${request.replays.status} is replayed as ${answer.status} ${answer.headers['idempotent-replayed']}`];
-    }
-    if (request.conflicts && done) {
-        return ['the Idempotency-Key of another request does'];
     }
     return answer.status === 400 && !request.unsure && !request.cursor
         ? unsaid(request, error).map((reason) => `the document allows it: ${reason}`) : [];
@@ -537,36 +468,54 @@ function judgeTwins(request, answer, other) {
 
 async function upload(url, method, headers, bytes) {
     const operation = { id: `${method} ${uploadUrl}`, path: uploadUrl, method: method.toLowerCase() };
-    const request = { operation, key: 'none', method, path: url, headers, body: bytes };
-    const answer = await exchange(url, method, headers, bytes);
+    const request = { operation, key: 'none', method, url, headers, body: bytes };
+    const answer = await wire.exchange(url, method, headers, bytes);
     for (const what of document.faults({ ...operation, ...answer })) {
         fault(`${operation.id} ${answer.status}: ${alike(what)}`, request, answer);
+    }
+}
+
+// Sends the bytes of an upload to its URL, at once or in two pieces.
+async function bring({ upload_url: url, size }, pieces) {
+    const bytes = 'x'.repeat(size !== null && size < 100000 ? size : 10);
+    const half = bytes.length >> 1;
+    if (!pieces || half === 0) {
+        await upload(url, 'PUT', {}, bytes);
+        return;
+    }
+    for (const [at, piece] of [[0, bytes.slice(0, half)], [half, bytes.slice(half)]]) {
+        await upload(url, 'PATCH', { 'Tus-Resumable': '1.0.0', 'Upload-Offset': at,
+            'Content-Type': 'application/offset+octet-stream',
+            ...(size === null ? { 'Upload-Length': bytes.length } : {}) }, piece);
     }
 }
 
 // What a shop's system does with an upload's URL, and a customer with that of a file.
 async function follow(choices, { operation }, answer) {
     if (operation.id === 'createUpload' && choices.chance(0.8)) {
-        const { upload_url: url, size } = JSON.parse(answer.body);
-        const bytes = 'x'.repeat(size !== null && size < 100000 ? size : 10);
-        const half = bytes.length >> 1;
-        if (choices.chance(0.6) || half === 0) {
-            await upload(url, 'PUT', {}, bytes);
-            return;
-        }
-        for (const [at, piece] of [[0, bytes.slice(0, half)], [half, bytes.slice(half)]]) {
-            await upload(url, 'PATCH', { 'Tus-Resumable': '1.0.0', 'Upload-Offset': at,
-                'Content-Type': 'application/offset+octet-stream',
-                ...(size === null ? { 'Upload-Length': bytes.length } : {}) }, piece);
-        }
+        await bring(JSON.parse(answer.body), choices.chance(0.4));
     }
     if (operation.id === 'getDownloadUrls') {
         const { files } = JSON.parse(answer.body);
-        await Promise.all(files.slice(0, 2).map(({ url }) => exchange(url, 'GET', {}, undefined)));
+        await Promise.all(files.slice(0, 2).map(({ url }) => wire.exchange(url, 'GET', {}, undefined)));
     }
 }
 
+// Has one of the next cards be about the upload that this one has begun.
+async function followCard({ then }, answer) {
+    const made = JSON.parse(answer.body);
+    await bring(made, then.pieces);
+    deck.next({ operation: operations.find(({ id }) => id === then.operation), gives: then.gives,
+        ids: { upload_id: made.id }, body: { upload_id: made.id } });
+}
+
 async function settle(choices, request, answer) {
+    if (request.gives) {
+        if (request.then && answer.status === 201) {
+            await followCard(request, answer);
+        }
+        return;
+    }
     const { operation, ids } = request;
     const last = operation.path.match(/\{(\w+)\}$/)?.[1];
     if (request.key === 'stranger' || request.unsure || request.method === 'HEAD') {
@@ -602,7 +551,7 @@ const choices = new Choices(plan.seed);
 for (let left = plan.requests; left > 0;) {
     const round = makeRound(choices, left);
     left -= round.length;
-    const answers = await Promise.all(round.map(send));
+    const answers = await Promise.all(round.map((request) => wire.send(request)));
     for (const [i, request] of round.entries()) {
         judge(request, answers[i]);
         if (request.twin) {
@@ -612,4 +561,4 @@ for (let left = plan.requests; left > 0;) {
     }
 }
 process.stdout.write(JSON.stringify({ seen, faults: [...faults.values()] }));
-agent.destroy();
+wire.close();
