@@ -28,7 +28,7 @@ diag "SEED=$seed FUZZ=$requests";
 my %NOT_PROVOKED = (
     rate_limited                     => 'the limit is far away: t/api/rate_limit.t',
     request_timeout                  => 'nobody is slow: t/api/requests.t',
-    idempotency_conflict_in_progress => 'nothing takes five seconds',
+    idempotency_conflict_in_progress => 'nothing takes five seconds: t/operate/database.t',
     internal_error                   => 'nothing is broken: t/operate/secret.t',
     service_unavailable              => 'the database is there: t/operate/database.t',
     insufficient_storage             => 'the disk has room: t/worker/reserve.t',

@@ -220,6 +220,11 @@ END
     like $_->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'and Retry-After' for @refused;
     cmp_ok $took, '<', 13, 'the last one is answered within twice 5 s';
     like $server->error_log, qr/MDL0121: all DBDMax connections were in use for 5 s/, 'the log says why';
+    if (database() eq 'pgsql') {
+        my ($locked) = grep { $_->{status} == 409 } @replies;
+        is $locked->{json}{error}{code}, 'idempotency_conflict_in_progress', 'the one that has it waits for the lock as long';
+        is $locked->{headers}{'retry-after'}, 1, 'and gets Retry-After, too';
+    }
     is import_of($url)->{status}, 202, 'the first write afterwards succeeds';
 };
 
