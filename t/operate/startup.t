@@ -184,7 +184,7 @@ subtest 'a file of domains that can\'t be read is refused' => sub {
 };
 
 subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
-    my $server = MDL::Instance->new(extra => "DownloadsMigrate Off\n");
+    my $server = MDL::Instance->new(empty => 1, extra => "DownloadsMigrate Off\n");
     like refused($server), qr/MDL0336: .*run "downloadsctl migrate", or set DownloadsMigrate On/,
         'the message says what to do';
     $server->aim;
@@ -196,7 +196,8 @@ subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
 };
 
 subtest 'a newer schema keeps a server from starting, but not from restarting' => sub {
-    my $server = MDL::Instance->new->start;
+    my $server = MDL::Instance->new(empty => 1)->start;
+    like $server->error_log, qr/MDL0112/, 'with DownloadsMigrate On the server creates the schema';
     sql(q{INSERT INTO schema_migration (version, name, applied_at) VALUES (9999, 'future', 0)});
     httpd_graceful();
     is api('GET', '/health')->{status}, 200, 'the server still answers';

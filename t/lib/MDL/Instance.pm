@@ -11,6 +11,7 @@
 #   single   1: one child of few threads, so that its memory is that of what it does, and each thread
 #            soon has some
 #   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
+#   empty    1: a database without the schema, as those on SQLite and of a cluster are anyway
 #   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock.  Not with the
 #            sanitizers
 #   modules  [ names ] of further httpd modules to load
@@ -102,7 +103,8 @@ sub make_database
         chomp($vars->{db_params} = qx("$postgres" params "$vars->{cluster}"));
     }
     else {
-        system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, '-qX', '-c', "CREATE DATABASE $self->{name}") == 0
+        system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, '-qX', '-c',
+            "CREATE DATABASE $self->{name}" . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
             or die "the database $self->{name} can't be created\n";
         $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
     }
