@@ -295,22 +295,24 @@ is($two->{status}, 200, 'and is the same mapping');
 
 # --- compressed answers ----------------------------------------------------------------------------
 
-MDL::Instance->new(modules => ['deflate'], extra => <<'END')->start;
+MDL::Instance->new(modules => [qw(brotli deflate)], extra => <<'END')->start;
 <Location /api/v1>
-    SetOutputFilter DEFLATE
+    SetOutputFilter BROTLI_COMPRESS;DEFLATE
 </Location>
 END
 $shop = new_shop();
 $category = made('/categories', { name => 'Packed' })->{json}{id};
 for my $path ('/docs', '/openapi.json', "/categories/$category") {
-    my $packed = call('GET', $path, headers => { 'Accept-Encoding' => 'gzip' });
-    my $tag = $packed->{headers}{etag};
-    like($tag, qr/-gzip"\z/, "$path: a compressed answer has a mark in its ETag");
-    my $known = call('GET', $path, headers => { 'Accept-Encoding' => 'gzip', 'If-None-Match' => qq("other-gzip", $tag) });
-    is($known->{status}, 304, 'with which the client asks again');
-    is(call('GET', $path, headers => { 'Accept-Encoding' => 'gzip', 'If-None-Match' => $known->{headers}{etag} })->{status}, 304,
-        'and once more, with the ETag of that answer');
-    is(call('GET', $path, headers => { 'If-None-Match' => '"other-gzip"' })->{status}, 200, 'another is not known');
+    for my $coding (qw(gzip br)) {
+        my @accept = ('Accept-Encoding' => $coding);
+        my $tag = call('GET', $path, headers => {@accept})->{headers}{etag};
+        like($tag, qr/-$coding"\z/, "$path: an answer compressed by $coding has a mark in its ETag");
+        my $known = call('GET', $path, headers => { @accept, 'If-None-Match' => qq("other-$coding", $tag) });
+        is($known->{status}, 304, 'with which the client asks again');
+        is(call('GET', $path, headers => { @accept, 'If-None-Match' => $known->{headers}{etag} })->{status}, 304,
+            'and once more, with the ETag of that answer');
+        is(call('GET', $path, headers => { 'If-None-Match' => qq("other-$coding") })->{status}, 200, 'another is not known');
+    }
 }
 my $packed = call('GET', "/categories/$category", headers => { 'Accept-Encoding' => 'gzip' })->{headers}{etag};
 is(call('PATCH', "/categories/$category", json => { name => 'New' }, matching($packed))->{status}, 200, 'it names the version of a change');
