@@ -449,8 +449,8 @@ function judge(request, answer) {
     }
     const found = document.faults({ ...operation, status: answer.status, headers: answer.headers,
         body: request.method === 'HEAD' ? undefined : answer.body });
-    for (const what of [...(answer.status >= 500 ? ['5xx'] : []), ...found, ...verdicts(request, answer)]) {
-        fault(`${operation.id} ${answer.status} ${code}: ${alike(what)}`, request, answer);
+    for (const what of [...(answer.status >= 500 ? ['5xx'] : []), ...found.map(alike), ...verdicts(request, answer)]) {
+        fault(`${operation.id} ${answer.status} ${code}: ${what}`, request, answer);
     }
 }
 
