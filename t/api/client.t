@@ -55,22 +55,20 @@ sub configure
 
 symlink "$top/build/node/node_modules", "$folder/node_modules" or die "node_modules: $!";
 write_file('package.json', '{"type":"module"}');
-configure('client.ts');
 
 my ($code, $text) = run("$top/tools/openapi2sdk", document_file(), "$folder/sdk");
 is("$code $text", '0 ', 'the client is made of the document, without a warning');
 is(join(' ', sort map { s{.*/}{}r } glob "$folder/sdk/*"), 'README.md index.d.ts index.js package.json schema.d.ts', 'as a package');
 copy("$top/t/node/client.ts", "$folder/client.ts") or die "client.ts: $!";
-($code, $text) = run("$top/tools/node", 'tsc', '-p', '.');
-is("$code $text", '0 ', 'a program that uses it compiles, strictly');
 
-# A client that contradicts the document does not compile.
+# A client that contradicts the document does not compile; one compiler looks at all of them.
 my $client = do { open my $in, '<', "$folder/client.ts" or die "client.ts: $!"; local $/; <$in> };
 my @mistakes = ([ "'FILES'", "'FOLDER'" ], [ 'file_ids', 'asset_ids' ], [ 'urls.files[0]!.url', 'urls.files[0]!.uri' ],
     [ "reason: 'Refunded'", 'reason: 5' ], [ '{ path, header: once() }', '{ path }' ]);
 write_file("wrong$_.ts", $client =~ s/\Q$mistakes[$_][0]\E/$mistakes[$_][1]/r) for 0 .. $#mistakes;
-configure(map { "wrong$_.ts" } 0 .. $#mistakes);
-($code, $text) = run("$top/tools/node", 'tsc', '-p', '.', '--noEmit');
+configure('client.ts', map { "wrong$_.ts" } 0 .. $#mistakes);
+(undef, $text) = run("$top/tools/node", 'tsc', '-p', '.');
+is(join('', grep { !/^(?:wrong\d\.ts\(|\s)/ } split /^/, $text), '', 'a program that uses it compiles, strictly');
 like($text, qr/^wrong$_\.ts\(\d+,\d+\): error/m, "with $mistakes[$_][1] instead of $mistakes[$_][0] it does not compile")
     for 0 .. $#mistakes;
 
