@@ -66,11 +66,12 @@ async function open(task, options) {
     return { page, wrong, answer: await page.goto(task.url) };
 }
 
-async function violations(page) {
-    return page.evaluate(async () => {
-        const { violations: found } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+// A dark page differs from a light one of the same size in its colours alone.
+async function violations(page, scheme) {
+    return page.evaluate(async (rules) => {
+        const { violations: found } = await globalThis.axe.run(document, { resultTypes: ['violations'], ...rules });
         return found.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
-    });
+    }, scheme === 'dark' ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {});
 }
 
 // The elements that are cut off at the right or need sideways scrolling.
@@ -92,7 +93,7 @@ async function view(page, folder, { name, width, height, scheme }) {
     const seen = {
         paper: await page.evaluate(() => getComputedStyle(document.querySelector('main')).backgroundColor),
         misfits: await misfits(page),
-        violations: await violations(page),
+        violations: await violations(page, scheme),
     };
     await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
     return seen;
