@@ -157,6 +157,13 @@ static int job_fits(const mdl_job_t *job, const mdl_job_page_t *list)
            (list->asset_id == 0 || job->asset_id == list->asset_id);
 }
 
+/* These have a statement of their own. */
+static int job_page_is_failed(const mdl_job_page_t *list)
+{
+    return list->asset_id == 0 && list->status != NULL &&
+           strcmp(list->status, mdl_job_status_names[MDL_JOB_FAILED]) == 0;
+}
+
 static apr_status_t job_ask_page(mdl_db_t *db, const mdl_job_page_t *list, int look,
                                  mdl_rows_t **rows, apr_pool_t *p)
 {
@@ -168,18 +175,14 @@ static apr_status_t job_ask_page(mdl_db_t *db, const mdl_job_page_t *list, int l
         return mdl_db_select(db, MDL_Q_JOB_PAGE_OF_ASSET, rows, p,
                              MDL_ARGS(mdl_int(list->asset_id), shop, before, most));
     }
-    return mdl_db_select(db,
-                         list->status != NULL &&
-                                 strcmp(list->status, mdl_job_status_names[MDL_JOB_FAILED]) == 0
-                             ? MDL_Q_JOB_PAGE_FAILED
-                             : MDL_Q_JOB_PAGE,
+    return mdl_db_select(db, job_page_is_failed(list) ? MDL_Q_JOB_PAGE_FAILED : MDL_Q_JOB_PAGE,
                          rows, p, MDL_ARGS(shop, before, most));
 }
 
 apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_job_page_t *list)
 {
     mdl_list_page_t *page = &list->page;
-    int filtered = list->status != NULL || list->type != NULL;
+    int filtered = list->type != NULL || (list->status != NULL && !job_page_is_failed(list));
     int look = filtered ? LOOKED : page->limit;
     const mdl_job_t *last = NULL;
     mdl_rows_t *rows;

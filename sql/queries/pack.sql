@@ -45,11 +45,11 @@ WHERE +shop_id = %lld AND id {{in_given}}
 
 -- A mapping with the pack that gives more files than a limit, each counted once, and how many.  It looks
 -- at any 500 mappings and no more than 250,000 rows, however many mappings have the pack: in an order of
--- theirs it would read them all first.
+-- theirs it would read them all first.  With the plus PostgreSQL can't begin with the mappings.
 -- name: pack_mapping_too_large
 WITH h_rows AS MATERIALIZED (
     SELECT h.mapping_id FROM mapping_pack h CROSS JOIN mapping m
-    WHERE h.pack_id = %lld AND m.id = h.mapping_id AND +m.deleted_at IS NULL
+    WHERE h.pack_id = %lld AND m.id = +h.mapping_id AND +m.deleted_at IS NULL
     LIMIT 500
 )
 SELECT f_rows.mapping_id, COUNT(DISTINCT f_rows.asset_id)
