@@ -101,3 +101,7 @@ CROSS JOIN LATERAL (
 ) a
 JOIN orders o ON o.id = a.order_id
 WHERE m.deleted_at IS NOT NULL
+
+-- The jobs that a shop sees: what is sent to somebody has lists of its own.
+-- part: type_shown
+type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'

@@ -8,7 +8,7 @@ SELECT j_rows.id, j_rows.asset_id,
     j_rows.error_code, j_rows.error_message, j_rows.finished_at
 FROM (
     SELECT id, asset_id, error_code, error_message, finished_at FROM job
-    WHERE shop_id = %lld AND status = 'failed' AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' ORDER BY id DESC LIMIT %lld
+    WHERE shop_id = %lld AND status = 'failed' AND {{type_shown}} ORDER BY id DESC LIMIT %lld
 ) j_rows
 WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld
     AND (SELECT count(*) FROM job l WHERE l.asset_id = j_rows.asset_id AND l.id || '' > j_rows.id) = 0

@@ -15,7 +15,7 @@ COALESCE(NULLIF(updated_at, 0), finished_at, started_at, created_at)
 SELECT {{job_columns}} FROM job WHERE id = %s
 
 -- name: job_of_shop
-SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'
+SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND {{type_shown}}
 
 -- name: job_list
 SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
@@ -24,15 +24,15 @@ SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld ORDER BY id DESC LIMIT %lld
 
 -- name: job_page
-SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND id < %s
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND {{type_shown}} AND id < %s
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_page_of_asset
-SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND +shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND id < %s
+SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND +shop_id = %lld AND {{type_shown}} AND id < %s
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_page_failed
-SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND status = 'failed' AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND id < %s
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND status = 'failed' AND {{type_shown}} AND id < %s
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_open_of_asset
@@ -255,7 +255,7 @@ UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
     attempts = 0, interruptions = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL, updated_at = {{later}}
-WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'))
+WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND {{type_shown}}))
     AND status IN ('failed', 'cancelled') AND {{of_version}}
 
 -- A cancelled job waits in a lane of its own until its worker has stopped and left no file: due_at
@@ -263,7 +263,7 @@ WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email' AND type <> '
 -- name: job_cancel
 UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
     error_message = NULL, finished_at = %lld, updated_at = {{later}}
-WHERE id = %s AND shop_id = %lld AND type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND status IN ('queued', 'running')
+WHERE id = %s AND shop_id = %lld AND {{type_shown}} AND status IN ('queued', 'running')
     AND {{of_version}}
 
 -- name: job_cancel_of_asset

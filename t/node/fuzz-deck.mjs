@@ -1,6 +1,6 @@
 // The cards of the fuzzer: what no chance would give often enough, each dealt once before any comes again.
 //
-//   const deck = new Deck(operations, kept);
+//   const deck = new Deck(document, operations, kept);
 //   const card = deck.deal(choices);
 //   deck.next(card)    one that has to follow soon
 //
