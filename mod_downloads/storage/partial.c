@@ -30,6 +30,7 @@ struct mdl_partial_t {
     int hashed;              /* whether all of them are in the digests */
     int published;           /* whether the file is a blob's too: its bytes must not change */
     apr_int64_t written_out; /* bytes whose write-out was started */
+    int synced;              /* whether an fsync has ended since the last write */
     apr_size_t gathered;     /* bytes that wait in buffer */
     char *buffer;
     mdl_sha256_t *sha;
@@ -308,15 +309,12 @@ int mdl_partial_hashed(const mdl_partial_t *partial)
     return partial->hashed;
 }
 
-/* Starts writing out early and waits for nothing, so that the last fsync finds little to do. */
-static void partial_start_write_out(mdl_partial_t *partial)
+/* Starts writing out and waits for nothing, so that a later fsync finds little to do. */
+static void partial_write_out(mdl_partial_t *partial)
 {
-    apr_int64_t dirty = partial->written - partial->written_out;
-
-    if (dirty >= WRITE_OUT) {
-        sync_file_range(partial->fd, partial->written_out, dirty, SYNC_FILE_RANGE_WRITE);
-        partial->written_out = partial->written;
-    }
+    sync_file_range(partial->fd, partial->written_out, partial->written - partial->written_out,
+                    SYNC_FILE_RANGE_WRITE);
+    partial->written_out = partial->written;
 }
 
 /* Digests and file agree whatever happens: what could not be written stays gathered. */
@@ -340,7 +338,10 @@ static apr_status_t partial_flush(mdl_partial_t *partial)
     }
     partial->gathered -= done;
     memmove(partial->buffer, partial->buffer + done, partial->gathered);
-    partial_start_write_out(partial);
+    if (partial->written - partial->written_out >= WRITE_OUT) {
+        partial_write_out(partial);
+    }
+    partial->synced = 0;
     return rv;
 }
 
@@ -488,12 +489,20 @@ static const char *second_name(const char *path, apr_pool_t *p)
     return apr_pstrcat(p, path, ".blob", NULL);
 }
 
+static apr_status_t partial_sync(mdl_partial_t *partial)
+{
+    apr_status_t rv = partial->synced ? APR_SUCCESS : mdl_storage_sync_file(partial->fd);
+
+    partial->synced = rv == APR_SUCCESS;
+    return rv;
+}
+
 /* Makes the file a blob at path: moves it there, or gives it a second name.  Either way a file of
    the wrong size at path is replaced. */
 static apr_status_t partial_place(mdl_partial_t *partial, const char *path, int stays)
 {
     const char *from = partial->path;
-    apr_status_t rv = mdl_storage_sync_file(partial->fd);
+    apr_status_t rv = partial_sync(partial);
 
     if (rv == APR_SUCCESS && !partial_same_file(partial->fd, partial->path)) {
         return APR_ENOENT;
@@ -509,40 +518,77 @@ static apr_status_t partial_place(mdl_partial_t *partial, const char *path, int 
     return rv;
 }
 
-static apr_status_t partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob, int stays)
+static const char *partial_blob_path(const mdl_partial_t *partial)
 {
-    const char *path;
-    apr_status_t rv = APR_SUCCESS;
+    return mdl_storage_path(partial->storage, partial->sha256, partial->pool);
+}
 
-    if (partial->sha256 == NULL || strcmp(partial->sha256, blob->sha256) != 0) {
-        return APR_EINVAL;
+static int partial_has_blob(const mdl_partial_t *partial)
+{
+    return blob_exists(partial_blob_path(partial), partial->written);
+}
+
+static int partial_is_of(const mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    return partial->sha256 != NULL && strcmp(partial->sha256, blob->sha256) == 0;
+}
+
+static apr_status_t partial_become_blob(mdl_partial_t *partial, int stays)
+{
+    if (!partial_has_blob(partial)) {
+        return partial_place(partial, partial_blob_path(partial), stays);
     }
-    path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
-    if (!blob_exists(path, partial->written)) {
-        rv = partial_place(partial, path, stays);
-    } else if (!stays) {
-        rv = partial_remove_own(partial);
-    }
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    /* A blob that existed may be so new that its own writer has yet to sync the folder. */
+    return stays ? APR_SUCCESS : partial_remove_own(partial);
+}
+
+/* A blob that existed may be so new that its own writer has yet to sync the folder. */
+static apr_status_t partial_sync_shard(const mdl_partial_t *partial)
+{
     return mdl_storage_sync_folder(
         mdl_storage_shard(partial->storage, partial->sha256[0], partial->pool));
 }
 
-apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
+void mdl_partial_commit_all(mdl_partial_commit_t *commits, int count)
 {
-    apr_status_t rv = partial_commit(partial, blob, 0);
+    const mdl_partial_commit_t *end = commits + count;
 
-    apr_pool_destroy(partial->pool);
-    return rv;
+    for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
+        mdl_partial_t *partial = commit->partial;
+
+        commit->rv = partial_is_of(partial, commit->blob) ? APR_SUCCESS : APR_EINVAL;
+        if (commit->rv == APR_SUCCESS && !partial_has_blob(partial)) {
+            partial_write_out(partial);
+        }
+    }
+    for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
+        mdl_partial_t *partial = commit->partial;
+
+        if (commit->rv == APR_SUCCESS && !partial_has_blob(partial)) {
+            commit->rv = partial_sync(partial);
+        }
+    }
+    for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
+        if (commit->rv == APR_SUCCESS) {
+            commit->rv = partial_become_blob(commit->partial, 0);
+        }
+    }
+    for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
+        if (commit->rv == APR_SUCCESS) {
+            commit->rv = partial_sync_shard(commit->partial);
+        }
+    }
+    for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
+        apr_pool_destroy(commit->partial->pool);
+    }
 }
 
 apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob)
 {
-    apr_status_t rv = partial_commit(partial, blob, 1);
+    apr_status_t rv = partial_is_of(partial, blob) ? partial_become_blob(partial, 1) : APR_EINVAL;
 
+    if (rv == APR_SUCCESS) {
+        rv = partial_sync_shard(partial);
+    }
     apr_pool_destroy(partial->pool);
     return rv;
 }

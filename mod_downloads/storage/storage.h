@@ -157,22 +157,29 @@ void mdl_partial_discard(mdl_partial_t *partial);
 
 /**
  * Writes what was gathered and computes the digests into blob (sha256 allocated from p); the file
- * stays partial.  Call it before mdl_partial_commit, to compare a checksum first.  Nothing can be
- * appended afterwards unless the file is truncated.  APR_EINVAL unless mdl_partial_hashed.
+ * stays partial.  Call it before mdl_partial_commit_all, to compare a checksum first.  Nothing can
+ * be appended afterwards unless the file is truncated.  APR_EINVAL unless mdl_partial_hashed.
  */
 apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p);
 
-/**
- * fsync, rename to the blob's name, fsync of the folder; when the blob is there already the partial
- * file is removed instead.  Closes the partial in every case; after an error the file is kept.
- * APR_EINVAL when blob is not what mdl_partial_digest gave; APR_ENOENT when the partial file has
- * been removed under its writer.
- */
-apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob);
+typedef struct {
+    mdl_partial_t *partial;
+    const mdl_blob_t *blob; /* what mdl_partial_digest gave */
+    apr_status_t rv;        /* the result */
+} mdl_partial_commit_t;
 
 /**
- * Like mdl_partial_commit, but the partial file stays as a second name of the blob until it is
- * removed: for bytes that nobody could send again if the transaction that follows fails.
+ * Makes count partial files blobs: fsync, rename to the blob's name, fsync of the folder; when the
+ * blob is there already the partial file is removed instead.  Each step is done for all before the
+ * next, so that the file system's journal commits once for many.  Closes each partial in every
+ * case; after an error the file is kept.  Results: APR_EINVAL when blob is not the partial's;
+ * APR_ENOENT when the partial file has been removed under its writer; that of the disk.
+ */
+void mdl_partial_commit_all(mdl_partial_commit_t *commits, int count);
+
+/**
+ * Like mdl_partial_commit_all of one, but the partial file stays as a second name of the blob until
+ * it is removed: for bytes that nobody could send again if the transaction that follows fails.
  */
 apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob);
 

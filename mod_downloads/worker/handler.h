@@ -18,6 +18,9 @@ struct mdl_job_handler_t {
     apr_status_t (*prepare)(mdl_db_t *db, mdl_task_t *task);
     /** In the lane's thread: begins the work, and ends it by mdl_runner_done now or later. */
     void (*start)(mdl_task_t *task);
+    /** In the lane's thread: ends the tasks (mdl_task_t *) that called mdl_runner_arrived in one
+       turn of the transfers; p lives as long as the call.  May be NULL. */
+    void (*finish)(const apr_array_header_t *tasks, apr_pool_t *p);
     /** In the lane's thread: breaks off work that was begun.  The caller calls mdl_runner_done
         afterwards.  NULL if start does not return before the work is done. */
     void (*stop)(mdl_task_t *task);

@@ -97,23 +97,29 @@ static void import_disk_failed(mdl_task_t *task, apr_status_t rv)
                          "The service had no room to store the file.");
 }
 
-static void import_whole(mdl_task_t *task)
+/* Whether the bytes are all there and those that were wanted; else the task has ended. */
+static int import_check(mdl_task_t *task)
 {
     import_t *import = task->data;
     const char *expected = task->job->expected_sha256;
     apr_status_t rv = mdl_partial_digest(import->partial, &import->blob, task->pool);
 
-    if (rv == APR_SUCCESS && expected != NULL && strcmp(expected, import->blob.sha256) != 0) {
+    if (rv != APR_SUCCESS) {
+        mdl_partial_discard(import->partial);
+        import_disk_failed(task, rv);
+    } else if (expected != NULL && strcmp(expected, import->blob.sha256) != 0) {
         mdl_partial_keep(import->partial);
         mdl_runner_done_with(task, MDL_TASK_FAILED, "checksum_mismatch",
                              "The file's SHA-256 is not the one that was given.");
-        return;
+        rv = APR_EGENERAL;
     }
-    if (rv != APR_SUCCESS) {
-        mdl_partial_discard(import->partial);
-    } else {
-        rv = mdl_partial_commit(import->partial, &import->blob);
-    }
+    return rv == APR_SUCCESS;
+}
+
+static void import_committed(mdl_task_t *task, apr_status_t rv)
+{
+    import_t *import = task->data;
+
     if (rv != APR_SUCCESS) {
         import_disk_failed(task, rv);
         return;
@@ -121,6 +127,21 @@ static void import_whole(mdl_task_t *task)
     task->stored = &import->blob;
     atomic_store(&task->total, import->blob.size);
     mdl_runner_done(task, MDL_TASK_SUCCEEDED);
+}
+
+static void import_finish(const apr_array_header_t *tasks, apr_pool_t *p)
+{
+    mdl_partial_commit_t *commits = apr_palloc(p, (apr_size_t)tasks->nelts * sizeof *commits);
+
+    for (int i = 0; i < tasks->nelts; i++) {
+        import_t *import = APR_ARRAY_IDX(tasks, i, mdl_task_t *)->data;
+
+        commits[i] = (mdl_partial_commit_t){.partial = import->partial, .blob = &import->blob};
+    }
+    mdl_partial_commit_all(commits, tasks->nelts);
+    for (int i = 0; i < tasks->nelts; i++) {
+        import_committed(APR_ARRAY_IDX(tasks, i, mdl_task_t *), commits[i].rv);
+    }
 }
 
 /* What each result of the fetch means for the job. */
@@ -152,7 +173,9 @@ static void import_on_done(void *baton, mdl_http_result_t result, const char *de
 
     import->fetch = NULL;
     if (result == MDL_HTTP_OK) {
-        import_whole(task);
+        if (import_check(task)) {
+            mdl_runner_arrived(task);
+        }
         return;
     }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_quota) {
@@ -294,6 +317,7 @@ static apr_status_t import_clean(mdl_storage_t *storage, const mdl_job_t *job, a
 const mdl_job_handler_t mdl_handler_import = {
     .prepare = job_import_prepare,
     .start = import_start,
+    .finish = import_finish,
     .stop = import_stop,
     .settle = import_settle,
     .clean = import_clean,

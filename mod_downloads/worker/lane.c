@@ -24,7 +24,8 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
         /* Of each endpoint, which may be as slow, one. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
-        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 20};
+        /* Files that arrive in one turn share the disk's waits. */
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 40};
     }
 }
 

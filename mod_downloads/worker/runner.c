@@ -31,7 +31,8 @@ struct mdl_runner_t {
     mdl_queue_t *done;
     atomic_int stopping;
     int load;           /* of the control thread */
-    mdl_task_t *active; /* of the runner's thread, like the next two */
+    mdl_task_t *active; /* of the runner's thread, like the rest */
+    apr_array_header_t *arrived;
     mdl_http_client_t *http;
     mdl_mailer_t *mailer;
     int idle; /* whether the mailer has no connection */
@@ -122,6 +123,11 @@ int mdl_runner_stopping(const mdl_runner_t *runner)
     return atomic_load(&((mdl_runner_t *)runner)->stopping);
 }
 
+void mdl_runner_arrived(mdl_task_t *task)
+{
+    APR_ARRAY_PUSH(task->runner->arrived, mdl_task_t *) = task;
+}
+
 void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome)
 {
     mdl_runner_t *runner = task->runner;
@@ -194,6 +200,20 @@ static void runner_wait_for_work(mdl_runner_t *runner)
     }
 }
 
+/* Only one handler of a lane leaves tasks to finish. */
+static void runner_finish_arrived(mdl_runner_t *runner)
+{
+    apr_pool_t *turn;
+
+    if (runner->arrived->nelts == 0) {
+        return;
+    }
+    apr_pool_create(&turn, runner->pool);
+    APR_ARRAY_IDX(runner->arrived, 0, mdl_task_t *)->handler->finish(runner->arrived, turn);
+    apr_array_clear(runner->arrived);
+    apr_pool_destroy(turn);
+}
+
 static void *APR_THREAD_FUNC runner_run(apr_thread_t *thread, void *data)
 {
     mdl_runner_t *runner = data;
@@ -203,6 +223,7 @@ static void *APR_THREAD_FUNC runner_run(apr_thread_t *thread, void *data)
         runner_start_new(runner);
         runner_stop_some(runner, 0);
         runner_wait_for_work(runner);
+        runner_finish_arrived(runner);
     }
     runner_start_new(runner);
     runner_stop_some(runner, 1);
@@ -254,6 +275,7 @@ apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind,
         return rv;
     }
     apr_pool_tag(runner->pool, "mdl_runner");
+    runner->arrived = apr_array_make(runner->pool, 16, sizeof(mdl_task_t *));
     if ((rv = mdl_queue_create(&runner->inbox, runner->pool)) != APR_SUCCESS ||
         (rv = runner_equip(runner)) != APR_SUCCESS) {
         return rv;

@@ -48,6 +48,8 @@ mdl_http_client_t *mdl_runner_http(mdl_runner_t *runner);
 mdl_mailer_t *mdl_runner_mailer(mdl_runner_t *runner);
 /** Whether the runner is asked to end. */
 int mdl_runner_stopping(const mdl_runner_t *runner);
+/** Leaves a task whose transfer is over to its handler's finish. */
+void mdl_runner_arrived(mdl_task_t *task);
 /** Ends a task with an outcome, and hands it back. */
 void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome);
 /** The same with the error that its job is to show. */

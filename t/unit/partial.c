@@ -10,6 +10,32 @@
 
 #include "base/zip/crc32.h"
 
+/* What was done to the disk: one letter for each fsync of a file or a folder, and each rename. */
+static char steps[64];
+
+static void note_step(char step)
+{
+    apr_size_t n = strlen(steps);
+
+    if (n + 1 < sizeof steps) {
+        steps[n] = step;
+    }
+}
+
+__attribute__((visibility("default"))) int fsync(int fd)
+{
+    struct stat st;
+
+    note_step(fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f');
+    return 0;
+}
+
+__attribute__((visibility("default"))) int rename(const char *from, const char *to)
+{
+    note_step('r');
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
 static const char *zlib_crc32(const char *path)
 {
     const char *program = "import sys, zlib; print(zlib.crc32(sys.stdin.buffer.read()))";
@@ -53,7 +79,7 @@ static void digests_are_right(apr_size_t length, const char *name)
     is_int(mdl_partial_write(partial, "x", 1), APR_EINVAL, "nothing is appended afterwards");
     is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "it can be digested once more");
     is_str(sha256sum(path), blob.sha256, "the digest is the same");
-    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "it becomes a blob");
+    is_int(commit(partial, &blob), APR_SUCCESS, "it becomes a blob");
     path = mdl_storage_path(storage, blob.sha256, p);
     is_int(size_of(path), length, "the blob is at its path");
     ok(holds(path, data, length), "the blob has all bytes");
@@ -264,11 +290,11 @@ static void one_writer_at_a_time(void)
     first = open_partial("job_lock");
     mdl_partial_write(first, "new", 3);
     mdl_partial_digest(second, &blob, p);
-    is_int(mdl_partial_commit(second, &blob), APR_ENOENT,
+    is_int(commit(second, &blob), APR_ENOENT,
            "a writer whose file was removed can't commit the file of its successor");
     ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob is made");
     mdl_partial_digest(first, &blob, p);
-    is_int(mdl_partial_commit(first, &blob), APR_SUCCESS, "the successor commits");
+    is_int(commit(first, &blob), APR_SUCCESS, "the successor commits");
     is_str(sha256sum(mdl_storage_path(storage, blob.sha256, p)), blob.sha256,
            "the successor's blob has its own bytes");
 }
@@ -281,13 +307,45 @@ static void only_its_own_digest_is_committed(void)
     mdl_partial_write(partial, "bytes", 5);
     mdl_partial_digest(partial, &blob, p);
     blob.sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL,
-           "a file is not committed under another digest");
+    is_int(commit(partial, &blob), APR_EINVAL, "a file is not committed under another digest");
     ok(exists(in_folder("partial/job_wrong")), "the partial file is kept");
     ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob has that digest");
     partial = open_partial("job_wrong");
-    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL,
-           "a file that was not digested is not committed");
+    is_int(commit(partial, &blob), APR_EINVAL, "a file that was not digested is not committed");
+    mdl_partial_remove(storage, "job_wrong", p);
+}
+
+static void many_are_committed_step_by_step(void)
+{
+    static const char *const names[] = {"job_one", "job_two", "job_same", "job_wrong", "job_gone"};
+    static const char *const bytes[] = {"one", "two", "two", "wrong", "gone"};
+    static const apr_status_t results[] = {0, 0, 0, APR_EINVAL, APR_ENOENT};
+    const mdl_blob_t another = {
+        .sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+    mdl_partial_commit_t commits[5];
+    mdl_blob_t blobs[5] = {{0}};
+
+    for (int i = 0; i < 5; i++) {
+        mdl_partial_t *partial = open_partial(names[i]);
+
+        mdl_partial_write(partial, bytes[i], strlen(bytes[i]));
+        mdl_partial_digest(partial, &blobs[i], p);
+        commits[i] = (mdl_partial_commit_t){partial, i == 3 ? &another : &blobs[i], -1};
+    }
+    mdl_partial_remove(storage, "job_gone", p);
+    memset(steps, 0, sizeof steps);
+    mdl_partial_commit_all(commits, 5);
+    is_str(
+        steps, "ffffrrddd",
+        "files are synced before any is renamed, folders after all; same bytes are renamed once");
+    for (int i = 0; i < 5; i++) {
+        const char *path = mdl_storage_path(storage, blobs[i].sha256, p);
+
+        is_int(commits[i].rv, results[i], names[i]);
+        is_int(exists(path), results[i] == APR_SUCCESS, "whose blob is there if it succeeded");
+        ok(results[i] != APR_SUCCESS || holds(path, bytes[i], strlen(bytes[i])), "with its bytes");
+    }
+    is_int(entries(in_folder("partial")), 1, "only the file that failed stays partial");
     mdl_partial_remove(storage, "job_wrong", p);
 }
 
@@ -336,7 +394,7 @@ static void a_full_disk_is_reported(void)
     mdl_partial_digest(partial, &blob, p);
     is_str(sha256sum(path), blob.sha256, "its digest is right");
     ok(holds(path, data, 2 * MIB), "its bytes are right");
-    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "it is committed");
+    is_int(commit(partial, &blob), APR_SUCCESS, "it is committed");
     limit_files(0);
     is_int(mdl_storage_check(storage, p), APR_ENOSPC, "the check reports a full disk");
     limit_files(RLIM_INFINITY);
@@ -424,6 +482,7 @@ static void tests(void)
     a_published_file_stays();
     one_writer_at_a_time();
     only_its_own_digest_is_committed();
+    many_are_committed_step_by_step();
     a_full_disk_is_reported();
     a_cleared_pool_closes();
     a_link_is_not_followed();

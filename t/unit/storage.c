@@ -28,7 +28,7 @@ static apr_status_t store(const char *id, const char *data, apr_size_t length, m
         mdl_partial_discard(partial);
         return rv;
     }
-    return mdl_partial_commit(partial, blob);
+    return commit(partial, blob);
 }
 
 static void folders_are_made(void)

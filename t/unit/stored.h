@@ -27,6 +27,14 @@ static inline const char *sha256sum(const char *path)
     return output_of(apr_psprintf(p, "sha256sum < '%s' | cut -c 1-64", path), p);
 }
 
+static inline apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    mdl_partial_commit_t one = {.partial = partial, .blob = blob};
+
+    mdl_partial_commit_all(&one, 1);
+    return one.rv;
+}
+
 static inline const char *in_folder(const char *name)
 {
     return apr_pstrcat(p, folder, "/", name, NULL);

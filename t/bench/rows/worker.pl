@@ -47,13 +47,13 @@ row 'import-large',
     },
     floor => 1.0, goal => 1.05;
 
-# Small files with numbers from $from + 1 on; some more, because requests are under way when wrk stops.
+# Small files with numbers from $from + 1 on.
 sub small_sources
 {
     my ($on, $from, $bytes) = @_;
     my $text = sprintf '%-9d ', $from;
     write_new("$on->{data}/source/small-$_.bin", "$_ " . $text x ($bytes / 10))
-        for map { $from + $_ } 1 .. SMALL_FILES + CONNECTIONS;
+        for map { $from + $_ } 1 .. SMALL_FILES + 1;
     return $on->{SOURCE_URL} =~ s{[^/]+$}{small-}r;
 }
 
@@ -66,7 +66,7 @@ row 'import-small',
         my $url  = small_sources($on, $from, 10_000);
         return timed(SMALL_FILES, sub {
             wrk($on, method => 'POST', path => '/assets', idem => 'bench-{n}', from => $from, stop => SMALL_FILES,
-                body => qq({"source_url":"$url\{n}.bin"}));
+                after => '/api/v1/ping', body => qq({"source_url":"$url\{n}.bin"}));
             wait_for_jobs($on, 120);
         });
     },
