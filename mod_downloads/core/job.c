@@ -308,47 +308,38 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
     return lost_if_unchanged(rv, changed);
 }
 
-apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p)
 {
-    apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RELEASE, &changed, p,
-                                  MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]),
-                                           mdl_int(job->due_at), mdl_int(job->bytes_received),
-                                           mdl_count_or_null(job->bytes_total),
-                                           mdl_text(job->validator), mdl_int(apr_time_now()),
-                                           mdl_text(job->id), mdl_int(job->lease_token)));
-
-    return lost_if_unchanged(rv, changed);
+    return mdl_db_select(db, MDL_Q_JOB_RELEASE, held, p,
+                         MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]), mdl_int(job->due_at),
+                                  mdl_int(job->bytes_received), mdl_count_or_null(job->bytes_total),
+                                  mdl_text(job->validator), mdl_int(apr_time_now()),
+                                  mdl_text(job->id), mdl_int(job->lease_token)));
 }
 
-apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held,
+                                 apr_pool_t *p)
 {
-    apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RETRY_LATER, &changed, p,
-                                  MDL_ARGS(mdl_int(job->due_at), mdl_int(job->bytes_received),
-                                           mdl_count_or_null(job->bytes_total),
-                                           mdl_text(job->validator), mdl_text(job->error_code),
-                                           mdl_text(job->error_message), mdl_int(apr_time_now()),
-                                           mdl_text(job->id), mdl_int(job->lease_token)));
-
-    return lost_if_unchanged(rv, changed);
+    return mdl_db_select(db, MDL_Q_JOB_RETRY_LATER, held, p,
+                         MDL_ARGS(mdl_int(job->due_at), mdl_int(job->bytes_received),
+                                  mdl_count_or_null(job->bytes_total), mdl_text(job->validator),
+                                  mdl_text(job->error_code), mdl_text(job->error_message),
+                                  mdl_int(apr_time_now()), mdl_text(job->id),
+                                  mdl_int(job->lease_token)));
 }
 
-apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
     mdl_arg_t source_url = job->status == MDL_JOB_SUCCEEDED
                                ? mdl_text(mdl_source_shown(job->source_url, p))
                                : mdl_null();
-    apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_JOB_FINISH, &changed, p,
-        MDL_ARGS(mdl_text(mdl_job_status_names[job->status]), mdl_int(job->bytes_received),
-                 mdl_count_or_null(job->bytes_total), mdl_text(job->error_code),
-                 mdl_text(job->error_message), now, now, source_url, mdl_text(job->id),
-                 mdl_int(job->lease_token)));
 
-    return lost_if_unchanged(rv, changed);
+    return mdl_db_select(db, MDL_Q_JOB_FINISH, held, p,
+                         MDL_ARGS(mdl_text(mdl_job_status_names[job->status]),
+                                  mdl_int(job->bytes_received), mdl_count_or_null(job->bytes_total),
+                                  mdl_text(job->error_code), mdl_text(job->error_message), now, now,
+                                  source_url, mdl_text(job->id), mdl_int(job->lease_token)));
 }
 
 apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold)

@@ -147,16 +147,22 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 /** Renews the lease and notes progress and validator. */
 apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
+/*
+ * What a worker does with a job at last.  *held has a row if the worker still held it
+ * (mdl_rows_one); else nothing was changed.
+ */
+
 /** Gives a job back unfinished, to be claimed from job->due_at on in job->lane, with progress and
     validator; the attempt doesn't count. */
-apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p);
 
 /** Puts a job back until job->due_at after a failed attempt, with the reason in error_code and
     error_message. */
-apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held,
+                                 apr_pool_t *p);
 
 /** Ends a job: status, error_code and error_message, progress as in job. */
-apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p);
 
 /** Effect: takes queued jobs of a blocked shop out of the lanes from which workers claim, or puts
     back those of a shop that is not blocked any more: up to limit after one, by id. */

@@ -153,7 +153,7 @@ static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
 
 /*
  * On PostgreSQL a statement in an effect is only sent, and its error comes with a later one, unless
- * its result is wanted: *changed, mdl_db_select_one, the first mdl_rows_next.  All that was sent
+ * its result is wanted: *changed, mdl_db_select_one, the first step to a row.  All that was sent
  * until then travels together, which costs one round trip: so send first what does not depend on an
  * answer.  An error that the effect does not see fails its transaction all the same.
  */
@@ -174,6 +174,10 @@ apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows
 
 /** Steps to the next row; false after the last. */
 int mdl_rows_next(mdl_rows_t *rows);
+
+/** The same where a statement gives at most one row: APR_ENOENT if there is none, or the error of a
+    statement that was sent. */
+apr_status_t mdl_rows_one(mdl_rows_t *rows);
 
 /* Columns of the current row, from 0.  Text lives as long as the rows' pool.  SQL's NULL is NULL as
    text and 0 as an integer. */

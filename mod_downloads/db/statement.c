@@ -123,10 +123,14 @@ apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows
 {
     apr_status_t rv = mdl_db_select(db, statement, row, p, args, nargs);
 
-    if (rv == APR_SUCCESS && (*row)->result.pending) {
-        rv = mdl_db_flush(db);
-    }
-    return rv != APR_SUCCESS || mdl_rows_next(*row) ? rv : APR_ENOENT;
+    return rv == APR_SUCCESS ? mdl_rows_one(*row) : rv;
+}
+
+apr_status_t mdl_rows_one(mdl_rows_t *rows)
+{
+    apr_status_t rv = rows->result.pending ? mdl_db_flush(rows->db) : APR_SUCCESS;
+
+    return rv != APR_SUCCESS || mdl_rows_next(rows) ? rv : APR_ENOENT;
 }
 
 int mdl_rows_next(mdl_rows_t *rows)

@@ -25,7 +25,7 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
         /* Files that arrive in one turn share the disk's waits. */
-        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 40};
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     }
 }
 

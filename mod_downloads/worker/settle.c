@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
 #include "worker/handler.h"
 
@@ -21,11 +22,13 @@ static apr_interval_time_t task_back_off(const mdl_task_t *task)
            << (doublings > MAX_DOUBLINGS ? MAX_DOUBLINGS : doublings);
 }
 
-static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+/* Sends what ends the job or puts it back; *held as in core/job.h, NULL if there is nothing to
+   write. */
+static apr_status_t task_end_job(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **held, apr_pool_t *p)
 {
     mdl_job_t *job = task->job;
-    apr_status_t rv;
 
+    *held = NULL;
     mdl_task_progress(task);
     if (task->outcome == MDL_TASK_RETRY && job->attempts >= job->max_attempts) {
         task->outcome = MDL_TASK_FAILED;
@@ -34,24 +37,46 @@ static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     case MDL_TASK_SUCCEEDED:
         job->status = MDL_JOB_SUCCEEDED;
         job->error_code = job->error_message = NULL; /* of an attempt before */
-        rv = mdl_job_finish(db, job, p);
-        break;
+        return mdl_job_finish(db, job, held, p);
     case MDL_TASK_FAILED:
         job->status = MDL_JOB_FAILED;
-        rv = mdl_job_finish(db, job, p);
-        break;
+        return mdl_job_finish(db, job, held, p);
     case MDL_TASK_RETRY:
         job->due_at = apr_time_now() + task_back_off(task);
-        rv = mdl_job_retry_later(db, job, p);
-        break;
+        return mdl_job_retry_later(db, job, held, p);
     case MDL_TASK_RELEASED:
         job->due_at = job->due_at != 0 ? job->due_at : apr_time_now();
-        rv = mdl_job_release(db, job, p);
-        break;
+        return mdl_job_release(db, job, held, p);
     default:
         return APR_SUCCESS;
     }
-    return rv == APR_SUCCESS && task->handler != NULL ? task->handler->settle(db, task, p) : rv;
+}
+
+/* With what the rest of the settlement reads, so that one answer tells it of all tasks. */
+static apr_status_t task_ask(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **held, apr_pool_t *p)
+{
+    apr_status_t rv = task_end_job(db, task, held, p);
+
+    task->asked = task->kept = NULL;
+    return rv == APR_SUCCESS && task->stored != NULL && task->outcome == MDL_TASK_SUCCEEDED
+               ? mdl_asset_ask(db, task->job->asset_id, task->job->id, &task->asked, p)
+               : rv;
+}
+
+static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, mdl_rows_t *held, apr_pool_t *p)
+{
+    apr_status_t rv = held != NULL ? mdl_rows_one(held) : APR_SUCCESS;
+
+    if (rv == APR_SUCCESS && held != NULL && task->handler != NULL) {
+        rv = task->handler->settle(db, task, p);
+    }
+    if (rv == APR_ENOENT) {
+        atomic_store(&task->lost, 1);
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0323: job %s was cancelled, or taken over by another worker",
+                task->job->id);
+        rv = mdl_blob_leave(db, task->stored, p);
+    }
+    return rv;
 }
 
 typedef struct {
@@ -62,18 +87,21 @@ typedef struct {
 static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     list_t *list = arg;
+    apr_array_header_t *held = apr_array_make(p, 16, sizeof(mdl_rows_t *));
     apr_status_t rv = mdl_db_wait_briefly(db);
+    mdl_task_t *task;
+    int i = 0;
 
     mdl_db_take_due(db);
-    for (mdl_task_t *task = list->tasks; rv == APR_SUCCESS && task != NULL; task = task->next) {
-        rv = task_settle(db, task, p);
-
-        if (rv == APR_ENOENT) {
-            atomic_store(&task->lost, 1);
-            mdl_log(MDL_LOG_NOTICE, 0,
-                    "MDL0323: job %s was cancelled, or taken over by another worker",
-                    task->job->id);
-            rv = mdl_blob_leave(db, task->stored, p);
+    for (task = list->tasks; rv == APR_SUCCESS && task != NULL; task = task->next) {
+        rv = task_ask(db, task, &APR_ARRAY_PUSH(held, mdl_rows_t *), p);
+    }
+    for (task = list->tasks; rv == APR_SUCCESS && task != NULL; task = task->next) {
+        rv = task_settle(db, task, APR_ARRAY_IDX(held, i++, mdl_rows_t *), p);
+    }
+    for (task = list->tasks; rv == APR_SUCCESS && task != NULL; task = task->next) {
+        if (task->kept != NULL) {
+            rv = mdl_blob_check(task->kept, task->storage, task->stored->sha256, p);
         }
     }
     list->due = mdl_db_take_due(db);

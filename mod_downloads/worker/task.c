@@ -33,22 +33,24 @@ apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_poo
     return rv == APR_SUCCESS ? mdl_notice_add(db, &notice, p) : rv;
 }
 
-apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
+apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const char *content_type,
                                   apr_pool_t *p)
 {
     mdl_job_t *job = task->job;
-    const mdl_asset_bytes_t bytes = {.blob = *task->stored,
-                                     .content_type = content_type,
-                                     .source_url = mdl_source_shown(job->source_url, p),
-                                     .job_id = job->id,
-                                     .quota = task->service->settings->storage_quota};
+    mdl_asset_bytes_t bytes = {.blob = *task->stored,
+                               .content_type = content_type,
+                               .source_url = mdl_source_shown(job->source_url, p),
+                               .job_id = job->id,
+                               .quota = task->service->settings->storage_quota,
+                               .asked = task->asked};
     apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
 
     if (rv == APR_ENOENT) {
         return mdl_blob_leave(db, task->stored, p); /* it was deleted in the same moment */
     }
     if (rv != APR_ENOSPC) {
-        return rv == APR_SUCCESS ? mdl_blob_check(task->storage, task->stored->sha256, p) : rv;
+        task->kept = bytes.held;
+        return rv;
     }
     job->error_code = MDL_QUOTA_CODE;
     job->error_message = MDL_QUOTA_MESSAGE;

@@ -37,6 +37,8 @@ struct mdl_task_t {
     const char *boot_id;             /* of this machine's running kernel */
     void *data;                      /* the handler's own */
     const mdl_blob_t *stored;        /* what the lane's thread has put into storage, or NULL */
+    mdl_rows_t *asked; /* of mdl_asset_ask, if the asset is to get what is stored; or NULL */
+    mdl_rows_t *kept;  /* of mdl_blob_store, if the asset has got it; or NULL */
     apr_interval_time_t retry_after; /* before the next attempt; 0: the usual back-off */
     mdl_outcome_t outcome;
 
@@ -71,8 +73,8 @@ void mdl_task_progress(mdl_task_t *task);
 
 /** For a handler's settle: makes the task's asset ready with the bytes that it has stored.  If the
     quota does not allow that, the job has failed instead; an asset that was deleted meanwhile gets
-    nothing.  APR_EINCOMPLETE as mdl_blob_check: the job is to be run again. */
-apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
+    nothing. */
+apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const char *content_type,
                                   apr_pool_t *p);
 
 /** For a handler's settle: the job has failed for good, and its asset with it. */

@@ -1,10 +1,12 @@
+-- Locks a blob that is there against the sweep, and waits if the sweep has locked it.
+-- name: blob_store
+INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
+ON CONFLICT (sha256) DO UPDATE SET size = excluded.size
+RETURNING size
+
 -- name: blob_insert
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
 ON CONFLICT (sha256) DO NOTHING
-
--- Locks a blob against the sweep, and waits if the sweep has locked it.
--- name: blob_hold
-SELECT sha256 FROM blob WHERE sha256 = %s {{for_key_share}}
 
 -- name: blob_release
 UPDATE blob SET released_at = %lld WHERE sha256 = %s

@@ -189,17 +189,20 @@ WHERE id = %s AND lease_token = %lld AND status = 'running'
 UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %lld,
     lease_owner = NULL, bytes_received = %lld, bytes_total = %lld, validator = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
+RETURNING attempts
 
 -- name: job_retry_later
 UPDATE job SET status = 'queued', interruptions = 0, due_at = %lld, lease_owner = NULL, bytes_received = %lld,
     bytes_total = %lld, validator = %s, error_code = %s, error_message = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
+RETURNING attempts
 
 -- name: job_finish
 UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = %lld,
     bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld, updated_at = {{later}},
     source_url = COALESCE(%s, source_url)
 WHERE id = %s AND lease_token = %lld AND status = 'running'
+RETURNING attempts
 
 -- name: job_sources
 SELECT id, source_url FROM job

@@ -1,6 +1,7 @@
 /*
  * Assets that several processes change at once: a shop's stored bytes stay the sum of its assets'
  * sizes, a deleted asset has no open jobs, and no asset is locked while waiting for its category.
+ * Many get their bytes in as many trips as one.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -50,6 +51,51 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
                       NULL, 0},
           "an asset is deleted while another version is stored", p);
     is_int(stored(p), 0, "a deleted asset's bytes no longer count");
+}
+
+#define MANY 20
+
+typedef struct {
+    apr_int64_t ids[MANY];
+    int count;
+} many_t;
+
+static apr_status_t take_many(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    const many_t *many = arg;
+    mdl_asset_bytes_t bytes[MANY];
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; rv == APR_SUCCESS && i < many->count; i++) {
+        const char *sha256 = apr_psprintf(p, "%064" APR_INT64_T_FMT, many->ids[i]);
+
+        bytes[i] = (mdl_asset_bytes_t){.blob = {.sha256 = sha256, .size = 1, .crc32 = 1}};
+        rv = mdl_asset_ask(in, many->ids[i], NULL, &bytes[i].asked, p);
+    }
+    for (int i = 0; rv == APR_SUCCESS && i < many->count; i++) {
+        rv = mdl_asset_ready(in, many->ids[i], &bytes[i], p);
+    }
+    for (int i = 0; rv == APR_SUCCESS && i < many->count; i++) {
+        rv = mdl_rows_one(bytes[i].held);
+    }
+    return rv;
+}
+
+static void test_trips(apr_pool_t *p)
+{
+    many_t many = {.count = 0};
+    apr_uint32_t before;
+
+    for (int i = 0; i < MANY; i++) {
+        many.ids[i] = make_asset(db, shop, "d.pdf", 0, p);
+    }
+    many.count = 1;
+    mdl_db_write(db, take_many, &many, p); /* prepares the statements */
+    many.count = MANY;
+    before = mdl_db_cost(db).trips;
+    is_int(mdl_db_write(db, take_many, &many, p), APR_SUCCESS, "many assets get their bytes");
+    is_int(mdl_db_cost(db).trips - before, 3, "one trip asks, one stores, one commits");
+    is_int(stored(p), MANY, "the bytes of each count");
 }
 
 static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
@@ -102,6 +148,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         db = database_ready(database, p);
         shop = make_shop(db, "one.test", p);
         test_bytes_stored(database, p);
+        test_trips(p);
         test_job_and_deletion(database, p);
         test_category(database, p);
     }

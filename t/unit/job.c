@@ -41,7 +41,7 @@ static void test_progress(apr_pool_t *p)
     job->bytes_received = 20;
     job->lane = MDL_LANE_BULK;
     job->due_at = apr_time_now();
-    is_int(work(mdl_job_release, job, p), APR_SUCCESS, "a job is released");
+    is_int(end_work(mdl_job_release, job, p), APR_SUCCESS, "a job is released");
     job = find(id, p);
     is_int(job->status, MDL_JOB_QUEUED, "a released job is queued");
     is_int(job->attempts, 0, "its attempt does not count");
@@ -49,7 +49,7 @@ static void test_progress(apr_pool_t *p)
     is_str(job->validator, "\"etag\"", "its validator stays");
     is_int(claim_as("w", MDL_LANE_SMALL, 9, p)->nelts, 0, "it has left its old lane");
     is_int(claim_as("w", MDL_LANE_BULK, 9, p)->nelts, 1, "it is in the new lane");
-    is_int(work(mdl_job_release, job, p), APR_ENOENT,
+    is_int(end_work(mdl_job_release, job, p), APR_ENOENT,
            "a worker that released a job can't do so again");
     forget_jobs();
 }
@@ -62,7 +62,7 @@ static void test_retry_later(apr_pool_t *p)
     job->due_at = apr_time_now() + apr_time_from_sec(10);
     job->error_code = "source_unavailable";
     job->error_message = "It answered 503.";
-    is_int(work(mdl_job_retry_later, job, p), APR_SUCCESS, "a failed attempt is postponed");
+    is_int(end_work(mdl_job_retry_later, job, p), APR_SUCCESS, "a failed attempt is postponed");
     job = find(id, p);
     is_int(job->status, MDL_JOB_QUEUED, "the job is queued");
     is_int(job->attempts, 1, "its attempt counts");
@@ -93,7 +93,7 @@ static void test_set_back(apr_pool_t *p)
     ok(job != NULL, "what was due at once is due once that is known");
     put_clock_forward(apr_time_from_sec(3600));
     job->due_at = apr_time_now() + apr_time_from_sec(10);
-    work(mdl_job_retry_later, job, p);
+    end_work(mdl_job_retry_later, job, p);
     put_clock_forward(-apr_time_from_sec(3600));
     mdl_db_write(db, set_back_effect, NULL, p);
     mdl_db_write(db, set_back_effect, NULL, p);
@@ -104,7 +104,7 @@ static void test_set_back(apr_pool_t *p)
     ok((job = claim_one("w", p)) != NULL, "as long as it was to");
     put_clock_forward(apr_time_from_sec(3600));
     job->due_at = apr_time_now() + apr_time_from_sec(10);
-    work(mdl_job_retry_later, job, p);
+    end_work(mdl_job_retry_later, job, p);
     mdl_db_write(db, set_back_effect, NULL, p);
     ok(claim_one("w", p) == NULL, "nothing changes while the clock is right");
     forget_jobs();
@@ -123,8 +123,8 @@ static void test_finish(apr_pool_t *p)
     job->error_code = "source_not_found";
     job->error_message = "It answered 404.";
     job->bytes_received = job->bytes_total = 5;
-    is_int(work(mdl_job_finish, job, p), APR_SUCCESS, "a job is finished");
-    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "it can't be finished twice");
+    is_int(end_work(mdl_job_finish, job, p), APR_SUCCESS, "a job is finished");
+    is_int(end_work(mdl_job_finish, job, p), APR_ENOENT, "it can't be finished twice");
     job = find(id, p);
     is_int(job->status, MDL_JOB_FAILED, "its status is stored");
     is_str(job->error_code, "source_not_found", "its error code is stored");
@@ -189,8 +189,8 @@ static void test_cancel(apr_pool_t *p)
 
     job->status = MDL_JOB_SUCCEEDED;
     is_int(work(mdl_job_renew, job, p), APR_ENOENT, "its worker can't renew the lease");
-    is_int(work(mdl_job_release, job, p), APR_ENOENT, "its worker can't release it");
-    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "its worker can't finish it");
+    is_int(end_work(mdl_job_release, job, p), APR_ENOENT, "its worker can't release it");
+    is_int(end_work(mdl_job_finish, job, p), APR_ENOENT, "its worker can't finish it");
     take_over_after(LEASE / 2, beats, p);
     put_clock_forward(LEASE * 2);
     ok(claim_one("node-1", p) == NULL, "a cancelled job is not claimed");

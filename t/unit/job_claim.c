@@ -195,9 +195,10 @@ static void test_fencing(apr_pool_t *p)
     old->error_code = "stale";
     old->due_at = 1;
     is_int(work(mdl_job_renew, old, p), APR_ENOENT, "the old worker can't renew the lease");
-    is_int(work(mdl_job_release, old, p), APR_ENOENT, "the old worker can't release the job");
-    is_int(work(mdl_job_retry_later, old, p), APR_ENOENT, "the old worker can't postpone the job");
-    is_int(work(mdl_job_finish, old, p), APR_ENOENT, "the old worker can't finish the job");
+    is_int(end_work(mdl_job_release, old, p), APR_ENOENT, "the old worker can't release the job");
+    is_int(end_work(mdl_job_retry_later, old, p), APR_ENOENT,
+           "the old worker can't postpone the job");
+    is_int(end_work(mdl_job_finish, old, p), APR_ENOENT, "the old worker can't finish the job");
     now = find(id, p);
     ok(now->status == MDL_JOB_RUNNING && now->bytes_received == 0 && now->bytes_total == -1 &&
            now->validator == NULL && now->error_code == NULL && now->attempts == 2 &&
@@ -228,7 +229,7 @@ static void test_inherit(apr_pool_t *p)
     again = claim_one("node-1", p);
     is_int(again->interruptions, 2, "the next interruption in a row is counted, too");
     again->due_at = 1;
-    work(mdl_job_retry_later, again, p);
+    end_work(mdl_job_retry_later, again, p);
     again = claim_one("node-1", p);
     ok(again->attempts == 2 && again->interruptions == 0,
        "an attempt that its worker ended puts an end to the row");

@@ -103,6 +103,30 @@ static inline apr_status_t work(write_fn *write, const mdl_job_t *job, apr_pool_
     return mdl_db_write(db, write_it, &writing, p);
 }
 
+typedef apr_status_t end_fn(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p);
+
+typedef struct {
+    end_fn *end;
+    const mdl_job_t *job;
+} ending_t;
+
+static inline apr_status_t end_it(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const ending_t *ending = arg;
+    mdl_rows_t *held;
+    apr_status_t rv = ending->end(on, ending->job, &held, p);
+
+    return rv == APR_SUCCESS ? mdl_rows_one(held) : rv;
+}
+
+/* APR_ENOENT unless the worker still held the job. */
+static inline apr_status_t end_work(end_fn *end, const mdl_job_t *job, apr_pool_t *p)
+{
+    ending_t ending = {end, job};
+
+    return mdl_db_write(db, end_it, &ending, p);
+}
+
 typedef struct {
     const char *id;
     apr_int64_t shop_id; /* 0: any */

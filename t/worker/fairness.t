@@ -88,9 +88,9 @@ subtest 'a job that ended the process three times is set aside, and its neighbou
     is_deeply \@given_up, [$poison], 'the log says which was given up';
 };
 
-# A shop alone has four in five of a lane's slots: 32 of 40 for small imports, 8 of 10 for large ones.
+# A shop alone has four in five of a lane's slots: 64 of 80 for small imports, 8 of 10 for large ones.
 for my $case (
-    [ 'small', 32, { size => 1000, hold => 0 } ],
+    [ 'small', 64, { size => 1000, hold => 0 } ],
     [ 'large', 8, { size => 3 << 20, hold => 2 << 20, etag => '"large"' } ],
 ) {
     my ($kind, $slots, $answer) = @$case;

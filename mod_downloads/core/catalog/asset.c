@@ -229,13 +229,16 @@ typedef struct {
     int has_version; /* new bytes are another one */
 } asset_before_t;
 
-static apr_status_t asset_find_before(mdl_db_t *db, apr_int64_t id, const char *job_id,
-                                      asset_before_t *before, apr_pool_t *p)
+apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl_rows_t **asked,
+                           apr_pool_t *p)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_ASSET_BEFORE, &row, p,
-        MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+    return mdl_db_select(db, MDL_Q_ASSET_BEFORE, asked, p,
+                         MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+}
+
+static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
+{
+    apr_status_t rv = mdl_rows_one(row);
 
     if (rv == APR_SUCCESS) {
         before->shop_id = mdl_rows_int(row, 0);
@@ -263,18 +266,21 @@ static apr_status_t asset_notify(mdl_db_t *db, apr_int64_t id, const asset_befor
     return mdl_notice_add(db, &notice, p);
 }
 
-apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes_t *bytes,
-                             apr_pool_t *p)
+apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
+    mdl_rows_t *asked = bytes->asked;
     asset_before_t before;
-    apr_status_t rv = asset_find_before(db, id, bytes->job_id, &before, p);
+    apr_status_t rv = asked == NULL ? mdl_asset_ask(db, id, bytes->job_id, &asked, p) : APR_SUCCESS;
 
+    if (rv == APR_SUCCESS) {
+        rv = asset_read_before(asked, &before);
+    }
     if (rv == APR_SUCCESS) {
         rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_blob_insert(db, blob, p);
+        rv = mdl_blob_store(db, blob, &bytes->held, p);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
@@ -294,13 +300,15 @@ apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr
 {
     apr_int64_t left;
     asset_before_t before;
+    mdl_rows_t *asked;
     apr_status_t rv;
 
     *room = -1;
     if (quota == 0) {
         return APR_SUCCESS;
     }
-    if ((rv = asset_find_before(db, id, NULL, &before, p)) != APR_SUCCESS ||
+    if ((rv = mdl_asset_ask(db, id, NULL, &asked, p)) != APR_SUCCESS ||
+        (rv = asset_read_before(asked, &before)) != APR_SUCCESS ||
         (rv = mdl_shop_room(db, before.shop_id, NULL, quota, &left, p)) != APR_SUCCESS) {
         return rv;
     }

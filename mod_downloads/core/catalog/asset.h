@@ -85,15 +85,21 @@ typedef struct {
     const char *source_url;   /* that they came from; NULL: they were uploaded */
     const char *job_id;       /* that brought them; NULL: the request itself */
     apr_int64_t quota;        /* of the shop's storage; 0: none */
+    mdl_rows_t *asked;        /* by mdl_asset_ask, with the same job; NULL: mdl_asset_ready asks */
+    mdl_rows_t *held;         /* out: of mdl_blob_store, for mdl_blob_check */
 } mdl_asset_bytes_t;
+
+/** Asks for what mdl_asset_ready has to know, so that it can be asked for many assets at once;
+   locks the asset. */
+apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl_rows_t **asked,
+                           apr_pool_t *p);
 
 /**
  * Makes an asset ready with its bytes; they are another version unless they are its first.  The sum
  * that the shop stores follows.  APR_ENOSPC when the quota does not allow it, APR_ENOENT when the
  * asset was deleted meanwhile: then nothing is changed.
  */
-apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes_t *bytes,
-                             apr_pool_t *p);
+apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p);
 
 /** Reads how large new bytes of an asset may be; *room is -1 when there is no quota. */
 apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,

@@ -4,28 +4,21 @@
 
 #include "base/text/json.h"
 
-apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
+apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **held, apr_pool_t *p)
 {
-    apr_int64_t inserted = 0;
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    /* A sweep can end between the two statements. */
-    do {
-        rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, &inserted, p,
+    return mdl_db_select(db, MDL_Q_BLOB_STORE, held, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
                                   mdl_int((apr_int64_t)blob->crc32), mdl_int(apr_time_now())));
-        if (rv == APR_SUCCESS && inserted == 0) {
-            rv = mdl_db_select_one(db, MDL_Q_BLOB_HOLD, &row, p, MDL_ARGS(mdl_text(blob->sha256)));
-        }
-    } while (rv == APR_ENOENT);
-    return rv;
 }
 
-apr_status_t mdl_blob_check(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const char *sha256,
+                            apr_pool_t *p)
 {
-    apr_status_t rv = mdl_storage_find(storage, sha256, p);
+    apr_status_t rv = mdl_rows_one(held);
 
+    if (rv == APR_SUCCESS) {
+        rv = mdl_storage_find(storage, sha256, p);
+    }
     return APR_STATUS_IS_ENOENT(rv) ? APR_EINCOMPLETE : rv;
 }
 
@@ -38,7 +31,8 @@ apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p)
 
 apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
 {
-    apr_status_t rv = blob != NULL ? mdl_blob_insert(db, blob, p) : APR_SUCCESS;
+    mdl_rows_t *held;
+    apr_status_t rv = blob != NULL ? mdl_blob_store(db, blob, &held, p) : APR_SUCCESS;
 
     return rv == APR_SUCCESS && blob != NULL ? mdl_blob_release(db, blob->sha256, p) : rv;
 }

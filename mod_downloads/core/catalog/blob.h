@@ -9,15 +9,16 @@
 #include "db/db.h"
 #include "storage/storage.h"
 
-/** Notes a blob that storage has, and keeps it from being swept up to the transaction's end. */
-apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
+/** Notes a blob that storage has, and keeps it from being swept up to the transaction's end.  held
+    is for mdl_blob_check. */
+apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **held, apr_pool_t *p);
 
 /**
- * Whether the file of a blob is still there.  A transaction must call this after it has inserted
- * its reference to the blob: from then on the file can't be swept.  APR_EINCOMPLETE when it was
- * swept before, and has to be stored again.
+ * Waits until mdl_blob_store has been answered, from when on the file can't be swept, and looks
+ * whether it is still there.  APR_EINCOMPLETE when it was swept before, and has to be stored again.
  */
-apr_status_t mdl_blob_check(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const char *sha256,
+                            apr_pool_t *p);
 
 /** Notes that a reference to a blob is gone; sha256 may be NULL. */
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p);

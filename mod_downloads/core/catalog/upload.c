@@ -284,7 +284,8 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
 {
     const mdl_blob_t *blob = &finish->blob;
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_blob_insert(db, blob, p);
+    mdl_rows_t *held;
+    apr_status_t rv = mdl_blob_store(db, blob, &held, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
@@ -297,7 +298,7 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
     }
     finish->late = changed == 0;
     return finish->late ? mdl_blob_release(db, blob->sha256, p)
-                        : mdl_blob_check(finish->storage, blob->sha256, p);
+                        : mdl_blob_check(held, finish->storage, blob->sha256, p);
 }
 
 /* Those of the upload, if it is what the request names. */

@@ -28,6 +28,8 @@ use Bench::Sink;
 use Cwd qw(abs_path);
 use Exporter qw(import);
 use HTTP::Tiny;
+use IO::Handle;
+use IPC::Open2 qw(open2);
 use JSON::PP;
 use Time::HiRes qw(sleep time);
 
@@ -161,6 +163,7 @@ sub stop
 {
     my ($self) = @_;
     delete $running{$self} or return;
+    $self->close_client;
     $self->instance('remove');
     return;
 }
@@ -220,13 +223,32 @@ sub sql
     return;
 }
 
+# By one client that stays, for starting one costs more than most queries, and the machine is being measured.
 sub rows
 {
     my ($self, $query) = @_;
-    open my $out, '-|', $self->client, $self->{db} eq 'pgsql' ? '-c' : (), $query or die "$!\n";
-    my @rows = map { chomp; [ split /\|/, $_, -1 ] } <$out>;
-    close $out or die "failed: $query\n";
-    return @rows;
+    my $end = $self->{db} eq 'pgsql' ? '\echo end' : '.print end';
+    my @rows;
+    $self->{client} //= do {
+        my $pid = open2(my $out, my $in, $self->client);
+        { pid => $pid, in => $in, out => $out };
+    };
+    $self->{client}{in}->printflush("$query;\n$end\n");
+    while (defined(my $line = readline $self->{client}{out})) {
+        chomp $line;
+        return @rows if $line eq 'end';
+        push @rows, [ split /\|/, $line, -1 ];
+    }
+    die "failed: $query\n";
+}
+
+sub close_client
+{
+    my ($self) = @_;
+    my $client = delete $self->{client} or return;
+    close $client->{in};
+    waitpid $client->{pid}, 0;
+    return;
 }
 
 # --- what is there from the beginning --------------------------------------------------------------
