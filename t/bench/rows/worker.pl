@@ -17,7 +17,7 @@ use constant { SMALL_FILES => $ENV{FILES}, BATCH => $ENV{BACKLOG} / 10, LATER =>
 sub wait_for_jobs
 {
     my ($on, $seconds) = @_;
-    wait_for(sub { !($on->rows("SELECT count(*) FROM job WHERE status IN ('queued', 'running') AND due_at < "
+    wait_for(sub { !($on->rows("SELECT count(*) FROM job WHERE status = 'running' OR status = 'queued' AND due_at < "
                 . LATER))[0][0] }, $seconds, 'the end of all jobs');
     return;
 }
