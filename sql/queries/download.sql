@@ -12,7 +12,7 @@ JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
-LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
+LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = %lld
 WHERE a.id = %lld
 
 -- Whether a file belongs to an assignment by a pack or because it was pinned, looked up by its key in each
@@ -216,29 +216,29 @@ SELECT -1, (
 FROM assignment a WHERE a.id = %lld AND a.content = 'pinned'
 ORDER BY pack
 
--- What an archive needs to know about its files, with their places in the JSON array of ids; only ready
--- ones.
+-- What an archive needs to know about its files, with their places in the list of ids; only ready ones.
 -- part: archive_columns
 s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
     COALESCE(w.downloads_extra, 0)
 
--- part: archive_joins
+-- name: archive_files
+-- dialect: sqlite3
+SELECT given_rows.key, {{archive_columns}}
+FROM json_each(%ids) given_rows CROSS JOIN asset s ON s.id = CAST(given_rows.value AS INTEGER)
 JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = s.id
 WHERE s.status = 'ready' AND +s.deleted_at IS NULL
 
--- name: archive_files
--- dialect: sqlite3
-SELECT given_rows.key, {{archive_columns}}
-FROM json_each(%s) given_rows CROSS JOIN asset s ON s.id = CAST(given_rows.value AS INTEGER)
-{{archive_joins}}
-
+-- Each allowance is looked up by its whole key: a join would compare each file with all that the
+-- assignment has.
 -- name: archive_files
 -- dialect: pgsql
 SELECT given_rows.place - 1, {{archive_columns}}
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY given_rows (id, place)
-CROSS JOIN LATERAL (SELECT * FROM asset WHERE id = given_rows.id::bigint OFFSET 0) s
-{{archive_joins}}
+FROM unnest(%ids) WITH ORDINALITY given_rows (id, place)
+CROSS JOIN LATERAL (SELECT * FROM asset WHERE id = given_rows.id OFFSET 0) s
+JOIN blob b ON b.sha256 = s.sha256
+LEFT JOIN LATERAL (SELECT * FROM allowance WHERE assignment_id = %lld AND asset_id = s.id OFFSET 0) w ON true
+WHERE s.status = 'ready' AND +s.deleted_at IS NULL
 
 -- part: given_allowances
 -- dialect: sqlite3

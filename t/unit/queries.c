@@ -80,6 +80,8 @@ static const struct {
     {MDL_Q_WEBHOOK_SECRETS, "webhook_endpoint", "an operator's command, run once for a secret"},
     {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer_meter",
      "reads the transfers of one process at the moment"},
+    {MDL_Q_MEMBER_LIST_OF_SHOP, "(s.id = m.shop_id)", "the shop is one row"},
+    {MDL_Q_NOTICES_INSERT_DOWNLOADS, "'download.completed'", "compares two types of notices"},
 };
 
 /* Columns, of every table or of one, in which a large part of the rows may have the same value. */
@@ -287,6 +289,14 @@ static int node_is_scan(const search_t *search, const json_t *node, const char *
                                  (reading == WHOLE && *node_text(node, "Index Cond") != '\0'));
 }
 
+/* Whether each row of one side is compared with all of the other, which an index should find: what
+   is cheap to plan for a few rows takes the square of many. */
+static int node_compares_all(const json_t *node)
+{
+    return strcmp(node_text(node, "Node Type"), "Nested Loop") == 0 &&
+           strstr(node_text(node, "Join Filter"), " = ") != NULL;
+}
+
 /* Whether the nodes below a node are bounded if it is, or because it is a limit. */
 static int node_passes_bound(const json_t *node, int bounded)
 {
@@ -305,6 +315,12 @@ static void plan_search(search_t *search, const json_t *node, const char *table,
     json_t *child;
 
     relation = *relation != '\0' ? relation : table;
+    if (node_compares_all(node) && !is_allowed(search->statement, node_text(node, "Join Filter"))) {
+        search->scans = add_line(search->scans,
+                                 apr_pstrcat(search->pool, "Nested Loop that compares all ",
+                                             node_text(node, "Join Filter"), NULL),
+                                 search->pool);
+    }
     if (node_is_scan(search, node, relation, bounded) && !is_allowed(search->statement, relation) &&
         !is_allowed(search->statement, node_text(node, "Index Name"))) {
         search->scans = add_line(search->scans,

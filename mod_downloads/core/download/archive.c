@@ -4,8 +4,6 @@
 
 #include <apr_strings.h>
 
-#include "base/text/json.h"
-
 #define BATCH 500 /* files whose rows are in memory at once */
 
 /* Change the number when the bytes of an archive are made in another way. */
@@ -145,24 +143,19 @@ static void archive_add(building_t *building, const row_t *row)
     mdl_sha256_update(building->tag, numbers, sizeof numbers);
 }
 
-/* Adds the files of n ids, in the order of the ids. */
+/* Adds the files of a list of ids, in its order. */
 static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t assignment_id,
-                              const apr_int64_t *ids, int n, apr_pool_t *p)
+                              const apr_array_header_t *ids, apr_pool_t *p)
 {
-    mdl_json_t *given = mdl_json_array(p);
-    row_t *rows_of = apr_pcalloc(p, (apr_size_t)n * sizeof *rows_of);
+    row_t *rows_of = apr_pcalloc(p, (apr_size_t)ids->nelts * sizeof *rows_of);
     mdl_rows_t *rows;
-    apr_status_t rv;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_ARCHIVE_FILES, &rows, p,
+                                    MDL_ARGS(mdl_ids(ids), mdl_int(assignment_id)));
 
-    for (int i = 0; i < n; i++) {
-        mdl_json_add_int(given, NULL, ids[i]);
-    }
-    rv = mdl_db_select(db, MDL_Q_ARCHIVE_FILES, &rows, p,
-                       MDL_ARGS(mdl_text(mdl_json_text(given, NULL, p)), mdl_int(assignment_id)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         read_row(rows, &rows_of[mdl_rows_int(rows, 0)]);
     }
-    for (int i = 0; rv == APR_SUCCESS && i < n; i++) {
+    for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i++) {
         if (rows_of[i].filename != NULL) {
             archive_add(building, &rows_of[i]);
         }
@@ -187,9 +180,11 @@ static apr_status_t archive_make(mdl_db_t *db, apr_int64_t assignment_id,
     building.tag = mdl_sha256_begin(scratch);
     mdl_sha256_update(building.tag, FORMAT, strlen(FORMAT));
     for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i += BATCH) {
-        int n = ids->nelts - i < BATCH ? ids->nelts - i : BATCH;
+        apr_array_header_t some = *ids;
 
-        rv = add_batch(db, &building, assignment_id, &APR_ARRAY_IDX(ids, i, apr_int64_t), n, batch);
+        some.elts += i * ids->elt_size;
+        some.nelts = ids->nelts - i < BATCH ? ids->nelts - i : BATCH;
+        rv = add_batch(db, &building, assignment_id, &some, batch);
         apr_pool_clear(batch);
     }
     mdl_zip_end(archive->zip);

@@ -85,14 +85,15 @@ static apr_status_t download_find_listed(mdl_db_t *db, const mdl_signed_file_t *
 static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
                                        mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
+    const mdl_signed_file_t *link = download->link;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_GRANT, &row, p,
-                                        MDL_ARGS(mdl_text(download->link->session),
-                                                 mdl_int(download->link->asset_id),
-                                                 mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_DOWNLOAD_GRANT, &row, p,
+        MDL_ARGS(mdl_text(link->session), mdl_int(link->asset_id), mdl_int(link->assignment_id),
+                 mdl_int(link->asset_id), mdl_int(link->assignment_id)));
 
     if (rv == APR_SUCCESS && mdl_rows_null(row, 16)) {
-        rv = download_find_listed(db, download->link, p);
+        rv = download_find_listed(db, link, p);
     }
     if (rv != APR_SUCCESS) {
         return rv;

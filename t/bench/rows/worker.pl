@@ -39,7 +39,7 @@ row 'import-large',
     ours   => \&import_large,
     beside => sub {
         my ($on) = @_;
-        my $to = "$on->{data}/import.bin";
+        my $to = "$on->{data}/import-" . number() . '.bin';
         return timed($ENV{LARGE} * 1.048576, sub {
             run('curl', '-sSf', '-o', $to, random_file($on, 'import.bin'));
             run('sync', $to);
