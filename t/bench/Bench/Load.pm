@@ -20,7 +20,7 @@ my $number = 0;
 sub number { return 10_000_000 * ++$number }
 
 # Requests over kept connections for as long as SECONDS says.  Options, in wrk.lua's words: method,
-# path, paths, body, type, idem, range, kind, from, random, stop, after, urls; key => 0 sends none; connections;
+# path, paths, body, type, idem, range, kind, from, random, stop, urls; key => 0 sends none; connections;
 # refused => 1 counts answers of 400 and more, in place of failing.
 sub wrk
 {

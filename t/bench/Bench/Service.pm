@@ -131,6 +131,7 @@ DownloadsMailTransport smtp://127.0.0.1:$sink
     DownloadsMailTLS off
 </IfDirective>
 $most
+MaxSpareThreads 128
 $statements
 <Location /bench/bare>
     SetHandler bench-bare

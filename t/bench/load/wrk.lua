@@ -8,9 +8,7 @@
 --                 {i} counts from 1
 --   BENCH_RANDOM  {r} stands for a random number from 1 to this, {r1} and {r2} for the next two, {d} for
 --                 a random number from 1 to 30,000
---   BENCH_STOP    stops after so many answers instead of at the end of the time
---   BENCH_AFTER   the path of GET requests until then, once so many requests are under way; wrk asks for one
---                 more at its start, which it does not send
+--   BENCH_STOP    sends so many requests, and stops after as many answers instead of at the end of the time
 --   BENCH_URLS    a file to which the paths of the URLs in the answers are written
 local env = os.getenv
 local method, path, body, idem = env('BENCH_METHOD') or 'GET', env('BENCH_PATH'), env('BENCH_BODY'), env('BENCH_IDEM')
@@ -38,10 +36,6 @@ local used = 0
 function request()
     n = n + 1
     used = used + 1
-    if stop > 0 and used > stop + 1 and env('BENCH_AFTER') then
-        headers['Idempotency-Key'] = nil
-        return wrk.format('GET', env('BENCH_AFTER'), headers)
-    end
     local r = math.random(most)
     values = { n = string.format('%d', n), r = r, i = used, r1 = r + 1, r2 = r + 2, d = math.random(30000) }
     headers['Idempotency-Key'] = filled(idem)
@@ -52,6 +46,9 @@ end
 -- that comes too early.
 local END = 'p=$PPID; (sleep 0.002; while kill -INT $p; do sleep 0.02; done) >/dev/null 2>&1 &'
 if stop > 0 then
+    -- Milliseconds before a connection's next request.  wrk asks for one at its start, which it does not send.
+    function delay() return used > stop and 3600000 or 0 end
+
     function response(status, _, text)
         answers = answers + 1
         if urls and status == 200 and answers <= stop then

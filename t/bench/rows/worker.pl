@@ -66,7 +66,7 @@ row 'import-small',
         my $url  = small_sources($on, $from, 10_000);
         return timed(SMALL_FILES, sub {
             wrk($on, method => 'POST', path => '/assets', idem => 'bench-{n}', from => $from, stop => SMALL_FILES,
-                after => '/api/v1/ping', body => qq({"source_url":"$url\{n}.bin"}));
+                body => qq({"source_url":"$url\{n}.bin"}));
             wait_for_jobs($on, 120);
         });
     },

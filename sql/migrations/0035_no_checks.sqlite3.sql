@@ -1,0 +1,1 @@
+-- SQLite compiles a CHECK once, with the statement.
