@@ -32,10 +32,11 @@ function init()
     if env('BENCH_URLS') then urls = io.open(env('BENCH_URLS'), 'w') end
 end
 
-local used = 0
+local used, next_ones = 0, 0
 function request()
     n = n + 1
     used = used + 1
+    next_ones = math.max(0, next_ones - 1)
     local r = math.random(most)
     values = { n = string.format('%d', n), r = r, i = used, r1 = r + 1, r2 = r + 2, d = math.random(30000) }
     headers['Idempotency-Key'] = filled(idem)
@@ -47,7 +48,11 @@ end
 local END = 'p=$PPID; (sleep 0.002; while kill -INT $p; do sleep 0.02; done) >/dev/null 2>&1 &'
 if stop > 0 then
     -- Milliseconds before a connection's next request.  wrk asks for one at its start, which it does not send.
-    function delay() return used > stop and 3600000 or 0 end
+    function delay()
+        if used + next_ones > stop then return 3600000 end
+        next_ones = next_ones + 1
+        return 0
+    end
 
     function response(status, _, text)
         answers = answers + 1
