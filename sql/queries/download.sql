@@ -51,12 +51,12 @@ ORDER BY s.generation DESC LIMIT 1
 -- name: download_session_last
 {{session_last}} {{for_update}}
 
+-- Fails if there is one of this generation, and with it the transaction, as idempotency_insert does.
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
     bytes, transfers, opened_at, updated_at, idle_at)
 VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 1, %lld, %lld, %lld)
-ON CONFLICT (id, generation) DO NOTHING
-RETURNING generation
+ON CONFLICT (id, generation) DO UPDATE SET generation = download_session.generation / 0
 
 -- name: download_session_resume
 UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = %lld
@@ -135,21 +135,23 @@ FROM a_rows CROSS JOIN LATERAL (
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld) s
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
--- Takes one download of each asset in a list that has any left; a limit of 0 means no limit.
+-- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails in the same way if one has
+-- none left.
+-- part: one_more
+CASE WHEN CAST(%lld AS BIGINT) = 0 OR allowance.downloads_used < CAST(%lld AS BIGINT) + allowance.downloads_extra
+    THEN allowance.downloads_used + 1 ELSE allowance.downloads_used / 0 END
+
 -- name: allowance_take
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
 SELECT %lld, value, 1, 0 FROM json_each(%ids) WHERE true
-ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
-WHERE CAST(%lld AS INTEGER) = 0
-    OR allowance.downloads_used < CAST(%lld AS INTEGER) + allowance.downloads_extra
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
 
 -- name: allowance_take
 -- dialect: pgsql
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
 SELECT %lld, value, 1, 0 FROM unnest(%ids) value ORDER BY value
-ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
-WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
 
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant

@@ -16,19 +16,18 @@ static apr_time_t session_idle_at(const mdl_session_begin_t *begin, apr_time_t n
     return now + (begin->idle < begin->lifetime ? begin->idle : begin->lifetime);
 }
 
-/* *opened has a row unless there is a session of this generation already. */
-static apr_status_t session_ask_open(mdl_db_t *db, const mdl_session_begin_t *begin,
-                                     const apr_array_header_t *files, apr_time_t now,
-                                     mdl_rows_t **opened, apr_pool_t *p)
+/* MDL_DB_ENULL if there is a session of this generation already; mostly not before the COMMIT. */
+static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
+                                 const apr_array_header_t *files, apr_time_t now, apr_pool_t *p)
 {
     const mdl_signed_file_t *link = begin->link;
 
-    return mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_OPEN, opened, p,
-                         MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
-                                  mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
-                                  mdl_text(mdl_progress_text(files, p)), mdl_text(begin->etag),
-                                  mdl_int(begin->size), mdl_int(now), mdl_int(now),
-                                  mdl_int(session_idle_at(begin, now))));
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, NULL, p,
+                       MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
+                                mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
+                                mdl_text(mdl_progress_text(files, p)), mdl_text(begin->etag),
+                                mdl_int(begin->size), mdl_int(now), mdl_int(now),
+                                mdl_int(session_idle_at(begin, now))));
 }
 
 static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
@@ -45,24 +44,14 @@ static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin
                : rv;
 }
 
-/* Takes one download of each of these files, or refuses: the error rolls back what was taken. */
-static apr_status_t allowances_take(mdl_db_t *db, mdl_session_begin_t *begin,
+/* Takes one download of each of these files.  MDL_DB_ENULL if one has none left, likewise. */
+static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *begin,
                                     const apr_array_header_t *ids, apr_pool_t *p)
 {
-    apr_int64_t taken;
-    apr_status_t rv;
-
-    if (ids->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, &taken, p,
-                     MDL_ARGS(mdl_int(begin->link->assignment_id), mdl_ids(ids),
-                              mdl_int(begin->limit), mdl_int(begin->limit)));
-    if (rv == APR_SUCCESS && taken != ids->nelts) {
-        begin->entitlement = MDL_ENTITLEMENT_EXHAUSTED;
-        return APR_EGENERAL;
-    }
-    return rv;
+    return ids->nelts > 0 ? mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, NULL, p,
+                                        MDL_ARGS(mdl_int(begin->link->assignment_id), mdl_ids(ids),
+                                                 mdl_int(begin->limit), mdl_int(begin->limit)))
+                          : APR_SUCCESS;
 }
 
 /* --- the first transfer --- */
@@ -91,23 +80,17 @@ static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_session_begin_t *begin = arg;
     const apr_array_header_t *files = mdl_progress_begin(begin->layout, p);
-    mdl_rows_t *opened;
     apr_status_t rv;
 
     begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = 1;
-    if ((rv = session_ask_open(db, begin, files, apr_time_now(), &opened, p)) != APR_SUCCESS ||
-        (rv = transfer_open(db, begin, p)) != APR_SUCCESS) {
+    if ((rv = session_open(db, begin, files, apr_time_now(), p)) != APR_SUCCESS ||
+        (rv = transfer_open(db, begin, p)) != APR_SUCCESS ||
+        (rv = allowances_take(db, begin, files_to_take(&no_session, files, p), p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = allowances_take(db, begin, files_to_take(&no_session, files, p), p);
-    if ((rv == APR_SUCCESS || rv == APR_EGENERAL) && !mdl_rows_next(opened)) {
-        return APR_EEXIST; /* another request of the link was faster, and may have taken the last */
-    }
-    if (rv == APR_SUCCESS) {
-        begin->why = "counted";
-    }
-    return rv;
+    begin->why = "counted";
+    return APR_SUCCESS;
 }
 
 /* --- the next ones --- */
@@ -173,13 +156,12 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
     apr_status_t rv = is_open ? mdl_session_end(db, last, begin->limit, p) : APR_SUCCESS;
     const apr_array_header_t *files = is_counted ? mdl_progress_begin(begin->layout, p)
                                                  : session_next_files(begin, last, p);
-    mdl_rows_t *opened;
 
     begin->generation = last->generation + 1;
     *why = is_open ? "not counted, its session goes on with the file's new version"
                    : "counted, another download by the same link";
     if (rv == APR_SUCCESS) {
-        rv = session_ask_open(db, begin, files, now, &opened, p);
+        rv = session_open(db, begin, files, now, p);
     }
     return rv == APR_SUCCESS ? allowances_take(db, begin, files_to_take(&no_session, files, p), p)
                              : rv;
@@ -316,15 +298,31 @@ static apr_status_t begin_part(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+/* Of a link that has a session, or else APR_ENOENT. */
+static apr_status_t begin_part_or_next(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
-    apr_status_t rv = begin->is_known ? APR_EEXIST : mdl_db_write(db, begin_first, begin, p);
+    apr_status_t rv = APR_EEXIST;
 
-    if (rv == APR_EEXIST && !begin->whole && begin->bytes <= MDL_SESSION_SMALL_PART) {
+    if (!begin->whole && begin->bytes <= MDL_SESSION_SMALL_PART) {
         rv = mdl_db_read(db, begin_part, begin, p);
     }
-    if (rv == APR_EEXIST) {
-        rv = mdl_db_write(db, begin_next, begin, p);
+    return rv == APR_EEXIST ? mdl_db_write(db, begin_next, begin, p) : rv;
+}
+
+/* One that could not begin is another request's of the link, which was faster, or there was no
+   download left for it. */
+apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_status_t rv = begin->is_known ? MDL_DB_ENULL : mdl_db_write(db, begin_first, begin, p);
+
+    if (rv == MDL_DB_ENULL) {
+        begin->why = NULL;
+        rv = begin_part_or_next(db, begin, p);
+    }
+    if (rv == MDL_DB_ENULL || rv == APR_ENOENT) {
+        begin->why = NULL;
+        begin->entitlement = MDL_ENTITLEMENT_EXHAUSTED;
+        return APR_SUCCESS;
     }
     return rv == APR_EGENERAL && begin->entitlement != MDL_ENTITLEMENT_OK ? APR_SUCCESS : rv;
 }
