@@ -89,21 +89,24 @@ sub of
     return @costs;
 }
 
+# The links that some requests need are made before anything is counted.
 sub cost
 {
     my ($on, $row) = @_;
     my $run = sub {
-        my ($kind) = @_;
-        wrk($on, $row->{request}->($on), kind => $kind, connections => 1, stop => REQUESTS);
+        my ($kind, @request) = @_;
+        wrk($on, @request, kind => $kind, connections => 1, stop => REQUESTS);
         return wait_for(sub { my @lines = lines_of($on, $kind); @lines >= REQUESTS && \@lines }, 10, "lines of $kind");
     };
     Bench::Row::prepare($row, $on);
-    my ($first) = @{ $run->("$row->{name}-first") };
+    my ($first) = @{ $run->("$row->{name}-first", $row->{request}->($on)) };
     my $pid     = $first->[0];
+    my @request = $row->{request}->($on);
     my $before  = allocations($pid);
-    my @lines   = @{ $run->($row->{name}) };
+    my @lines   = @{ $run->($row->{name}, @request) };
     my $calls   = allocations($pid) - $before;
-    my $system  = system_calls($pid, sub { $run->("$row->{name}-traced") });
+    @request = $row->{request}->($on);
+    my $system  = system_calls($pid, sub { $run->("$row->{name}-traced", @request) });
     my %cost    = (name => $row->{name}, title => $row->{title} =~ s{ / .*}{}r, db => $on->{db});
     @cost{qw(statements trips rows)} = map { my $i = $_; median(map { $_->[$i] } @lines) } 1 .. 3;
     $cost{allocations}  = sprintf '%.0f', $calls / REQUESTS;

@@ -31,7 +31,7 @@ sub wrk
     my $origin      = delete $opt{origin} // $on->{origin};
     $opt{path} = "/api/v1$opt{path}" if $opt{path} && $key;
     $opt{from} //= number();
-    local %ENV = (%ENV, $key ? (BENCH_KEY => $on->{API_TOKEN}) : (),
+    local %ENV = (%ENV, BENCH_CONNECTIONS => $connections, $key ? (BENCH_KEY => $on->{API_TOKEN}) : (),
         map { ('BENCH_' . uc $_ => $opt{$_}) } grep { defined $opt{$_} } keys %opt);
     my $seconds = $opt{stop} ? 600 : $ENV{SECONDS};
     my $output = qx(wrk -t1 -c$connections -d${seconds}s --timeout 30s -s $here/load/wrk.lua $origin 2>&1);

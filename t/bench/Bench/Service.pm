@@ -14,6 +14,7 @@
 #   mail_port    of an SMTP server in place of smtp-sink
 #   environment  { NAME => value } of its programs
 #   autovacuum   0: PostgreSQL never analyzes
+#   downloads    links that are made for a run of whole files
 #   limits       lines for downloads.conf, in place of limits of requests that are never reached
 #
 # SERVER_ROOT and SERVER_BUILD, in the environment, name another checkout, and its build, whose service

@@ -8,7 +8,9 @@
 --                 {i} counts from 1
 --   BENCH_RANDOM  {r} stands for a random number from 1 to this, {r1} and {r2} for the next two, {d} for
 --                 a random number from 1 to 30,000
---   BENCH_STOP    sends so many requests, and stops after as many answers instead of at the end of the time
+--   BENCH_STOP    sends so many requests, and stops then instead of at the end of the time; wrk asks for one at
+--                 its start, which it does not send
+--   BENCH_CONNECTIONS  how many there are
 --   BENCH_URLS    a file to which the paths of the URLs in the answers are written
 local env = os.getenv
 local method, path, body, idem = env('BENCH_METHOD') or 'GET', env('BENCH_PATH'), env('BENCH_BODY'), env('BENCH_IDEM')
@@ -47,22 +49,28 @@ end
 -- that comes too early.
 local END = 'p=$PPID; (sleep 0.002; while kill -INT $p; do sleep 0.02; done) >/dev/null 2>&1 &'
 if stop > 0 then
-    -- Milliseconds before a connection's next request.  wrk asks for one at its start, which it does not send.
-    function delay()
-        if used + next_ones > stop then return 3600000 end
-        next_ones = next_ones + 1
-        return 0
-    end
+    local idle = 0
 
     function response(status, _, text)
         answers = answers + 1
         if urls and status == 200 and answers <= stop then
             for url in text:gmatch('"url":"https?://[^/]+([^"]+)"') do urls:write(url, '\n') end
         end
-        if answers == stop then
+    end
+
+    -- Milliseconds before a connection's next request.  It ends when none has another: an answer may be
+    -- missing, for httpd may close a connection that has been idle just as it is used again.
+    function delay()
+        if used + next_ones <= stop then
+            next_ones = next_ones + 1
+            return 0
+        end
+        idle = idle + 1
+        if idle == tonumber(env('BENCH_CONNECTIONS')) then
             if urls then urls:close() end
             os.execute(END)
         end
+        return 3600000
     end
 end
 

@@ -21,8 +21,13 @@ sub links
     return $URLS;
 }
 
-# Enough of them for as long as the run takes: three times as many as the last run used in that time.
-sub enough { my ($on) = @_; return int(3 * ($on->{download_rate} // 4000) * $ENV{SECONDS}) + 100 }
+# As many as a service says, or enough of them for as long as the run takes: three times as many as the last
+# run used in that time.
+sub enough
+{
+    my ($on) = @_;
+    return $on->{downloads} // int(3 * ($on->{download_rate} // 4000) * $ENV{SECONDS}) + 100;
+}
 
 sub download { my ($on) = @_; return (key => 0, paths => links($on, enough($on))) }
 
