@@ -140,9 +140,21 @@ UPDATE mapping SET is_active = 0, variants_hash = '#' || CAST(id AS TEXT), delet
     updated_at = %lld
 WHERE id = %lld
 
+-- part: packs_of_m
+-- dialect: sqlite3
+(SELECT group_concat(pack_id, ',') FROM (
+    SELECT pack_id FROM mapping_pack WHERE mapping_id = m.id ORDER BY position
+))
+
+-- part: packs_of_m
+-- dialect: pgsql
+(SELECT string_agg(pack_id::text, ',' ORDER BY position) FROM mapping_pack WHERE mapping_id = m.id)
+
 -- part: mapping_for_item
-SELECT m.id, m.content, m.access_days, CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t
-    WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END
+SELECT m.id, m.content, m.access_days, m.download_type, m.download_limit,
+    CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END,
+    CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END,
+    CASE WHEN m.content = 'live' THEN {{packs_of_m}} END
 FROM mapping m
 LEFT JOIN mapping_variant v ON v.mapping_id = m.id AND v.storefront_variant_id = %s
 WHERE m.shop_id = %lld AND m.storefront_product_id = %s AND m.is_active = 1

@@ -89,12 +89,20 @@ SELECT 1
 -- dialect: pgsql
 SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtext('mod_downloads notices'))) lock_rows
 
+-- After ANALYZE of a small table SQLite would read all notices in place of those that wait.
+-- part: by_waiting
+-- dialect: sqlite3
+INDEXED BY notice_waiting
+
+-- part: by_waiting
+-- dialect: pgsql
+
 -- name: notices_waiting
 SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0)
-FROM notice n WHERE n.number IS NULL ORDER BY n.id LIMIT %lld
+FROM notice n {{by_waiting}} WHERE n.number IS NULL ORDER BY n.id LIMIT %lld
 
 -- name: notice_is_waiting
-SELECT id FROM notice WHERE number IS NULL ORDER BY id LIMIT 1
+SELECT id FROM notice {{by_waiting}} WHERE number IS NULL ORDER BY id LIMIT 1
 
 -- part: given_numbers
 -- dialect: sqlite3
@@ -104,7 +112,16 @@ SELECT id FROM notice WHERE number IS NULL ORDER BY id LIMIT 1
 -- dialect: pgsql
 jsonb_to_recordset(%s::jsonb) g (id bigint, number bigint)
 
+-- Each of them is there.  SQLite would plan an update that joins them by statistics, and after ANALYZE of a
+-- small table compare every notice with every number.
 -- name: notices_number
+-- dialect: sqlite3
+INSERT INTO notice (id, shop_id, type, data, created_at, number)
+SELECT g.id, 0, '', '', 0, g.number FROM {{given_numbers}} WHERE true
+ON CONFLICT (id) DO UPDATE SET number = excluded.number
+
+-- name: notices_number
+-- dialect: pgsql
 UPDATE notice AS n SET number = g.number FROM {{given_numbers}} WHERE n.id = g.id
 
 -- name: notice_counts_set

@@ -9,7 +9,7 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
     last_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
     locale = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = excluded.updated_at
-RETURNING id, email
+RETURNING id, email, first_name, last_name, locale
 
 -- Of a customer that customer_upsert has made.  The update locks the order's row, so that assignments of
 -- one order go one after the other.

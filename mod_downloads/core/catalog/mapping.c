@@ -482,6 +482,10 @@ int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
     match->id = mdl_rows_int(rows, 0);
     match->content = mdl_rows_enum(rows, 1, mdl_mapping_content_names);
     match->access_days = mdl_rows_null(rows, 2) ? -1 : (int)mdl_rows_int(rows, 2);
-    match->has_license_keys = mdl_rows_int(rows, 3) != 0;
+    match->download_type = mdl_rows_enum(rows, 3, mdl_download_type_names);
+    match->download_limit = mdl_rows_null(rows, 4) ? -1 : (int)mdl_rows_int(rows, 4);
+    match->has_license_keys = mdl_rows_int(rows, 5) != 0;
+    match->has_links = mdl_rows_int(rows, 6) != 0;
+    match->packs = mdl_rows_text(rows, 7);
     return 1;
 }

@@ -85,7 +85,11 @@ typedef struct {
     apr_int64_t id;
     mdl_mapping_content_t content;
     int access_days; /* -1: for ever */
+    mdl_download_type_t download_type;
+    int download_limit; /* -1: the default */
     int has_license_keys;
+    int has_links;
+    const char *packs; /* that an assignment follows: ids, with commas between them, or NULL */
 } mdl_mapping_match_t;
 
 /** Asks for the active mapping of a product, one that names the variant before one for the whole

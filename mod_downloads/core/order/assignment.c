@@ -33,6 +33,7 @@ typedef struct {
     int looking_up;           /* the storefront is being asked */
     apr_array_header_t *tags; /* of license keys, locked */
     mdl_json_t *ids;          /* of the assignments made */
+    mdl_order_t *made;        /* with these assignments, if it is new */
 } run_t;
 
 /* What is asked for at the beginning. */
@@ -133,6 +134,28 @@ static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t 
     return rv;
 }
 
+/* A new order as order_upsert writes it. */
+static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    mdl_order_t *order = mdl_order_make(p);
+
+    order->id = run->order_id;
+    order->storefront_order_id = assign->storefront_order_id;
+    order->page_id = asked->page_id;
+    order->state = (mdl_order_state_t){MDL_ORDER_ACTIVE, MDL_FRAUD_NOT_CHECKED};
+    order->created_at = order->updated_at = run->now;
+    order->shop_id = assign->shop_id;
+    order->customer = (mdl_customer_t){
+        .id = run->customer_id,
+        .storefront_customer_id = assign->customer.storefront_customer_id,
+        .email = run->email,
+        .first_name = mdl_rows_text(asked->customer, 2),
+        .last_name = mdl_rows_text(asked->customer, 3),
+        .locale = mdl_rows_text(asked->customer, 4)};
+    return order;
+}
+
 /* APR_EGENERAL for no row, which can't be. */
 static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_t *asked,
                                           apr_pool_t *p)
@@ -154,6 +177,9 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
     if (run->is_new && assign->must_exist) {
         return mdl_order_refuse_unknown(assign->problem);
+    }
+    if (run->is_new) {
+        run->made = order_made(run, asked, p);
     }
     rv = mdl_version_check(assign->versions, mdl_rows_int(asked->order, 4), assign->problem);
     if (rv != APR_SUCCESS) {
@@ -182,15 +208,18 @@ static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return rv;
 }
 
+static apr_time_t assignment_end(const run_t *run, const mdl_mapping_match_t *match)
+{
+    return match->access_days < 0
+               ? 0
+               : run->now + apr_time_from_sec((apr_time_t)match->access_days * 86400);
+}
+
 static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int index,
                                           mdl_rows_t **row, apr_pool_t *p)
 {
     const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
     const mdl_mapping_match_t *match = &run->matches[index];
-    apr_time_t expires_at = match->access_days < 0
-                                ? 0
-                                : run->now +
-                                      apr_time_from_sec((apr_time_t)match->access_days * 86400);
 
     return mdl_db_select(db, MDL_Q_ASSIGNMENT_INSERT, row, p,
                          MDL_ARGS(mdl_int(run->assign->shop_id), mdl_int(run->order_id),
@@ -198,7 +227,30 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
                                   mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
                                   mdl_int(match->id),
                                   mdl_text(mdl_mapping_content_names[match->content]),
-                                  mdl_int_or_null(expires_at), mdl_int(run->now)));
+                                  mdl_int_or_null(assignment_end(run, match)), mdl_int(run->now)));
+}
+
+/* Adds to a new order what assignment_insert has written. */
+static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool_t *p)
+{
+    const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
+    const mdl_mapping_match_t *match = &run->matches[index];
+    mdl_assignment_t *assignment = mdl_assignment_make(p);
+
+    assignment->id = id;
+    assignment->order_id = run->order_id;
+    assignment->storefront_product_id = item->storefront_product_id;
+    assignment->storefront_variant_id = item->storefront_variant_id;
+    assignment->quantity = item->quantity;
+    assignment->status = MDL_ASSIGNMENT_ACTIVE;
+    assignment->mapping_id = match->id;
+    assignment->download_type = match->download_type;
+    assignment->expires_at = assignment_end(run, match);
+    assignment->created_at = run->now;
+    assignment->mapping_active = 1;
+    assignment->download_limit = match->download_limit;
+    assignment->packs = match->packs;
+    APR_ARRAY_PUSH(run->made->assignments, mdl_assignment_t *) = assignment;
 }
 
 static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
@@ -267,6 +319,9 @@ static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_row
     id = mdl_rows_int(row, 0);
     mdl_json_add_int(run->ids, NULL, id);
     run->assign->created++;
+    if (run->is_new) {
+        order_add_assignment(run, index, id, p);
+    }
     if (match->content == MDL_CONTENT_PINNED &&
         (rv = assignment_pin(db, run, id, p)) != APR_SUCCESS) {
         return rv;
@@ -303,6 +358,16 @@ static int order_has_no_license_keys(const run_t *run)
 
     for (int i = 0; i < run->assign->items->nelts; i++) {
         any |= run->matches[i].has_license_keys;
+    }
+    return !any;
+}
+
+static int order_has_no_links(const run_t *run)
+{
+    int any = !run->is_new;
+
+    for (int i = 0; i < run->assign->items->nelts; i++) {
+        any |= run->matches[i].has_links;
     }
     return !any;
 }
@@ -484,7 +549,9 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     }
     find.id = run.order_id;
     find.no_email = run.is_new && !run.queued;
+    find.no_links = order_has_no_links(&run);
     find.no_license_keys = order_has_no_license_keys(&run);
+    find.made = find.no_license_keys && !assign->fraud_check ? run.made : NULL;
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;
     return rv == APR_SUCCESS && assign->created > 0

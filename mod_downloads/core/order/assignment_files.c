@@ -19,6 +19,16 @@ typedef struct {
     apr_pool_t *pool;
 } reading_t;
 
+mdl_assignment_t *mdl_assignment_make(apr_pool_t *p)
+{
+    mdl_assignment_t *assignment = apr_pcalloc(p, sizeof *assignment);
+
+    assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
+    assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
+    assignment->license_keys = apr_array_make(p, 0, sizeof(mdl_license_key_t));
+    return assignment;
+}
+
 static mdl_assignment_t *assignment_at(const reading_t *reading, int i)
 {
     return APR_ARRAY_IDX(reading->assignments, i, mdl_assignment_t *);

@@ -52,6 +52,9 @@ typedef struct {
     apr_int64_t license_keys_pending;
 } mdl_assignment_t;
 
+/** An assignment without content. */
+mdl_assignment_t *mdl_assignment_make(apr_pool_t *p);
+
 /** How many files an order may have, a file counted for each of its assignments; and how many are
     read at once. */
 #define MDL_ORDER_FILES_MAX 5000

@@ -14,9 +14,18 @@
 #define EVENTS_SHOWN    50
 #define DOWNLOADS_SHOWN 50
 
-static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
+mdl_order_t *mdl_order_make(apr_pool_t *p)
 {
     mdl_order_t *order = apr_pcalloc(p, sizeof *order);
+
+    order->email.status = MDL_EMAIL_NOT_REQUESTED;
+    order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
+    return order;
+}
+
+static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_order_t *order = mdl_order_make(p);
 
     order->id = mdl_rows_int(row, 0);
     order->storefront_order_id = mdl_rows_text(row, 1);
@@ -41,14 +50,12 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->risk_pending = mdl_rows_int(row, 18) != 0;
     order->shop_blocked = !mdl_rows_null(row, 19);
     order->updated_at = mdl_rows_int(row, 20);
-    order->email.status = MDL_EMAIL_NOT_REQUESTED;
-    order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     return order;
 }
 
 static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
-    mdl_assignment_t *assignment = apr_pcalloc(p, sizeof *assignment);
+    mdl_assignment_t *assignment = mdl_assignment_make(p);
 
     assignment->id = mdl_rows_int(row, 0);
     assignment->order_id = mdl_rows_int(row, 1);
@@ -64,9 +71,6 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->license_keys_pending = mdl_rows_int(row, 11);
     assignment->download_limit = mdl_rows_null(row, 12) ? -1 : (int)mdl_rows_int(row, 12);
     assignment->packs = mdl_rows_text(row, 13);
-    assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
-    assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
-    assignment->license_keys = apr_array_make(p, 0, sizeof(mdl_license_key_t));
     return assignment;
 }
 
@@ -159,23 +163,26 @@ static const mdl_statement_t content_of_assignments[CONTENTS] = {
     [LINKS] = MDL_Q_LINKS_OF_ASSIGNMENTS,
     [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS};
 
+/* Asks for what is given, but for the kinds of which there is known to be none. */
 static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
-                                      const apr_array_header_t *ids, int no_license_keys,
+                                      const apr_array_header_t *ids, const int none[CONTENTS],
                                       int max_files, mdl_rows_t *content[CONTENTS], apr_pool_t *p)
 {
     const int max[CONTENTS] = {max_files, MDL_ORDER_LINKS_MAX, MDL_ORDER_LICENSE_KEYS_MAX};
-    int contents = no_license_keys ? LICENSE_KEYS : CONTENTS;
     apr_status_t rv = APR_SUCCESS;
 
-    memset(content, 0, CONTENTS * sizeof *content);
-    for (int i = 0; rv == APR_SUCCESS && i < contents; i++) {
-        rv = mdl_db_select(db, statements[i], &content[i], p,
-                           MDL_ARGS(mdl_ids(ids), mdl_int(max[i] + 1)));
+    for (int i = 0; i < CONTENTS; i++) {
+        content[i] = NULL;
+        if (rv == APR_SUCCESS && !none[i]) {
+            rv = mdl_db_select(db, statements[i], &content[i], p,
+                               MDL_ARGS(mdl_ids(ids), mdl_int(max[i] + 1)));
+        }
     }
     return rv;
 }
 
-/* Fills assignments (mdl_assignment_t *), in the order of their content's rows, with it.  cut gets
+/* Fills assignments (mdl_assignment_t *), in the order of their content's rows, with what of it was
+   asked for.  cut gets
    the first one of which not all was read, or NULL, for each kind of content. */
 static apr_status_t order_read_content(mdl_db_t *db, mdl_rows_t *const content[CONTENTS],
                                        const apr_array_header_t *all, const index_t *index,
@@ -187,14 +194,14 @@ static apr_status_t order_read_content(mdl_db_t *db, mdl_rows_t *const content[C
                                                 &whole, index->pool);
 
     cut[FILES] = whole < all->nelts ? APR_ARRAY_IDX(all, whole, const mdl_assignment_t *) : NULL;
-    cut[LINKS] = order_read_links(content[LINKS], index);
+    cut[LINKS] = content[LINKS] != NULL ? order_read_links(content[LINKS], index) : NULL;
     cut[LICENSE_KEYS] = content[LICENSE_KEYS] != NULL
                             ? order_read_license_keys(content[LICENSE_KEYS], index)
-                            : NULL; /* they were not asked for */
+                            : NULL;
     return rv;
 }
 
-static void order_read_assignments(mdl_rows_t *rows, const index_t *orders, index_t *assignments)
+static void order_read_assignments(mdl_rows_t *rows, const index_t *orders)
 {
     while (mdl_rows_next(rows)) {
         mdl_assignment_t *assignment = assignment_of_row(rows, orders->pool);
@@ -202,7 +209,6 @@ static void order_read_assignments(mdl_rows_t *rows, const index_t *orders, inde
 
         if (order != NULL) {
             APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
-            index_add(assignments, &assignment->id, assignment);
         }
     }
 }
@@ -245,23 +251,27 @@ static void order_read_counts(mdl_rows_t *rows, const index_t *orders)
     }
 }
 
-/* All that belongs to orders but events, as it was asked for. */
+/* All that belongs to orders but events, as it was asked for; NULL for what was not. */
 typedef struct {
     mdl_rows_t *assignments;
-    mdl_rows_t *emails; /* NULL: there are none */
+    mdl_rows_t *emails;
     mdl_rows_t *content[CONTENTS];
 } orders_asked_t;
 
-static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids, int no_email,
-                               int no_license_keys, orders_asked_t *asked, apr_pool_t *p)
+static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
+                               const mdl_order_find_t *find, orders_asked_t *asked, apr_pool_t *p)
 {
-    apr_status_t rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
+    const int none[CONTENTS] = {[LINKS] = find->no_links, [LICENSE_KEYS] = find->no_license_keys};
+    apr_status_t rv = APR_SUCCESS;
 
-    asked->emails = NULL;
-    if (rv == APR_SUCCESS && !no_email) {
+    asked->assignments = asked->emails = NULL;
+    if (find->made == NULL) {
+        rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
+    }
+    if (rv == APR_SUCCESS && !find->no_email) {
         rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
     }
-    return rv == APR_SUCCESS ? order_ask_content(db, content_of_orders, ids, no_license_keys,
+    return rv == APR_SUCCESS ? order_ask_content(db, content_of_orders, ids, none,
                                                  MDL_ORDER_FILES_MAX, asked->content, p)
                              : rv;
 }
@@ -297,6 +307,7 @@ static apr_status_t orders_read(mdl_db_t *db, const orders_asked_t *asked,
 {
     index_t index = index_make(p);
     index_t assignments = index_make(p);
+    const apr_array_header_t *all;
     const mdl_assignment_t *cut[CONTENTS];
     apr_status_t rv;
 
@@ -305,12 +316,20 @@ static apr_status_t orders_read(mdl_db_t *db, const orders_asked_t *asked,
 
         index_add(&index, &order->id, order);
     }
-    order_read_assignments(asked->assignments, &index, &assignments);
+    if (asked->assignments != NULL) {
+        order_read_assignments(asked->assignments, &index);
+    }
     if (asked->emails != NULL) {
         order_read_emails(asked->emails, &index);
     }
-    rv = order_read_content(db, asked->content, orders_assignments(orders, p), &assignments,
-                            default_limit, MDL_ORDER_FILES_MAX, cut);
+    all = orders_assignments(orders, p);
+    for (int i = 0; i < all->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(all, i, const mdl_assignment_t *);
+
+        index_add(&assignments, &assignment->id, assignment);
+    }
+    rv = order_read_content(db, asked->content, all, &assignments, default_limit,
+                            MDL_ORDER_FILES_MAX, cut);
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
@@ -393,16 +412,16 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     apr_int64_t id = find->id;
     orders_asked_t asked;
     order_more_t more;
-    mdl_rows_t *head;
-    apr_status_t rv = order_ask_head(db, find, &head, p);
+    mdl_rows_t *head = NULL;
+    apr_status_t rv = find->made == NULL ? order_ask_head(db, find, &head, p) : APR_SUCCESS;
 
+    find->order = find->made;
     if (rv == APR_SUCCESS && id == 0 && (rv = order_read_head(head, find, p)) == APR_SUCCESS) {
         id = find->order->id;
     }
     if (rv != APR_SUCCESS || (rv = order_ask_more(db, find, id, &more, p)) != APR_SUCCESS ||
-        (rv = orders_ask(db, mdl_ids_of(id, p), find->no_email, find->no_license_keys, &asked,
-                         p)) != APR_SUCCESS ||
-        (find->id != 0 && (rv = order_read_head(head, find, p)) != APR_SUCCESS)) {
+        (rv = orders_ask(db, mdl_ids_of(id, p), find, &asked, p)) != APR_SUCCESS ||
+        (find->order == NULL && (rv = order_read_head(head, find, p)) != APR_SUCCESS)) {
         return rv;
     }
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
@@ -414,11 +433,12 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int no_email,
                                 int default_limit, apr_array_header_t **orders, apr_pool_t *p)
 {
+    const mdl_order_find_t what = {.no_email = no_email};
     orders_asked_t asked;
     mdl_rows_t *heads;
     apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
 
-    if (rv != APR_SUCCESS || (rv = orders_ask(db, ids, no_email, 0, &asked, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = orders_ask(db, ids, &what, &asked, p)) != APR_SUCCESS) {
         return rv;
     }
     *orders = apr_array_make(p, ids->nelts, sizeof(mdl_order_t *));
@@ -586,6 +606,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
     const mdl_assignment_t *cut[CONTENTS];
     mdl_rows_t *content[CONTENTS];
     mdl_rows_t *rows;
+    const int all[CONTENTS] = {0};
     int max = list->id != 0 ? MDL_ASSIGNMENT_FILES_MAX : MDL_ORDER_FILES_MAX;
     apr_status_t rv;
 
@@ -602,8 +623,8 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         index_add(&assignments, &assignment->id, assignment);
     }
     if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
-        (rv = order_ask_content(db, content_of_assignments, assignments.ids, 0, max, content, p)) !=
-            APR_SUCCESS) {
+        (rv = order_ask_content(db, content_of_assignments, assignments.ids, all, max, content,
+                                p)) != APR_SUCCESS) {
         return rv;
     }
     rv = order_read_content(db, content, list->page.found, &assignments,

@@ -70,11 +70,17 @@ typedef struct {
     int default_download_limit;
     int with_events; /* and downloads */
     int with_lookup;
-    int no_email;        /* the order is known to have none, which need not be asked */
-    int no_license_keys; /* nor any of these */
+    mdl_order_t *made; /* the order, if this transaction has made it: with its assignments, of which
+                          only what they give, and the email, is read; or NULL */
+    int no_email;      /* the order is known to have none, which need not be asked */
+    int no_links;      /* nor any of these */
+    int no_license_keys;                /* nor these */
     const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */
     mdl_order_t *order;                 /* out */
 } mdl_order_find_t;
+
+/** An order without assignments and email. */
+mdl_order_t *mdl_order_make(apr_pool_t *p);
 
 /** Effect that reads an order with everything in it, but no more than the first MDL_ORDER_FILES_MAX
     of its files (files_truncated), and of links and license keys likewise.  APR_ENOENT when there
