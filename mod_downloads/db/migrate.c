@@ -43,12 +43,24 @@ static apr_status_t migration_lock(mdl_db_t *db)
     return rv;
 }
 
+/* Statements are made for large tables without statistics.  With what ANALYZE has left of small
+   ones SQLite would have many of them scan their tables, which go on growing. */
+static apr_status_t migration_drop_statistics(mdl_db_t *db)
+{
+    return mdl_db_dialect(db) == MDL_SQLITE3
+               ? mdl_db_command(db, "DROP TABLE IF EXISTS sqlite_stat1")
+               : APR_SUCCESS;
+}
+
 static apr_status_t migration_create_table(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     apr_status_t rv = migration_lock(db);
 
     (void)p;
     (void)arg;
+    if (rv == APR_SUCCESS) {
+        rv = migration_drop_statistics(db);
+    }
     return rv == APR_SUCCESS ? mdl_db_command(db, create_table) : rv;
 }
 

@@ -14,8 +14,9 @@ apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p);
 int mdl_migrate_latest(void);
 
 /**
- * Applies what is missing; safe to call from several processes at once.  *applied gets the number
- * of migrations applied.  Returns APR_EMISMATCH for a schema newer than this program.
+ * Applies what is missing, and on SQLite drops the statistics that an ANALYZE has left; safe to
+ * call from several processes at once.  *applied gets the number of migrations applied.  Returns
+ * APR_EMISMATCH for a schema newer than this program.
  */
 apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p);
 

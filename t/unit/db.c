@@ -3,6 +3,7 @@
  * db_lost.c, locks of others and full disks in db_faults.c.
  */
 #include "t/unit/counter.h"
+#include "t/unit/number.h"
 
 #include <limits.h>
 
@@ -350,6 +351,21 @@ static void test_attach(const database_t *database, apr_pool_t *p)
     apr_pool_destroy(connection);
 }
 
+static void test_statistics(const database_t *database, apr_pool_t *p)
+{
+    const char *count = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'";
+    mdl_db_t *analyzed = database_ready(database, p);
+    int applied;
+
+    if (database->dialect != MDL_SQLITE3) {
+        return;
+    }
+    mdl_db_command(analyzed, "ANALYZE");
+    is_int(number_of(database, count), 1, "ANALYZE leaves statistics");
+    is_int(mdl_migrate(analyzed, &applied, p), APR_SUCCESS, "the database is migrated then");
+    is_int(number_of(database, count), 0, "the statistics are gone");
+}
+
 static void test_migrate(const database_t *database, apr_pool_t *p)
 {
     mdl_db_t *fresh = database_open(database, p);
@@ -528,6 +544,7 @@ static void test_snapshot(const database_t *database, apr_pool_t *p)
 static void tests(const database_t *database, apr_pool_t *p)
 {
     test_migrate(database, p);
+    test_statistics(database, p);
     db = database_ready(database, p);
     test_values(p);
     test_rows(p);
