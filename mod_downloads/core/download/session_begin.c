@@ -309,8 +309,8 @@ static apr_status_t begin_part_or_next(mdl_db_t *db, mdl_session_begin_t *begin,
     return rv == APR_EEXIST ? mdl_db_write(db, begin_next, begin, p) : rv;
 }
 
-/* One that could not begin is another request's of the link, which was faster, or there was no
-   download left for it. */
+/* If the link's first transfer can't begin, another request of the link was faster, or no download
+   is left. */
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = begin->is_known ? MDL_DB_ENULL : mdl_db_write(db, begin_first, begin, p);
@@ -319,7 +319,7 @@ apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_poo
         begin->why = NULL;
         rv = begin_part_or_next(db, begin, p);
     }
-    if (rv == MDL_DB_ENULL || rv == APR_ENOENT) {
+    if (rv == MDL_DB_ENULL || (rv == APR_ENOENT && !begin->is_known)) {
         begin->why = NULL;
         begin->entitlement = MDL_ENTITLEMENT_EXHAUSTED;
         return APR_SUCCESS;
