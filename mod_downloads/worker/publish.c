@@ -5,19 +5,22 @@
 
 #define PAUSE  apr_time_from_msec(100) /* so that many writes share a transaction */
 #define SECOND apr_time_from_sec(1)
+#define LATE   1000 /* so many others may get their ids while a transaction commits */
 
-static apr_status_t notice_is_waiting_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t notice_first_waiting_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_notice_is_waiting(db, p, arg);
+    return mdl_notice_first_waiting(db, p, arg);
 }
 
 void mdl_publish_look(mdl_worker_t *worker)
 {
-    int waiting;
+    apr_int64_t first;
 
-    if (mdl_reconnect_read(worker->database, notice_is_waiting_effect, &waiting, worker->turn) ==
-        APR_SUCCESS) {
-        worker->notices |= waiting;
+    if (mdl_reconnect_read(worker->database, notice_first_waiting_effect, &first, worker->turn) ==
+            APR_SUCCESS &&
+        first != 0) {
+        worker->notices = 1;
+        worker->notices_from = first;
     }
 }
 
@@ -42,15 +45,27 @@ static apr_status_t publish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
+/* Beside an old snapshot the index of what waits keeps what has its number: it is not read again.
+   mdl_publish_look finds what was committed later than LATE others. */
+static void notices_go_on(mdl_worker_t *worker, const apr_array_header_t *ids)
+{
+    if (ids->nelts > 0) {
+        apr_int64_t from = APR_ARRAY_IDX(ids, ids->nelts - 1, apr_int64_t) - LATE;
+
+        worker->notices_from = from > worker->notices_from ? from : worker->notices_from;
+    }
+}
+
 void mdl_publish_notices(mdl_worker_t *worker)
 {
     apr_time_t now = mdl_clock_monotonic();
-    publish_t publish;
+    publish_t publish = {.number.from = worker->notices_from};
 
     if (mdl_worker_write(worker, publish_effect, &publish) != APR_SUCCESS) {
         worker->notices_at = now + SECOND;
         return;
     }
+    notices_go_on(worker, publish.number.ids);
     worker->notices = publish.number.more;
     worker->notices_at = publish.number.more ? now : now + PAUSE;
     worker->look |= publish.queued;

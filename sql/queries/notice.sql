@@ -99,9 +99,9 @@ INDEXED BY notice_waiting
 
 -- name: notices_waiting
 SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0)
-FROM notice n {{by_waiting}} WHERE n.number IS NULL ORDER BY n.id LIMIT %lld
+FROM notice n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld ORDER BY n.id LIMIT %lld
 
--- name: notice_is_waiting
+-- name: notice_first_waiting
 SELECT id FROM notice {{by_waiting}} WHERE number IS NULL ORDER BY id LIMIT 1
 
 -- part: given_numbers

@@ -85,19 +85,21 @@ subtest 'a job is seen at once, whatever came before' => sub {
         0, 'and no job is left behind';
 };
 
-# What PostgreSQL has counted of the index that the looks go by: looks, and entries that they met.
+# What PostgreSQL has counted of an index that the looks go by: looks, and entries that they met.
 sub counted
 {
-    my ($row) = sql("SELECT idx_scan, idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'job_due'");
+    my ($index) = @_;
+    my ($row) = sql("SELECT idx_scan, idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '$index'");
     return $row;
 }
 
 # The counts of a session that has been idle for 10 s have all arrived.
 sub counted_at_rest
 {
+    my ($index) = @_;
     at_rest();
     select undef, undef, undef, 11;
-    return counted();
+    return counted($index);
 }
 
 subtest 'what ended jobs leave costs a look nothing' => sub {
@@ -108,9 +110,9 @@ subtest 'what ended jobs leave costs a look nothing' => sub {
     sql('UPDATE job SET due_at = NULL WHERE due_at <= 10000');
     my ($scans, $entries);
     for my $try (1 .. 3) {    # a poll may come between
-        my $before = counted_at_rest();
+        my $before = counted_at_rest('job_due');
         ok ready_asset($shop, "beside-$try.txt", "an import beside an old snapshot, $try"), 'a file is imported';
-        my $after = counted_at_rest();
+        my $after = counted_at_rest('job_due');
         ($scans, $entries) = map { $after->[$_] - $before->[$_] } 0, 1;
         last if $scans == 15;
     }
@@ -118,6 +120,33 @@ subtest 'what ended jobs leave costs a look nothing' => sub {
     is $scans, 15, 'by two looks and a claim, and none when the job had ended';
     cmp_ok $entries, '<', 100, 'which met few entries of the index';
     close $holder;
+} if database() eq 'pgsql';
+
+# Has an event numbered, and returns what that has brought the counts to.
+sub counted_behind_event
+{
+    my $last   = sub { (sql("SELECT COALESCE(max(last), 0) FROM notice_count WHERE id = $shop->{shop_id}"))[0][0] };
+    my $before = $last->();
+    assign($shop, digits(), [ $shop->{product} ]);
+    wait_for(sub { $last->() > $before }, 10, 'the number');
+    return counted_at_rest('notice_waiting');
+}
+
+subtest 'what has its number costs the next events nothing' => sub {
+    my ($scans, $entries);
+    for my $try (1 .. 3) {    # a poll may come between
+        my $holder = hold_snapshot();
+        sql("INSERT INTO notice (shop_id, type, data, created_at) SELECT $shop->{shop_id}, 'order.assigned', '{}', i "
+            . 'FROM generate_series(1, 10000) AS i');
+        sql('UPDATE notice SET number = 0 WHERE number IS NULL');
+        my $before = counted_behind_event();
+        my $after  = counted_behind_event();
+        ($scans, $entries) = map { $after->[$_] - $before->[$_] } 0, 1;
+        close $holder;
+        last if $scans == 1;
+    }
+    is $scans, 1, 'they are looked for once';
+    cmp_ok $entries, '<', 5000, 'behind most of those that have one';
 } if database() eq 'pgsql';
 
 # A session of PostgreSQL with a snapshot that stays until the handle is closed.

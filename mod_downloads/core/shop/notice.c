@@ -122,12 +122,12 @@ apr_status_t mdl_notice_add_for_endpoint(mdl_db_t *db, mdl_notice_t *notice,
 
 /* --- numbering --- */
 
-apr_status_t mdl_notice_is_waiting(mdl_db_t *db, apr_pool_t *p, int *waiting)
+apr_status_t mdl_notice_first_waiting(mdl_db_t *db, apr_pool_t *p, apr_int64_t *id)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NOTICE_IS_WAITING, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NOTICE_FIRST_WAITING, &row, p, MDL_NO_ARGS);
 
-    *waiting = rv == APR_SUCCESS;
+    *id = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
@@ -175,8 +175,11 @@ apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t 
 
     number->ids = apr_array_make(p, 16, sizeof(apr_int64_t));
     number->more = 0;
-    if (rv != APR_SUCCESS || (rv = mdl_db_select(db, MDL_Q_NOTICES_WAITING, &rows, p,
-                                                 MDL_ARGS(mdl_int(BATCH)))) != APR_SUCCESS) {
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(db, MDL_Q_NOTICES_WAITING, &rows, p,
+                           MDL_ARGS(mdl_int(number->from), mdl_int(BATCH)));
+    }
+    if (rv != APR_SUCCESS) {
         return rv;
     }
     numbers = notices_count(rows, number->ids, &counts, p);

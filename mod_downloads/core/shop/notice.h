@@ -81,12 +81,13 @@ typedef struct {
 apr_status_t mdl_notice_add_downloads(mdl_db_t *db, const apr_array_header_t *downloads,
                                       int default_download_limit, apr_pool_t *p);
 
-/** Effect that finds out whether there are notices without a number. */
-apr_status_t mdl_notice_is_waiting(mdl_db_t *db, apr_pool_t *p, int *waiting);
+/** Effect that finds the first notice without a number; *id is 0 if there is none. */
+apr_status_t mdl_notice_first_waiting(mdl_db_t *db, apr_pool_t *p, apr_int64_t *id);
 
 /** Effect: numbers a batch of notices. */
 typedef struct {
-    apr_array_header_t *ids; /* out: of those that have got one (apr_int64_t) */
+    apr_int64_t from;        /* those of lower ids are left */
+    apr_array_header_t *ids; /* out: of those that have got one (apr_int64_t), rising */
     int more;                /* out: there may be others */
 } mdl_notice_number_t;
 apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t *number);
