@@ -18,8 +18,10 @@
    all types. */
 typedef struct {
     enum { MDL_CELL_NULL, MDL_CELL_INT, MDL_CELL_TEXT } type;
-    apr_int64_t number;
-    const char *text;
+    union {
+        apr_int64_t number; /* 0 with NULL */
+        const char *text;
+    };
 } mdl_cell_t;
 
 /** What a statement has returned, once it is not pending any more. */

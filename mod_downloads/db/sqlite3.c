@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <apr_strings.h>
-#include <apr_tables.h>
 #include <apr_time.h>
 
 #include "base/clock.h"
@@ -124,7 +125,7 @@ static void sqlite3_read_cell(sqlite3_stmt *row, int column, mdl_cell_t *cell, a
 {
     switch (sqlite3_column_type(row, column)) {
     case SQLITE_NULL:
-        cell->type = MDL_CELL_NULL;
+        *cell = (mdl_cell_t){MDL_CELL_NULL, {0}};
         break;
     case SQLITE_INTEGER:
         cell->type = MDL_CELL_INT;
@@ -137,23 +138,52 @@ static void sqlite3_read_cell(sqlite3_stmt *row, int column, mdl_cell_t *cell, a
     }
 }
 
+/* The cells of rows that are being read.  Nobody knows how many there will be, and a pool would
+   keep each smaller array. */
+typedef struct {
+    mdl_cell_t few[96];
+    mdl_cell_t *cells;
+    apr_size_t room;
+    apr_size_t count;
+} sqlite_cells_t;
+
+static void sqlite3_cells_reserve(sqlite_cells_t *read, apr_size_t more)
+{
+    mdl_cell_t *former = read->cells != read->few ? read->cells : NULL;
+    mdl_cell_t *cells;
+
+    if (read->count + more <= read->room) {
+        return;
+    }
+    read->room = 2 * read->room + more;
+    if ((cells = realloc(former, read->room * sizeof *cells)) == NULL) {
+        abort();
+    }
+    if (former == NULL) {
+        memcpy(cells, read->few, sizeof read->few);
+    }
+    read->cells = cells;
+}
+
 /* Steps to the end, so that no row keeps a lock or a snapshot. */
 static int sqlite3_read_rows(sqlite3_stmt *prepared, mdl_result_t *result, apr_pool_t *p)
 {
-    apr_array_header_t *cells = NULL;
+    sqlite_cells_t read = {.room = sizeof read.few / sizeof *read.few};
     int rv;
 
+    read.cells = read.few;
     result->columns = sqlite3_column_count(prepared);
     while ((rv = sqlite3_step(prepared)) == SQLITE_ROW) {
-        if (cells == NULL) {
-            cells = apr_array_make(p, result->columns, sizeof(mdl_cell_t));
-        }
+        sqlite3_cells_reserve(&read, (apr_size_t)result->columns);
         for (int i = 0; i < result->columns; i++) {
-            sqlite3_read_cell(prepared, i, apr_array_push(cells), p);
+            sqlite3_read_cell(prepared, i, &read.cells[read.count++], p);
         }
         result->rows++;
     }
-    result->cells = cells != NULL ? (const mdl_cell_t *)cells->elts : NULL;
+    result->cells = apr_pmemdup(p, read.cells, read.count * sizeof *read.cells);
+    if (read.cells != read.few) {
+        free(read.cells);
+    }
     return rv;
 }
 
