@@ -79,14 +79,17 @@ subtest 'Parts are of the new version of a file' => sub {
 subtest 'Parts of a link end at three times the size of its file' => sub {
     my ($buy, $path) = counted(256);
     my ($sum, $reply) = ($buy->{file}{size}, undef);
-    for (1 .. 400) {
+    for my $part (1 .. 400) {
         $reply = part($path, 7, 4 * KB);
         last if $reply->{status} != 206;
         $sum += 4 * KB;
+        # What counts is what is settled, and that may be late on a busy machine.
+        wait_for(sub { (sql("SELECT sum(bytes) FROM download_session WHERE asset_id = $buy->{file}{id}"))[0][0] >= $sum },
+            20, 'what was sent to be settled') if $part % 8 == 0;
     }
     is $reply->{status}, 403, 'in the end they are refused';
     cmp_ok $sum, '>=', 2.9 * $buy->{file}{size}, "after $sum bytes: the link has sent three times the size";
-    cmp_ok $sum, '<=', 3.5 * $buy->{file}{size}, 'and hardly more';
+    cmp_ok $sum, '<=', 3.3 * $buy->{file}{size}, 'and hardly more';
     is account($buy)->{used}, 1, 'for one download';
 };
 
