@@ -119,8 +119,9 @@ subtest 'Addresses with escapes that nobody needs' => sub {
 
 subtest 'mod_status shows requests that are under way without their tokens' => sub {
     my @slow;
+    my $large = buy($shop, new_file($shop, 32_000_000));    # more than the sockets take in at once
     for my $http (qw(--http1.1 --http2)) {
-        my $url = 'https://localhost:' . $server->tls_port . link_of($buy);
+        my $url = 'https://localhost:' . $server->tls_port . link_of($large);
         ($tokens{$http}) = $url =~ m{/f/([^/]+)};
         my $pid = fork // die "fork: $!";
         exec('curl', '-s', '--cacert', $server->certificate, $http, '--limit-rate', '50k', '-o', '/dev/null', $url) or exit 1 if !$pid;
