@@ -25,7 +25,9 @@ typedef struct {
     apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
     apr_time_t next_tick;
     apr_interval_time_t clock; /* how far the wall clock is ahead of mdl_clock_monotonic */
-    apr_time_t set_back_until; /* while times of before the wall clock was set back may turn up */
+    apr_time_t set_back_from;  /* for a minute times of before the wall clock was set back may
+                                  turn up */
+    apr_time_t set_back_at;    /* when they are looked for */
 } loop_t;
 
 /* --- wait ----------------------------------------------------------------------------------- */
@@ -85,7 +87,7 @@ static int loop_wait(loop_t *loop, int stop_fd)
  */
 static void loop_expect_set_back(loop_t *loop)
 {
-    loop->set_back_until = mdl_clock_monotonic() + SET_BACK;
+    loop->set_back_from = loop->set_back_at = mdl_clock_monotonic();
     loop->next_poll = 0;
 }
 
@@ -136,8 +138,9 @@ static void loop_poll(loop_t *loop, apr_time_t now)
     mdl_worker_t *worker = loop->worker;
 
     loop->next_poll = now + worker->service->settings->poll_interval;
-    if (now < loop->set_back_until) {
+    if (now >= loop->set_back_at && now < loop->set_back_from + SET_BACK) {
         mdl_worker_write(worker, set_back_effect, NULL);
+        loop->set_back_at = now + (now - loop->set_back_from); /* all jobs that wait were read */
     }
     mdl_worker_look_anew(worker);
     mdl_publish_look(worker);
