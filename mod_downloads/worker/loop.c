@@ -25,9 +25,9 @@ typedef struct {
     apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
     apr_time_t next_tick;
     apr_interval_time_t clock; /* how far the wall clock is ahead of mdl_clock_monotonic */
-    apr_time_t set_back_from;  /* for a minute times of before the wall clock was set back may
-                                  turn up */
-    apr_time_t set_back_at;    /* when they are looked for */
+    apr_time_t set_back_from;  /* since when there may be times of before the wall clock was set
+                                  back; for a minute */
+    apr_time_t set_back_at;    /* when they are looked for next */
 } loop_t;
 
 /* --- wait ----------------------------------------------------------------------------------- */
@@ -140,7 +140,8 @@ static void loop_poll(loop_t *loop, apr_time_t now)
     loop->next_poll = now + worker->service->settings->poll_interval;
     if (now >= loop->set_back_at && now < loop->set_back_from + SET_BACK) {
         mdl_worker_write(worker, set_back_effect, NULL);
-        loop->set_back_at = now + (now - loop->set_back_from); /* all jobs that wait were read */
+        /* Ever less often: it reads all jobs that wait. */
+        loop->set_back_at = now + (now - loop->set_back_from);
     }
     mdl_worker_look_anew(worker);
     mdl_publish_look(worker);

@@ -1,5 +1,6 @@
--- PostgreSQL parses a CHECK anew for each statement that writes to its table, 10 to 18 us each.  The module writes these words from its own tables of names, and a word that is not in
--- them is an error where it is read.
+-- PostgreSQL parses a CHECK anew for each statement that writes to its table, 10 to 18 us each.  The module
+-- writes these words from its own tables of names, and a word that is not in them is an error where it is
+-- read.
 ALTER TABLE asset DROP CONSTRAINT asset_status_check;
 ALTER TABLE mapping DROP CONSTRAINT mapping_content_check, DROP CONSTRAINT mapping_download_type_check;
 ALTER TABLE orders DROP CONSTRAINT orders_access_status_check, DROP CONSTRAINT orders_fraud_decision_check,

@@ -182,8 +182,8 @@ static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statem
 }
 
 /* Fills assignments (mdl_assignment_t *), in the order of their content's rows, with what of it was
-   asked for.  cut gets
-   the first one of which not all was read, or NULL, for each kind of content. */
+   asked for.  cut gets the first one of which not all was read, or NULL, for each kind of content.
+ */
 static apr_status_t order_read_content(mdl_db_t *db, mdl_rows_t *const content[CONTENTS],
                                        const apr_array_header_t *all, const index_t *index,
                                        int default_limit, int max_files,
@@ -606,7 +606,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
     const mdl_assignment_t *cut[CONTENTS];
     mdl_rows_t *content[CONTENTS];
     mdl_rows_t *rows;
-    const int all[CONTENTS] = {0};
+    const int none[CONTENTS] = {0};
     int max = list->id != 0 ? MDL_ASSIGNMENT_FILES_MAX : MDL_ORDER_FILES_MAX;
     apr_status_t rv;
 
@@ -623,7 +623,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         index_add(&assignments, &assignment->id, assignment);
     }
     if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
-        (rv = order_ask_content(db, content_of_assignments, assignments.ids, all, max, content,
+        (rv = order_ask_content(db, content_of_assignments, assignments.ids, none, max, content,
                                 p)) != APR_SUCCESS) {
         return rv;
     }
