@@ -221,8 +221,12 @@ apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_po
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
 /** The same in a transaction, so that several statements all see the database as the first one
-   does. It costs one round trip to the server more at either end. */
+   does.  To end it costs one more round trip to the server, but for mdl_db_end_snapshot. */
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
+
+/** For an effect of mdl_db_snapshot: ends it behind the statements that were sent, and travels with
+    them.  Those that follow see the database as it is then.  Elsewhere it does nothing. */
+apr_status_t mdl_db_end_snapshot(mdl_db_t *db);
 
 /** One of these three. */
 typedef apr_status_t mdl_db_run_fn(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);

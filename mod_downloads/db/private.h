@@ -19,6 +19,7 @@ struct mdl_db_t {
     int lock_fd;          /* -1: not open */
     int session;          /* whether the session's settings are made */
     int silent;           /* whether a transaction has failed because the server was */
+    int snapshot;         /* whether a transaction of mdl_db_snapshot is open */
     apr_status_t failed;  /* of what failed first in this transaction */
     mdl_db_due_t due;     /* see mdl_db_take_due */
     apr_time_t

@@ -82,14 +82,18 @@ static apr_status_t transaction_outcome(const mdl_db_t *db, apr_status_t rv)
 
 static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr_status_t rv)
 {
+    int open = transaction == WRITE || db->snapshot;
+
     rv = transaction_outcome(db, rv);
-    if (rv == APR_SUCCESS && transaction != NONE) {
+    if (rv == APR_SUCCESS && open) {
         rv = mdl_db_finish_by(db, "COMMIT");
     } else {
         mdl_db_flush(db);
         rv = transaction_outcome(db, rv);
     }
-    if (rv != APR_SUCCESS && transaction != NONE) {
+    /* The COMMIT of a snapshot is not run if what was sent before it has failed. */
+    open |= transaction == SNAPSHOT && db->failed != APR_SUCCESS;
+    if (rv != APR_SUCCESS && open) {
         db->ops->command(db->native, "ROLLBACK");
         mdl_db_flush(db);
     }
@@ -132,6 +136,7 @@ static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl
 
     if (rv == APR_SUCCESS) {
         db->failed = APR_SUCCESS;
+        db->snapshot = transaction == SNAPSHOT;
         rv = effect(db, p, arg);
         rv = transaction_end(db, transaction, rv);
     }
@@ -402,6 +407,18 @@ apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_poo
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
     return transaction_run_mended(db, SNAPSHOT, effect, arg, p);
+}
+
+apr_status_t mdl_db_end_snapshot(mdl_db_t *db)
+{
+    if (!db->snapshot) {
+        return APR_SUCCESS;
+    }
+    if (db->ops->command(db->native, "COMMIT")) {
+        return mdl_db_note_failure(db, "COMMIT");
+    }
+    db->snapshot = 0;
+    return APR_SUCCESS;
 }
 
 apr_status_t mdl_db_wait_briefly(mdl_db_t *db)

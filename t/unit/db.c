@@ -501,6 +501,7 @@ static void test_upgrade(const database_t *database, apr_pool_t *p)
 /* Reads the counter before and after another connection has changed it. */
 typedef struct {
     mdl_db_t *other;
+    int ends; /* whether it ends the snapshot between */
     apr_int64_t before;
     apr_int64_t after;
 } twice_t;
@@ -510,10 +511,36 @@ static apr_status_t read_twice(mdl_db_t *on, apr_pool_t *p, void *arg)
     twice_t *twice = arg;
     apr_status_t rv = read_count(on, p, &twice->before);
 
+    if (rv == APR_SUCCESS && twice->ends) {
+        rv = mdl_db_end_snapshot(on);
+    }
     if (rv == APR_SUCCESS && (rv = mdl_db_write(twice->other, bump_once, NULL, p)) == APR_SUCCESS) {
         rv = read_count(on, p, &twice->after);
     }
     return rv;
+}
+
+static apr_status_t bump_and_end(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_status_t rv = bump_once(on, p, arg);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_end_snapshot(on);
+    }
+    return rv == APR_SUCCESS ? APR_EGENERAL : rv;
+}
+
+/* An error that comes with the snapshot's end. */
+static apr_status_t read_wrong_and_end(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(on, MDL_Q_EPOCH_READ, &rows, p, MDL_NO_ARGS);
+
+    (void)arg;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_end_snapshot(on);
+    }
+    return rv == APR_SUCCESS && mdl_rows_next(rows) ? APR_EGENERAL : rv;
 }
 
 static apr_status_t refuse_to_read(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -541,6 +568,26 @@ static void test_snapshot(const database_t *database, apr_pool_t *p)
            "the connection can write afterwards");
 }
 
+static void test_end_snapshot(const database_t *database, apr_pool_t *p)
+{
+    twice_t twice = {.other = database_open(database, p), .ends = 1};
+    apr_int64_t before = count(db, p);
+
+    is_int(mdl_db_snapshot(db, read_twice, &twice, p), APR_SUCCESS,
+           "another connection writes after a snapshot has ended");
+    is_int(twice.after, twice.before + 1, "the effect sees the change");
+    is_int(mdl_db_write(db, bump_and_end, NULL, p), APR_EGENERAL,
+           "there is no snapshot to end in a transaction that writes");
+    is_int(count(db, p), before + 1, "so it is rolled back as a whole");
+    mdl_db_command(db, "CREATE TEMP VIEW epoch AS SELECT 1 AS id, "
+                       "CAST(abs(-9223372036854775807 - 1) AS BIGINT) AS n");
+    is_int(mdl_db_snapshot(db, read_wrong_and_end, NULL, p), MDL_DB_EOTHER,
+           "an error beside the snapshot's end is not lost");
+    mdl_db_command(db, "DROP VIEW epoch");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "the connection can write afterwards");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     test_migrate(database, p);
@@ -554,6 +601,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_transactions(database, p);
     test_unanswered(p);
     test_snapshot(database, p);
+    test_end_snapshot(database, p);
     test_open(database, p);
     test_attach(database, p);
     test_migrate_at_once(database, p);

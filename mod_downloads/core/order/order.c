@@ -258,6 +258,7 @@ typedef struct {
     mdl_rows_t *content[CONTENTS];
 } orders_asked_t;
 
+/* All that depends on an answer of these are the files of packs. */
 static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
                                const mdl_order_find_t *find, orders_asked_t *asked, apr_pool_t *p)
 {
@@ -271,9 +272,11 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
     if (rv == APR_SUCCESS && !find->no_email) {
         rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
     }
-    return rv == APR_SUCCESS ? order_ask_content(db, content_of_orders, ids, none,
-                                                 MDL_ORDER_FILES_MAX, asked->content, p)
-                             : rv;
+    if (rv == APR_SUCCESS) {
+        rv = order_ask_content(db, content_of_orders, ids, none, MDL_ORDER_FILES_MAX,
+                               asked->content, p);
+    }
+    return rv == APR_SUCCESS ? mdl_db_end_snapshot(db) : rv;
 }
 
 /* All assignments of orders, in their order. */
@@ -458,7 +461,8 @@ static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t
 
     if (rv != APR_SUCCESS ||
         (rv = select_of(db, MDL_Q_ASSIGNMENTS_COUNT, ids, &counts, p)) != APR_SUCCESS ||
-        (rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &emails, p)) != APR_SUCCESS) {
+        (rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &emails, p)) != APR_SUCCESS ||
+        (rv = mdl_db_end_snapshot(db)) != APR_SUCCESS) {
         return rv;
     }
     *orders = apr_array_make(p, ids->nelts, sizeof(mdl_order_t *));
