@@ -9,10 +9,12 @@ use MDL::Mail;
 use MDL::Test;
 use Test::More;
 
-# So long a poll interval that nothing happens here but by a wake-up.
+# So long a poll interval that nothing happens here but by a wake-up, and a look for idle downloads each
+# second (sweeps).
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsLeaseTime 300
 DownloadsPollInterval 60
+DownloadsSessionIdle 1
 END
 my $shop   = shop_with_product('Wake');
 my ($worker) = worker_pids();
@@ -93,12 +95,17 @@ sub counted
     return $row;
 }
 
-# The counts of a session that has been idle for 10 s have all arrived.
+# How often the background process has looked for idle downloads, as far as PostgreSQL has counted.
+sub sweeps { return counted('download_session_idle')->[0] }
+
+# A session reports all its counts together, a second after the last time at the earliest: once a later sweep
+# is counted, so is what was before it.
 sub counted_at_rest
 {
     my ($index) = @_;
     at_rest();
-    select undef, undef, undef, 11;
+    my $before = sweeps();
+    wait_for(sub { sweeps() > $before }, 20, 'the counts');
     return counted($index);
 }
 
