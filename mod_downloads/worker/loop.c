@@ -151,11 +151,11 @@ static void loop_poll(loop_t *loop, apr_time_t now)
 static void loop_turn(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
-    apr_time_t now = mdl_clock_monotonic();
-    apr_time_t again_at;
+    apr_time_t now, again_at;
 
     loop_connect(loop);
     loop_look_at_clock(loop);
+    now = mdl_clock_monotonic(); /* behind both, which may set what is due at once */
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
         loop_poll(loop, now);

@@ -168,5 +168,30 @@ sub hold_snapshot
     return $psql;
 }
 
+# Ends all connections to the database, and says whether there may be new ones.
+sub allow_connections
+{
+    my ($allow) = @_;
+    system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, '-qX', '-o', '/dev/null',
+        '-c', "ALTER DATABASE $server->{name} ALLOW_CONNECTIONS $allow",
+        '-c', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$server->{name}'") == 0
+        or die "psql failed\n";
+    return;
+}
+
+# Times of an hour ahead are of before the clock was set back.
+subtest 'after an outage a job of before the clock was set back waits for no poll' => sub {
+    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
+    order_for($shop, 'ahead@buyer.example');
+    sql('UPDATE job SET updated_at = updated_at + 3600000000, due_at = updated_at + 3600000000 '
+        . 'WHERE due_at IS NOT NULL');
+    my $log = error_log_size();
+    allow_connections('false');
+    wait_for(sub { error_log_since($log) =~ /pid $worker:.*MDL0110/ }, 20, 'the outage');
+    allow_connections('true');
+    order_for($shop, 'wakes@buyer.example');
+    ok wait_mail('ahead@buyer.example'), 'its email is sent';
+} if database() eq 'pgsql';
+
 $server->stop;
 done_testing;
