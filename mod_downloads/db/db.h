@@ -224,8 +224,9 @@ apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_poo
    does.  To end it costs one more round trip to the server, but for mdl_db_end_snapshot. */
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
-/** For an effect of mdl_db_snapshot: ends it behind the statements that were sent, and travels with
-    them.  Those that follow see the database as it is then.  Elsewhere it does nothing. */
+/** For an effect of mdl_db_snapshot: ends the transaction behind the statements that were sent. The
+    COMMIT travels with them.  Each statement that follows sees the database as it is then.  In the
+    effects of others this does nothing. */
 apr_status_t mdl_db_end_snapshot(mdl_db_t *db);
 
 /** One of these three. */

@@ -91,7 +91,7 @@ static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr
         mdl_db_flush(db);
         rv = transaction_outcome(db, rv);
     }
-    /* The COMMIT of a snapshot is not run if what was sent before it has failed. */
+    /* PostgreSQL skips the COMMIT of mdl_db_end_snapshot if a statement before it has failed. */
     open |= transaction == SNAPSHOT && db->failed != APR_SUCCESS;
     if (rv != APR_SUCCESS && open) {
         db->ops->command(db->native, "ROLLBACK");

@@ -155,7 +155,7 @@ static void loop_turn(loop_t *loop)
 
     loop_connect(loop);
     loop_look_at_clock(loop);
-    now = mdl_clock_monotonic(); /* behind both, which may set what is due at once */
+    now = mdl_clock_monotonic(); /* after both: either may make a poll due at once */
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
         loop_poll(loop, now);

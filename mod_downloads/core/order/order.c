@@ -258,7 +258,8 @@ typedef struct {
     mdl_rows_t *content[CONTENTS];
 } orders_asked_t;
 
-/* All that depends on an answer of these are the files of packs. */
+/* Ends a snapshot.  What is read later is as it is then: the files of packs, and the orders of a
+   list once more, if all of them were too much together. */
 static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
                                const mdl_order_find_t *find, orders_asked_t *asked, apr_pool_t *p)
 {
@@ -568,8 +569,9 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
         rv = orders_read_first(db, list, count, &read, p);
         count /= 2;
     }
-    page->next = read < places->nelts ? APR_ARRAY_IDX(places, read - 1, mdl_order_place_t).text
-                                      : list->filter.next;
+    page->next = read > 0 && read < places->nelts
+                     ? APR_ARRAY_IDX(places, read - 1, mdl_order_place_t).text
+                     : list->filter.next;
     page->more = page->next != NULL;
     return rv;
 }

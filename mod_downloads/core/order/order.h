@@ -83,8 +83,8 @@ typedef struct {
 mdl_order_t *mdl_order_make(apr_pool_t *p);
 
 /** Effect that reads an order with everything in it, but no more than the first MDL_ORDER_FILES_MAX
-    of its files (files_truncated), and of links and license keys likewise.  APR_ENOENT when there
-   is none. */
+    of its files (files_truncated), and of links and license keys likewise.  It ends a snapshot
+    (db/db.h).  APR_ENOENT when there is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /** Effect that reads orders with what they give, by as many statements as one order takes; all of
