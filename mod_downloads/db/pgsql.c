@@ -12,7 +12,8 @@
 
 #include "base/clock.h"
 
-/* Milliseconds.  The first is above the limits that the server keeps by itself. */
+/* Milliseconds.  The first is above the limits that the server keeps by itself, which are for one
+   statement: several that each wait for a lock may come to it together. */
 #define ANSWER_WAIT 7000
 #define PACKET_WAIT 2000 /* until the other host's kernel must have acknowledged */
 #define TLS_NAP     50

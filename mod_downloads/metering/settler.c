@@ -90,7 +90,8 @@ static apr_status_t session_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliveries)
 {
     const mdl_settings_t *settings = settler.service->settings;
-    settle_t settle = {.settle = {.deliveries = deliveries,
+    settle_t settle = {.settle = {.lease_id = settler.lease_id,
+                                  .deliveries = deliveries,
                                   .idle = settings->session_idle,
                                   .default_download_limit = settings->download_limit}};
     apr_status_t rv = mdl_reconnect_write(work->database, session_settle_effect, &settle,

@@ -54,12 +54,12 @@ ORDER BY s.generation DESC LIMIT 1
 -- Fails if there is one of this generation, and with it the transaction, as idempotency_insert does.
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
-    bytes, transfers, opened_at, updated_at, idle_at)
-VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 1, %lld, %lld, %lld)
+    bytes, transfers, opened_at, updated_at)
+VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 1, %lld, %lld)
 ON CONFLICT (id, generation) DO UPDATE SET generation = download_session.generation / 0
 
 -- name: download_session_resume
-UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = %lld
+UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = NULL
 WHERE id = %s AND generation = %lld
 
 -- Sessions that are settled together: the parameter is a JSON array of objects.
@@ -100,14 +100,14 @@ WHERE s.id = g.id AND s.generation = g.generation
 
 -- name: download_sessions_idle
 SELECT s.id, s.generation FROM download_session s
-WHERE s.status = 'open' AND s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM download_transfer t
+WHERE s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation)
 ORDER BY s.idle_at LIMIT %lld
 
 -- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
 -- name: download_sessions_set_back
 UPDATE download_session SET idle_at = %lld + idle_at - updated_at
-WHERE status = 'open' AND idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
+WHERE idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
 
 -- part: session_view_columns
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,

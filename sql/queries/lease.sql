@@ -19,37 +19,40 @@ DELETE FROM download_meter WHERE id = %s
 -- name: transfer_begin
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)
 VALUES (%s, %s, %lld, %lld, %s, '', 0)
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (meter_id, id) DO NOTHING
 
 -- name: transfers_of_lease
 SELECT id, session_id, generation, files, bytes FROM download_transfer
-WHERE meter_id = %s ORDER BY session_id LIMIT %lld
+WHERE meter_id = %s ORDER BY id LIMIT %lld
 
 -- What transfers have delivered so far.
 -- name: transfers_progress
 -- dialect: sqlite3
 UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
-FROM (SELECT value ->> 'id' AS id, value ->> 'files' AS files, value ->> 'bytes' AS bytes
+FROM (SELECT %s AS meter_id, value ->> 'id' AS id, value ->> 'files' AS files, value ->> 'bytes' AS bytes
     FROM json_each(%s)) g
-WHERE t.id = g.id
+WHERE t.meter_id = g.meter_id AND t.id = g.id
 RETURNING id
 
 -- name: transfers_progress
 -- dialect: pgsql
 UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
-FROM jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", files text, bytes bigint)
-WHERE t.id = g.id
+FROM (SELECT %s AS meter_id, r.*
+    FROM jsonb_to_recordset(%s::jsonb) r (id text COLLATE "C", files text, bytes bigint) OFFSET 0) g
+WHERE t.meter_id = g.meter_id AND t.id = g.id
 RETURNING t.id
 
 -- name: transfers_end
 -- dialect: sqlite3
-DELETE FROM download_transfer WHERE id IN (SELECT value FROM json_each(%s))
+DELETE FROM download_transfer WHERE meter_id = %s AND id IN (SELECT value FROM json_each(%s))
 RETURNING id
 
 -- name: transfers_end
 -- dialect: pgsql
-DELETE FROM download_transfer WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb)))
-RETURNING id
+DELETE FROM download_transfer t
+USING (SELECT %s AS meter_id, id COLLATE "C" FROM jsonb_array_elements_text(%s::jsonb) id OFFSET 0) g
+WHERE t.meter_id = g.meter_id AND t.id = g.id
+RETURNING t.id
 
 -- The transfers whose customer may not have the file any more, or whose session has sent too much.  Those
 -- of an order whose page was replaced have that page's id: their sessions may be of an earlier page.

@@ -498,6 +498,41 @@ static void test_upgrade(const database_t *database, apr_pool_t *p)
     }
 }
 
+#define IDLE_WHEN_OPEN 35 /* the last version in which every session had a time to end */
+
+static void test_upgrade_sessions(const database_t *database, apr_pool_t *p)
+{
+    static const char *const rows[] = {
+        "INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, "
+        "status, bytes, transfers, opened_at, updated_at, idle_at) VALUES "
+        "('idle', 1, 1, 1, '1', 'e', 9, 'open', 0, 1, 1, 1, 5), "
+        "('sending', 1, 1, 1, '1', 'e', 9, 'open', 0, 1, 1, 1, 5), "
+        "('counted', 1, 1, 1, '1=', 'e', 9, 'counted', 0, 1, 1, 1, 5)",
+        "INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, "
+        "files, bytes) VALUES ('one', 'sending', 1, 1, 'm', '', 3)"};
+    database_t old = empty_twin(database, "sessions", p);
+    mdl_db_t *on = database_open(&old, p);
+    mdl_rows_t *found;
+    int applied;
+
+    mdl_db_command(on, "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, "
+                       "name TEXT NOT NULL, applied_at BIGINT NOT NULL)");
+    migrate_to(on, IDLE_WHEN_OPEN, p);
+    if (database->dialect == MDL_SQLITE3) {
+        mdl_db_command(on, "PRAGMA foreign_keys = OFF"); /* there is no order */
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        is_int(mdl_db_command(on, rows[i]), APR_SUCCESS, "a database of version 35 has downloads");
+    }
+    is_int(mdl_migrate(on, &applied, p), APR_SUCCESS, "it is migrated");
+    mdl_db_select(on, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &found, p, MDL_ARGS(mdl_int(5), mdl_int(9)));
+    ok(mdl_rows_next(found) && strcmp(mdl_rows_text(found, 0), "idle") == 0,
+       "a session that was idle is found");
+    ok(!mdl_rows_next(found), "and no other");
+    mdl_db_select(on, MDL_Q_TRANSFERS_OF_LEASE, &found, p, MDL_ARGS(mdl_text("m"), mdl_int(9)));
+    ok(mdl_rows_next(found) && mdl_rows_int(found, 4) == 3, "a transfer that ran is its process's");
+}
+
 /* Reads the counter before and after another connection has changed it. */
 typedef struct {
     mdl_db_t *other;
@@ -606,6 +641,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_attach(database, p);
     test_migrate_at_once(database, p);
     test_upgrade(database, p);
+    test_upgrade_sessions(database, p);
 }
 
 int main(void)

@@ -79,7 +79,7 @@ static const struct {
     {MDL_Q_WEBHOOK_DELIVERIES_SET_BACK, "webhook_delivery_due",
      "reads what is not due yet, once after the clock was set back"},
     {MDL_Q_WEBHOOK_SECRETS, "webhook_endpoint", "an operator's command, run once for a secret"},
-    {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer_meter",
+    {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer",
      "reads the transfers of one process at the moment"},
     {MDL_Q_MEMBER_LIST_OF_SHOP, "(s.id = m.shop_id)", "the shop is one row"},
     {MDL_Q_NOTICES_INSERT_DOWNLOADS, "'download.completed'", "compares two types of notices"},

@@ -142,7 +142,7 @@ FROM seed ORDER BY seed.i;
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
     bytes, transfers, opened_at, updated_at, idle_at)
 SELECT 'link' || i, 1, i, 1, '1', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open' ELSE 'counted' END,
-    1000, 1, i, i, i
+    1000, 1, i, i, CASE WHEN i % 100 = 0 THEN i END
 FROM seed ORDER BY seed.i;
 
 INSERT INTO download_meter (id, leased_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;

@@ -313,12 +313,17 @@ static void test_small_part_late(apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("17", PRODUCT("17"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
+    mdl_session_begin_t late;
 
     fetch(link, 1, "0-99", 100, p);
     atomic_fetch_add(&clock_ahead, IDLE - apr_time_from_sec(10));
-    is_int(begin_small(link, 10, p).is_unwritten, 0,
-           "a part of a session that is nearly idle is written down");
+    late = begin_small(link, 10, p);
+    is_int(late.is_unwritten, 0, "a part of a session that is nearly idle is written down");
     is_int(begin_small(link, 10, p).is_unwritten, 1, "which keeps the session from being idle");
+    sweep(p);
+    is_int(status(link, p), MDL_SESSION_OPEN, "as long as it runs");
+    settle(&late, "100-109", 10, p);
+    is_int(begin_small(link, 10, p).is_unwritten, 1, "and for as long after that");
     sweep(p);
     is_int(begin_small(link, 10, p).is_unwritten, 0, "a part takes its download again, in writing");
 }

@@ -97,7 +97,7 @@ static inline void settle(const mdl_session_begin_t *session, const char *ranges
                           apr_pool_t *p)
 {
     apr_array_header_t *one = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t all = {.deliveries = one, .idle = IDLE};
+    mdl_session_settle_t all = {.lease_id = session->lease_id, .deliveries = one, .idle = IDLE};
 
     APR_ARRAY_PUSH(one, mdl_session_delivery_t) = (mdl_session_delivery_t){
         .transfer_id = session->transfer_id,

@@ -112,8 +112,8 @@ sub half_a_month
                 . " 'upload.bin', 'upload.bin', 1000, $sha, $at, $at, $at",
             'WHERE i % 50 = 0'),
         (map { mass('download_session', $from, $to,
-            'id, generation, assignment_id, asset_id, etag, size, status, files, bytes, transfers, opened_at, updated_at, idle_at',
-            "'link$_-' || i, 1, a.id, $asset, '\"$file->{sha256}\"', 1000, 'counted', '$asset=', 1000, 1, $at, $at, $at",
+            'id, generation, assignment_id, asset_id, etag, size, status, files, bytes, transfers, opened_at, updated_at',
+            "'link$_-' || i, 1, a.id, $asset, '\"$file->{sha256}\"', 1000, 'counted', '$asset=', 1000, 1, $at, $at",
             "$order AND a.order_id = o.id AND i % $_ = 0"
                 =~ s/CROSS JOIN orders o/CROSS JOIN orders o CROSS JOIN assignment a/r) } 1, 2),
         mass('idempotency', $day, $to, 'shop_id, key_hi, key_lo, fingerprint, status, body, created_at',

@@ -70,8 +70,9 @@ apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick
         rv = lease_write_small(db, tick, p);
     }
     if (rv == APR_SUCCESS && tick->progress->nelts > 0) {
-        rv = mdl_db_select(db, MDL_Q_TRANSFERS_PROGRESS, &rows, p,
-                           MDL_ARGS(mdl_text(lease_progress_json(tick->progress, p))));
+        rv = mdl_db_select(
+            db, MDL_Q_TRANSFERS_PROGRESS, &rows, p,
+            MDL_ARGS(mdl_text(tick->id), mdl_text(lease_progress_json(tick->progress, p))));
         tick->lost = rv == APR_SUCCESS ? lease_find_lost(tick->progress, rows, p) : tick->lost;
     }
     return rv;
@@ -100,7 +101,8 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
                                  apr_pool_t *p)
 {
     apr_array_header_t *lost = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t settle = {.deliveries = lost,
+    mdl_session_settle_t settle = {.lease_id = lease_id,
+                                   .deliveries = lost,
                                    .idle = sweep->idle,
                                    .default_download_limit = sweep->default_download_limit};
     mdl_rows_t *rows;

@@ -31,8 +31,8 @@ typedef struct {
     const char *files;    /* as text: what it has a download of; a whole one is charged */
     apr_int64_t bytes;    /* with what was delivered twice */
     apr_time_t opened_at; /* the link's first session */
-    apr_time_t idle_at;
-    int running; /* transfers: of all generations, or of this one, as the statement says */
+    apr_time_t idle_at;   /* when it ends; 0: a transfer with a row runs, or it is not open */
+    int running;          /* transfers: of all generations, or of this one, as the statement says */
     apr_int64_t running_bytes; /* of this generation */
 } mdl_session_t;
 

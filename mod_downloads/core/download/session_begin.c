@@ -11,11 +11,6 @@
 
 /* --- statements --- */
 
-static apr_time_t session_idle_at(const mdl_session_begin_t *begin, apr_time_t now)
-{
-    return now + (begin->idle < begin->lifetime ? begin->idle : begin->lifetime);
-}
-
 /* MDL_DB_ENULL if there is a session of this generation already; mostly not before the COMMIT. */
 static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
                                  const apr_array_header_t *files, apr_time_t now, apr_pool_t *p)
@@ -26,8 +21,7 @@ static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
                        MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
                                 mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
                                 mdl_text(mdl_progress_text(files, p)), mdl_text(begin->etag),
-                                mdl_int(begin->size), mdl_int(now), mdl_int(now),
-                                mdl_int(session_idle_at(begin, now))));
+                                mdl_int(begin->size), mdl_int(now), mdl_int(now)));
 }
 
 static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
@@ -191,8 +185,7 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
     }
     rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
                      MDL_ARGS(mdl_text(mdl_session_status_names[status]), mdl_int(now),
-                              mdl_int(session_idle_at(begin, now)), mdl_text(begin->link->session),
-                              mdl_int(begin->generation)));
+                              mdl_text(begin->link->session), mdl_int(begin->generation)));
     return rv == APR_SUCCESS && last->status == MDL_SESSION_RETURNED
                ? allowances_take(db, begin,
                                  files_to_take(last, mdl_progress_read(last->files, p), p), p)
@@ -247,6 +240,13 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+/* Whether a part has a row before its session can become idle. */
+static int session_outlives_part(const mdl_session_begin_t *begin, const mdl_session_t *last,
+                                 apr_time_t now)
+{
+    return (last->idle_at != 0 ? last->idle_at - now : begin->idle) > WRITTEN_IN;
+}
+
 /*
  * The small parts of a session that change nothing that another request of the link would have to
  * know at once.  What is counted stays so.  An open session is far from its end while it has sent
@@ -266,7 +266,7 @@ static mdl_grant_t session_grant(const mdl_session_begin_t *begin, const mdl_ses
         grant.part = MDL_SESSION_SMALL_PART;
         end = last->size * MDL_DOWNLOAD_FACTOR;
     } else if (last->status == MDL_SESSION_OPEN && last->bytes < last->size / 2 &&
-               last->idle_at > now + WRITTEN_IN) {
+               session_outlives_part(begin, last, now)) {
         grant.part = last->size / SMALL_PARTS;
         end = last->size / 2;
     }

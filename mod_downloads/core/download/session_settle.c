@@ -161,7 +161,7 @@ static void settlement_read_ended(settlement_t *settlement, mdl_rows_t *rows,
 
 /* Locks the sessions before anything else, in the order of their keys, so that no two transactions
    wait for each other. */
-static apr_status_t settlement_read(settlement_t *settlement, const apr_array_header_t *deliveries)
+static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_settle_t *all)
 {
     mdl_db_t *db = settlement->db;
     apr_pool_t *p = settlement->pool;
@@ -169,15 +169,16 @@ static apr_status_t settlement_read(settlement_t *settlement, const apr_array_he
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_LOCK, &locked, p,
                                     MDL_ARGS(mdl_text(sessions_json(settlement))));
 
-    if (rv == APR_SUCCESS && deliveries != NULL) {
-        rv = mdl_db_select(db, MDL_Q_TRANSFERS_END, &ended, p,
-                           MDL_ARGS(mdl_text(transfers_json(deliveries, p))));
+    if (rv == APR_SUCCESS && all != NULL) {
+        rv = mdl_db_select(
+            db, MDL_Q_TRANSFERS_END, &ended, p,
+            MDL_ARGS(mdl_text(all->lease_id), mdl_text(transfers_json(all->deliveries, p))));
     }
     if (rv == APR_SUCCESS) {
         settlement_read_sessions(settlement, locked);
     }
     if (rv == APR_SUCCESS && ended != NULL) {
-        settlement_read_ended(settlement, ended, deliveries);
+        settlement_read_ended(settlement, ended, all->deliveries);
     }
     return rv;
 }
@@ -384,9 +385,9 @@ static apr_status_t settlement_write_sessions(const settlement_t *settlement)
             mdl_json_add_string(each, "files", mdl_progress_text(settled->files, p));
             mdl_json_add_int(each, "bytes", settled->bytes);
             mdl_json_add_int(each, "transfers", settled->transfers);
-            mdl_json_add_int(each, "idle_at",
-                             settled->is_ended ? session->idle_at
-                                               : settlement->now + settlement->idle);
+            if (session->status == MDL_SESSION_OPEN) {
+                mdl_json_add_int(each, "idle_at", settlement->now + settlement->idle);
+            }
         }
     }
     return mdl_json_length(list) > 0
@@ -470,7 +471,7 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
     if (all->deliveries->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = settlement_read(&settlement, all->deliveries);
+    rv = settlement_read(&settlement, all);
     return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
 }
 
@@ -494,7 +495,7 @@ apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_d
 /* One that has been resumed meanwhile is not ended. */
 static int session_is_idle(const mdl_session_t *session, apr_time_t now)
 {
-    return session->status == MDL_SESSION_OPEN && session->idle_at <= now && session->running == 0;
+    return session->idle_at != 0 && session->idle_at <= now && session->running == 0;
 }
 
 apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep)

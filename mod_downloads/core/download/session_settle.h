@@ -27,6 +27,7 @@ typedef struct {
 } mdl_session_delivery_t;
 
 typedef struct {
+    const char *lease_id;                 /* whose transfers they are */
     const apr_array_header_t *deliveries; /* mdl_session_delivery_t */
     apr_interval_time_t idle;
     int default_download_limit;
