@@ -88,6 +88,7 @@ static void html_head(request_rec *r, int status, const char *type, const measur
     apr_table_t *headers = r->headers_out;
 
     mdl_request_body_discard(r);
+    apr_table_unset(r->headers_in, "Range"); /* or the byterange filter would cut the page */
     r->status = status;
     apr_table_setn(headers, "Cache-Control", "private, no-store");
     apr_table_setn(headers, "Referrer-Policy", policy->referrer_policy);

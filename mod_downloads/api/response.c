@@ -48,6 +48,7 @@ int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t lengt
         apr_table_setn(r->headers_out, "Retry-After", apr_itoa(r->pool, request->retry_after));
     }
     if (length > 0) {
+        apr_table_unset(r->headers_in, "Range"); /* or the byterange filter would cut the answer */
         ap_set_content_type(r, response_succeeds(request) && request->route->content_type != NULL
                                    ? request->route->content_type
                                    : "application/json");

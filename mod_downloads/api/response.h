@@ -12,7 +12,7 @@ const char *mdl_response_request_id(request_rec *r);
 /** Sets the headers that every response has. */
 void mdl_response_headers(const mdl_request_t *request);
 
-/** Sends request->status with a body, of length 0 for none. */
+/** Sends request->status with a body, of length 0 for none; always all of it, without ranges. */
 int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t length);
 
 /** The envelope of request->problem. */

@@ -523,6 +523,24 @@ unlike($told, qr/SELECT|INSERT|DROP|sqlite|postgres|pg_|\.c:\d|127\.0\.0\.1|\/tm
 
 is_answer(api('GET', '/ping', key => $token), 200, 'the service still works');
 
+# --- Range is ignored (RFC 9110 section 14.2) --------------------------------------------------------
+
+my $put     = mapping_of($shop, []);
+my @repeat  = (json => { storefront_product_id => $put->{storefront_product_id}, access_days => 9 }, idem => idem());
+my $written = post('/mappings', @repeat);
+is_answer($written, 200, 'a write');
+for my $range ('bytes=0-9', 'bytes=9999999-', 'bytes=0-1,5-9', 'bytes=-1') {
+    for my $headers ({ range => $range }, { range => $range, 'if-range' => '"x"' }) {
+        my $name  = join ', ', map { "$_: $headers->{$_}" } sort keys %$headers;
+        my $again = post('/mappings', @repeat, headers => $headers);
+        is_answer($again, 200, "its replay with $name");
+        is($again->{body}, $written->{body}, 'has the same bytes');
+        is_answer(post('/mappings', @repeat, idem => idem(), headers => $headers), 200, "a write with $name");
+        is_answer(api('GET', $_, key => $token, headers => $headers), 200, "GET $_ with $name")
+            for '/ping', '/health', "/mappings/$put->{id}";
+    }
+}
+
 # --- a refusal does not wait for a body ------------------------------------------------------------
 
 for my $expect ('', "Expect: 100-continue\r\n") {

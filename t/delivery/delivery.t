@@ -186,6 +186,16 @@ subtest 'Opening the page costs nothing' => sub {
     is(left($order), 2, 'all downloads are left');
 };
 
+subtest 'The page comes whole, also if a range of it is asked for' => sub {
+    my $order = order(product([ asset('range') ]));
+    my $whole = page('GET', $order->{path})->{body};
+    for my $range ('bytes=0-9', 'bytes=9999999-') {
+        my $page = page('GET', $order->{path}, headers => { Range => $range });
+        is($page->{status}, 200, $range);
+        is($page->{body}, $whole, 'the page');
+    }
+};
+
 subtest 'A file without a limit shows no number of downloads' => sub {
     my ($order) = one_file('no limit', download_limit => 0);
 
