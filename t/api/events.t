@@ -111,6 +111,18 @@ is_deeply([ map { "$_->{type} $_->{data}{storefront_order_id} " . ($_->{data}{ac
     [ "order.held $id held", "order.approved $id active", "order.assigned $other_id ",
         "order.held $other_id held", "order.rejected $other_id rejected" ], 'orders are held, approved and rejected');
 
+# A customer of whom two orders were revoked is held.
+my $wary  = new_shop();
+my $plain = mapping_of($wary, [])->{storefront_product_id};
+my @made  = map { digits() } 1 .. 3;
+for my $of (@made) {
+    assign($wary, $of, [$plain], storefront_customer_id => '7', fraud_check => $true);
+    api('POST', "/orders/$of/revoke", key => $wary->{token}, json => {}) if $of ne $made[2];
+}
+is_deeply([ map { "$_->{type} $_->{data}{storefront_order_id}" } next_events(6, 'a risk', $wary) ],
+    [ (map { ("order.assigned $_", "order.revoked $_") } @made[ 0, 1 ]), "order.assigned $made[2]", "order.held $made[2]" ],
+    'an order is assigned before it is held');
+
 # --- downloads -------------------------------------------------------------------------------------
 
 my $buy = buy($shop, $file, limit => 2);
@@ -135,11 +147,15 @@ my $keys = mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_pro
 my @orders = map { digits() } 1 .. 3;
 assign($shop, $_, [$keys]) for @orders;
 my %low = (license_key_tag_id => $tag, low_stock_threshold => 1);
-is_deeply([ grep { $_->[0] ne 'order.assigned' } @{ told(next_events(6, 'orders with license keys')) } ], [
+is_deeply([ map { $_->[0] eq 'order.assigned' ? "assigned $_->[1]{storefront_order_id}" : $_ }
+    @{ told(next_events(6, 'orders with license keys')) } ], [
+    "assigned $orders[0]",
     [ 'license_key.low',       { %low, available => 1 } ],
     [ 'license_key.delivered', { storefront_order_id => $orders[0], license_keys => 1 } ],
+    "assigned $orders[1]",
     [ 'license_key.delivered', { storefront_order_id => $orders[1], license_keys => 1 } ],
-], 'keys are delivered, and a tag is low once');
+    "assigned $orders[2]",
+], 'keys are delivered once the order is assigned, and a tag is low once');
 api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => ['K3'] });
 is_deeply(told(next_events(1, 'a license key that comes later')),
     [ [ 'license_key.delivered', { storefront_order_id => $orders[2], license_keys => 1 } ] ],

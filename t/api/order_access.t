@@ -455,8 +455,8 @@ is_shape($told->{json}, 'whole_order', 'an order after many actions');
 is_deeply(
     [ reverse map { [ @{$_}{qw(action key_id assignment_ids reason details)} ] } @{ $told->{json}{events} } ],
     [
-        [ 'fraud_passed', $who{first}, undef, undef, { level => 'none', signals => [] } ],
         [ 'assigned', $who{first}, [ $a, $b ], undef, { send_email => $true, fraud_check => $true } ],
+        [ 'fraud_passed', $who{first}, undef, undef, { level => 'none', signals => [] } ],
         [ 'license_keys_assigned', $who{second}, [$a], undef, { license_keys => 1 } ],
         [ 'downloads_granted', $who{first}, [$b], 'a courtesy', { downloads => 5 } ],
         [ 'revoked',  $who{second}, [$a],  'returned',         undef ],

@@ -115,33 +115,33 @@ static void test_wait(apr_pool_t *p)
 
     command("UPDATE shop SET storefront_url = 'https://shopfront.test'");
     order = checked("10", "10", "ten@example.test", p);
-    is_str(state("10", p), "held held none risk_pending / assigned fraud_held",
+    is_str(state("10", p), "held held none risk_pending / fraud_held assigned",
            "an order waits for the storefront's answer");
     is_int(order->email.status, MDL_EMAIL_HELD, "its email is held, too");
     is_int(assignment_keys(order), 0, "it has no license key yet");
     answer(order, "'low'", p);
-    is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
+    is_str(state("10", p), "active passed low storefront_risk / fraud_passed fraud_held assigned",
            "a low risk releases it");
     order = find("10", p);
     is_int(order->email.status, MDL_EMAIL_QUEUED, "its email is queued");
     is_int(assignment_keys(order), 1, "it gets its license key");
     answer(order, "'high'", p);
-    is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
+    is_str(state("10", p), "active passed low storefront_risk / fraud_passed fraud_held assigned",
            "a second answer changes nothing");
 
     order = checked("11", "11", "eleven@example.test", p);
     answer(order, "'high'", p);
-    is_str(state("11", p), "held held high storefront_risk / fraud_held assigned fraud_held",
+    is_str(state("11", p), "held held high storefront_risk / fraud_held fraud_held assigned",
            "a high risk keeps an order held");
     is_int(find("11", p)->email.status, MDL_EMAIL_HELD, "a high risk keeps its email held");
 
     order = checked("12", "12", "twelve@example.test", p);
     answer(order, "'none'", p);
-    is_str(state("12", p), "active passed none / fraud_passed assigned fraud_held",
+    is_str(state("12", p), "active passed none / fraud_passed fraud_held assigned",
            "the risk \"none\" gives no signal");
     order = checked("13", "13", "thirteen@example.test", p);
     answer(order, "NULL", p);
-    is_str(state("13", p), "active passed low risk_unknown / fraud_passed assigned fraud_held",
+    is_str(state("13", p), "active passed low risk_unknown / fraud_passed fraud_held assigned",
            "a missing answer gives a low level");
 }
 
@@ -152,26 +152,26 @@ static void test_meanwhile(apr_pool_t *p)
 
     decide(mdl_access_approve_effect, "20", p);
     answer(order, "'high'", p);
-    is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
+    is_str(state("20", p), "active approved high storefront_risk / approved fraud_held assigned",
            "an approved order stays approved");
     checked("20", "20", NULL, p);
-    is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
+    is_str(state("20", p), "active approved high storefront_risk / approved fraud_held assigned",
            "an approved order stays approved when it is assigned again");
 
     order = checked("21", "21", "one@example.test", p);
     decide(mdl_access_reject_effect, "21", p);
     answer(order, "'none'", p);
-    is_str(state("21", p), "rejected rejected none / rejected assigned fraud_held",
+    is_str(state("21", p), "rejected rejected none / rejected fraud_held assigned",
            "a rejected order stays rejected");
 
     order = checked("22", "22", "two@example.test", p);
     decide(mdl_access_revoke_effect, "22", p);
     answer(order, "'none'", p);
-    is_str(state("22", p), "revoked passed none / fraud_passed revoked assigned fraud_held",
+    is_str(state("22", p), "revoked passed none / fraud_passed revoked fraud_held assigned",
            "a revoked order passes the check, and stays revoked");
     is_int(find("22", p)->email.status, MDL_EMAIL_HELD, "its email stays held");
     decide(mdl_access_restore_effect, "22", p);
-    is_str(state("22", p), "active passed none / restored fraud_passed revoked assigned fraud_held",
+    is_str(state("22", p), "active passed none / restored fraud_passed revoked fraud_held assigned",
            "restoring the order makes it active");
     is_int(find("22", p)->email.status, MDL_EMAIL_QUEUED, "restoring the order queues its email");
 }
@@ -200,18 +200,18 @@ static void test_held_later(apr_pool_t *p)
     command("UPDATE shop SET storefront_url = NULL");
     new_jobs(p);
     checked("30", "30", "thirty@example.test", p);
-    is_str(state("30", p), "active passed none / assigned fraud_passed",
+    is_str(state("30", p), "active passed none / fraud_passed assigned",
            "an order passes the check");
     command("UPDATE orders SET storefront_risk = 'high' WHERE storefront_order_id = '30'");
     assign = to_check("30", "30", NULL, p);
     mdl_db_write(db, mdl_order_assign_effect, assign, p);
-    is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
+    is_str(state("30", p), "held held high storefront_risk / fraud_held fraud_passed assigned",
            "the order is held when it is checked again");
     is_int(assign->order->email.status, MDL_EMAIL_HELD, "its queued email is held");
     is_int(new_jobs(p), 0, "a held email is not sent");
     command("UPDATE orders SET storefront_risk = 'none' WHERE storefront_order_id = '30'");
     checked("30", "30", NULL, p);
-    is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
+    is_str(state("30", p), "held held high storefront_risk / fraud_held fraud_passed assigned",
            "a later check does not release a held order");
     decide(mdl_access_approve_effect, "30", p);
     is_int(new_jobs(p), 1, "approving the order sends its email once");
@@ -286,7 +286,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
             mdl_db_write(db, mdl_order_assign_effect, assign[1], p);
         }
         is_str(state(last, p),
-               apr_pstrcat(p, "active passed medium ", pairs[i].state, " / assigned fraud_passed",
+               apr_pstrcat(p, "active passed medium ", pairs[i].state, " / fraud_passed assigned",
                            NULL),
                apr_pstrcat(p, "the second order of ", pairs[i].name, " counts the first", NULL));
     }

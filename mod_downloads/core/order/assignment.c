@@ -28,7 +28,7 @@ typedef struct {
     apr_int64_t pinned; /* files, of the assignments made */
     apr_int64_t pinned_links;
     apr_int64_t license_keys; /* that these assignments are to have */
-    int pending;              /* the fraud check waits for the storefront */
+    mdl_fraud_check_t check;  /* if one is wanted */
     int queued;               /* an email */
     int looking_up;           /* the storefront is being asked */
     apr_array_header_t *tags; /* of license keys, locked */
@@ -124,13 +124,13 @@ static apr_status_t items_match(mdl_db_t *db, const run_t *run, const asked_t *a
 
 static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
-    mdl_fraud_check_t check = {.rules = run->assign->fraud_rules,
-                               .order_id = run->order_id,
-                               .key_id = run->assign->key_id};
-    apr_status_t rv = mdl_fraud_check(db, &check, p);
+    apr_status_t rv;
 
-    run->held = check.held;
-    run->pending = check.pending;
+    run->check = (mdl_fraud_check_t){.rules = run->assign->fraud_rules,
+                                     .order_id = run->order_id,
+                                     .key_id = run->assign->key_id};
+    rv = mdl_fraud_check(db, &run->check, p);
+    run->held = run->check.held;
     return rv;
 }
 
@@ -198,10 +198,11 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
 static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
-    mdl_lookup_want_t want = {.shop_id = assign->shop_id,
-                              .order_id = run->order_id,
-                              .wanted = run->pending || (assign->send_email && run->email == NULL &&
-                                                         !assign->customer_given)};
+    mdl_lookup_want_t want = {
+        .shop_id = assign->shop_id,
+        .order_id = run->order_id,
+        .wanted = run->check.pending ||
+                  (assign->send_email && run->email == NULL && !assign->customer_given)};
     apr_status_t rv = run->is_new && !want.wanted ? APR_SUCCESS : mdl_lookup_want(db, &want, p);
 
     run->looking_up = want.open;
@@ -377,7 +378,6 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     int items = run->assign->items->nelts;
     mdl_rows_t **rows = apr_pcalloc(p, (apr_size_t)items * sizeof *rows);
     mdl_rows_t *tags = NULL;
-    apr_int64_t given;
     apr_status_t rv = order_has_no_license_keys(run) ? APR_SUCCESS
                                                      : assignments_ask_tags(db, run, &tags, p);
 
@@ -397,9 +397,7 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
         rv = rows[i] != NULL ? assignment_fill(db, run, i, rows[i], p) : APR_SUCCESS;
     }
-    return rv == APR_SUCCESS && run->tags->nelts > 0
-               ? mdl_license_fill_order(db, run->order_id, &given, p)
-               : rv;
+    return rv;
 }
 
 /* Finds out whether the order needs another email besides its newest. */
@@ -484,6 +482,22 @@ static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t
     return mdl_notice_add(db, &notice, p);
 }
 
+/* Tells of the assignment and then of what follows from it, in the order in which a shop's system
+   and staff read it. */
+static apr_status_t assignment_tell(mdl_db_t *db, const run_t *run, apr_pool_t *p)
+{
+    apr_int64_t given;
+    apr_status_t rv;
+
+    if ((rv = assignment_add_event(db, run, p)) != APR_SUCCESS ||
+        (rv = assignment_notify(db, run, p)) != APR_SUCCESS ||
+        (rv = mdl_fraud_tell(db, &run->check, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return run->tags->nelts > 0 ? mdl_license_fill_order(db, run->order_id, &given, p)
+                                : APR_SUCCESS;
+}
+
 /* Whether it has, with those that it waits for, more than it may have. */
 static int order_has_many_license_keys(const mdl_order_t *order)
 {
@@ -543,8 +557,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     if (assign->send_email && (rv = assignment_queue_email(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = assignment_add_event(db, &run, p)) != APR_SUCCESS ||
-        (rv = assignment_notify(db, &run, p)) != APR_SUCCESS) {
+    if ((rv = assignment_tell(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     find.id = run.order_id;

@@ -297,6 +297,22 @@ static int is_news(const subject_t *subject, const finding_t *finding,
            strcmp(subject->signals, mdl_json_text(finding->signals, NULL, p)) != 0;
 }
 
+/* What is to be told of a check. */
+struct mdl_fraud_news_t {
+    subject_t subject;
+    finding_t finding;
+    int is_hold; /* that of an order which was not held before */
+};
+
+static mdl_fraud_news_t *news_make(const subject_t *subject, const finding_t *finding, int is_hold,
+                                   apr_pool_t *p)
+{
+    mdl_fraud_news_t *news = apr_palloc(p, sizeof *news);
+
+    *news = (mdl_fraud_news_t){.subject = *subject, .finding = *finding, .is_hold = is_hold};
+    return news;
+}
+
 static apr_status_t fraud_decide(mdl_db_t *db, mdl_fraud_check_t *check, subject_t *subject,
                                  const finding_t *finding, apr_pool_t *p)
 {
@@ -312,17 +328,9 @@ static apr_status_t fraud_decide(mdl_db_t *db, mdl_fraud_check_t *check, subject
         return APR_SUCCESS;
     }
     subject->state = state;
-    if ((rv = fraud_store(db, subject, finding, p)) != APR_SUCCESS ||
-        (rv = fraud_add_event(db, subject, finding, check->key_id, 0, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    if (!holds || was_held) {
-        return APR_SUCCESS;
-    }
-    rv = mdl_email_hold(db, subject->id, p);
-    return rv == APR_SUCCESS && check->held
-               ? fraud_notify(db, subject, MDL_NOTICE_ORDER_HELD, finding, p)
-               : rv;
+    check->news = news_make(subject, finding, check->held && !was_held, p);
+    rv = fraud_store(db, subject, finding, p);
+    return rv == APR_SUCCESS && holds && !was_held ? mdl_email_hold(db, subject->id, p) : rv;
 }
 
 apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t *p)
@@ -332,6 +340,7 @@ apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t 
     apr_status_t rv;
 
     check->held = check->pending = 0;
+    check->news = NULL;
     if ((rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -340,6 +349,20 @@ apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t 
     }
     rv = fraud_inspect(db, check->rules, &subject, 0, &finding, p);
     return rv == APR_SUCCESS ? fraud_decide(db, check, &subject, &finding, p) : rv;
+}
+
+apr_status_t mdl_fraud_tell(mdl_db_t *db, const mdl_fraud_check_t *check, apr_pool_t *p)
+{
+    const mdl_fraud_news_t *news = check->news;
+    apr_status_t rv;
+
+    if (news == NULL) {
+        return APR_SUCCESS;
+    }
+    rv = fraud_add_event(db, &news->subject, &news->finding, check->key_id, 0, p);
+    return rv == APR_SUCCESS && news->is_hold
+               ? fraud_notify(db, &news->subject, MDL_NOTICE_ORDER_HELD, &news->finding, p)
+               : rv;
 }
 
 /* A hold by the rest of the signals stays, until somebody decides. */

@@ -39,20 +39,28 @@ typedef struct {
 apr_status_t mdl_fraud_rules_open(const mdl_fraud_rules_t **rules, const mdl_settings_t *settings,
                                   const char **why, apr_pool_t *p);
 
+typedef struct mdl_fraud_news_t mdl_fraud_news_t;
+
 typedef struct {
     const mdl_fraud_rules_t *rules;
     apr_int64_t order_id;
     const char *key_id; /* the API key that asks for it */
     int held;           /* out: whether the order is held now */
     int pending;        /* out: whether mdl_fraud_recheck is to follow the storefront's answer */
+    mdl_fraud_news_t *news; /* out: for mdl_fraud_tell; NULL: none */
 } mdl_fraud_check_t;
 
 /**
  * Checks an order in the transaction that assigns, which has locked its customer and then the
- * order; before its license keys are claimed and its email is queued.  Adds the event fraud_held or
- * fraud_passed when the result is another one than before.
+ * order; before its license keys are claimed and its email is queued.
  */
 apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t *p);
+
+/**
+ * Adds the event fraud_held or fraud_passed of a check whose result is another one than before, and
+ * the notice of a hold; later in that transaction, behind what tells of the assignment.
+ */
+apr_status_t mdl_fraud_tell(mdl_db_t *db, const mdl_fraud_check_t *check, apr_pool_t *p);
 
 /**
  * Goes on with a check that waits for the storefront, in the transaction that has stored what it
