@@ -31,7 +31,7 @@ static apr_size_t body_limit_of(const mdl_request_t *request)
 static apr_status_t body_too_large(mdl_request_t *request)
 {
     request->r->connection->keepalive = AP_CONN_CLOSE;
-    mdl_problem_count(&request->problem, (apr_int64_t)body_limit_of(request), 0);
+    mdl_problem_count(&request->problem, (apr_int64_t)body_limit_of(request), -1);
     return mdl_problem_set(&request->problem, 413, "request_too_large",
                            apr_psprintf(request->r->pool,
                                         "The body of this request may have at most %" APR_SIZE_T_FMT

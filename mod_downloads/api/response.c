@@ -72,7 +72,7 @@ const char *mdl_response_problem_text(const mdl_request_t *request, apr_size_t *
     if (problem->limit > 0) {
         mdl_json_add_int(error, "limit", problem->limit);
     }
-    if (problem->count > 0) {
+    if (problem->has_count) {
         mdl_json_add_int(error, "count", problem->count);
     }
     if (problem->details != NULL) {

@@ -12,6 +12,7 @@ apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *cod
 void mdl_problem_count(mdl_problem_t *problem, apr_int64_t limit, apr_int64_t count)
 {
     problem->limit = limit;
+    problem->has_count = count >= 0;
     problem->count = count;
 }
 

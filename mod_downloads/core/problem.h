@@ -21,8 +21,9 @@ typedef struct {
     int status;       /* of HTTP */
     const char *code; /* one of the contract's, section 4 */
     const char *message;
-    apr_int64_t limit, count;    /* of a refusal by a number: what there may be, and what there is
-                                    or would be; 0: not said */
+    apr_int64_t limit; /* of a refusal by a number: what there may be; 0: not said */
+    apr_int64_t count; /* and what there is or would be, if has_count */
+    int has_count;
     apr_array_header_t *details; /* of mdl_problem_detail_t, NULL for none */
 } mdl_problem_t;
 
@@ -30,7 +31,8 @@ typedef struct {
 apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
                              const char *message);
 
-/** Gives a problem its numbers, beside the sentence that says what they count. */
+/** Gives a problem its numbers, beside the sentence that says what they count.  A limit below 1 and
+   a count below 0 are not said. */
 void mdl_problem_count(mdl_problem_t *problem, apr_int64_t limit, apr_int64_t count);
 
 /** The most details that a problem has. */

@@ -138,7 +138,10 @@ is(asset_of($reply)->{sha256}, sha256_hex(''), 'its SHA-256 is that of an empty 
 my $open_end = begin_upload($shop);
 is($open_end->{size}, undef, 'the size is optional');
 cmp_ok($open_end->{max_size}, '>=', 2**30, 'max_size is the largest size then');
-is_error(complete_upload($shop, $open_end), 409, 'upload_incomplete', 'completing it without bytes');
+$reply = complete_upload($shop, $open_end);
+is_error($reply, 409, 'upload_incomplete', 'completing it without bytes');
+is($reply->{json}{error}{count}, 0, 'which says that there are none');
+ok(!exists $reply->{json}{error}{limit}, 'and not how many there may be, which nobody has said');
 put_bytes($open_end, 'x' x 77);
 is(look($open_end)->{json}{size}, 77, 'the size is that of the bytes');
 is_answer(complete_upload($shop, $open_end), 201, 'and the upload can be completed');

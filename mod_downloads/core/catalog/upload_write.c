@@ -26,7 +26,7 @@ static apr_int64_t upload_write_limit(const mdl_upload_write_t *write)
 
 static apr_status_t upload_write_too_large(mdl_upload_write_t *write)
 {
-    mdl_problem_count(write->problem, upload_write_limit(write), 0);
+    mdl_problem_count(write->problem, upload_write_limit(write), -1);
     return mdl_problem_set(write->problem, 413, "request_too_large",
                            apr_psprintf(write->pool,
                                         "This upload takes %" APR_INT64_T_FMT " bytes and no more.",

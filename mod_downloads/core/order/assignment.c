@@ -256,7 +256,7 @@ static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool
 
 static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
 {
-    mdl_problem_count(problem, MDL_ORDER_FILES_MAX, 0);
+    mdl_problem_count(problem, MDL_ORDER_FILES_MAX, -1);
     return mdl_problem_set(problem, 422, "too_many_files",
                            apr_psprintf(p,
                                         "The order would have more than %d files, each counted for "
@@ -266,7 +266,7 @@ static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
 
 static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
 {
-    mdl_problem_count(problem, MDL_ORDER_LINKS_MAX, 0);
+    mdl_problem_count(problem, MDL_ORDER_LINKS_MAX, -1);
     return mdl_problem_set(problem, 422, "too_many_links",
                            apr_psprintf(p,
                                         "The order would have more than %d links, each counted for "
@@ -276,7 +276,7 @@ static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
 
 static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool_t *p)
 {
-    mdl_problem_count(problem, MDL_ORDER_LICENSE_KEYS_MAX, 0);
+    mdl_problem_count(problem, MDL_ORDER_LICENSE_KEYS_MAX, -1);
     return mdl_problem_set(problem, 422, "too_many_license_keys",
                            apr_psprintf(p,
                                         "The order would have more than %d license keys, those to "

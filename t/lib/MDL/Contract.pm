@@ -413,7 +413,7 @@ sub is_error
     my $type   = @pointers ? { details => [ { pointer => 'text', code => 'text', message => 'text' } ] } : {};
 
     my %numbers = $code =~ /^(?:too_many_\w+|request_too_large|upload_incomplete)\z/
-        ? map { $_ => 'id' } grep { exists $reply->{json}{error}{$_} } qw(limit count) : ();
+        ? map { $_ => 'count' } grep { exists $reply->{json}{error}{$_} } qw(limit count) : ();
     push @faults, misfits($reply->{json},
         { error => { code => 'text', message => 'text', status => 'id', request_id => 'text', %$type, %numbers } }, '');
     if (!@faults) {
