@@ -178,8 +178,8 @@ static apr_status_t asset_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_asset_change_t *change = mdl_resource_begin(request, sizeof *change);
 
-    change->filename = mdl_asset_filename(members, mdl_members_if_given(members, "filename"));
-    change->title = mdl_asset_title(members, mdl_members_if_given(members, "title"));
+    change->filename = mdl_asset_filename(members, MDL_OPTIONAL);
+    change->title = mdl_asset_title(members, MDL_OPTIONAL);
     change->set_content_type = mdl_members_given(members, "content_type");
     change->content_type = mdl_asset_content_type(members, MDL_NULLABLE);
     change->set_category = mdl_members_given(members, "category_id");

@@ -33,7 +33,7 @@ static apr_status_t category_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_OPTIONAL, MAX_NAME);
     return mdl_members_end(members);
 }
 

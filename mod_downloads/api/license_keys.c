@@ -53,7 +53,7 @@ static apr_status_t license_tag_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
 
-    return license_tag_parse(request, members, mdl_members_if_given(members, "name"));
+    return license_tag_parse(request, members, MDL_OPTIONAL);
 }
 
 static apr_status_t license_tag_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

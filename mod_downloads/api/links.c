@@ -48,9 +48,8 @@ static apr_status_t link_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->title = mdl_members_text(members, "title", mdl_members_if_given(members, "title"),
-                                   MAX_TITLE);
-    edit->url = link_url_of(members, mdl_members_if_given(members, "url"));
+    edit->title = mdl_members_text(members, "title", MDL_OPTIONAL, MAX_TITLE);
+    edit->url = link_url_of(members, MDL_OPTIONAL);
     return mdl_members_end(members);
 }
 

@@ -125,11 +125,6 @@ int mdl_members_given(const mdl_members_t *members, const char *name)
     return mdl_json_member(members->object, name) != NULL;
 }
 
-mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name)
-{
-    return mdl_members_given(members, name) ? MDL_REQUIRED : MDL_OPTIONAL;
-}
-
 static const char *member_ask_string(mdl_members_t *members, const char *name,
                                      mdl_presence_t presence)
 {
@@ -355,8 +350,7 @@ apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
 
 apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name)
 {
-    const mdl_json_t *array = ask_array(members, name, mdl_members_if_given(members, name),
-                                        MAX_LIST);
+    const mdl_json_t *array = ask_array(members, name, MDL_OPTIONAL, MAX_LIST);
 
     return array != NULL ? member_ids_of(members, name, array) : NULL;
 }

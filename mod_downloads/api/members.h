@@ -30,9 +30,6 @@ void mdl_members_fault(mdl_members_t *members, const char *name, const char *cod
 /** Whether a member is there, if only as null: what a PATCH changes. */
 int mdl_members_given(const mdl_members_t *members, const char *name);
 
-/** For a member of a PATCH that can't be null: required where it is given at all. */
-mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
-
 /** Text of 1 to max characters, none of them a control; NULL when absent, null or faulty. */
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);

@@ -37,7 +37,7 @@ static apr_status_t pack_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_OPTIONAL, MAX_NAME);
     edit->file_ids = mdl_members_new_ids(members, "file_ids");
     return mdl_members_end(members);
 }

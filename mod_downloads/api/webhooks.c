@@ -94,7 +94,7 @@ static apr_status_t webhook_parse_change(mdl_request_t *request)
 
     edit->set_description = mdl_members_given(members, "description");
     edit->set_types = mdl_members_given(members, "event_types");
-    edit->url = webhook_url_of(request, members, mdl_members_if_given(members, "url"));
+    edit->url = webhook_url_of(request, members, MDL_OPTIONAL);
     edit->description = mdl_members_text(members, "description", MDL_NULLABLE,
                                          MDL_WEBHOOK_TEXT_MAX);
     edit->types = webhook_types_of(request, members);

@@ -172,8 +172,10 @@ is_deeply([ @{$cleared}{qw(filename title content_type category_id)} ],
     [ $to{filename}, 'Only this', undef, undef ], 'null clears an optional member');
 
 unstored();
-refused(change($ready->{id}, filename => undef, title => undef), 400, 'invalid_request',
-    'null for required members', '/filename', '/title');
+my $null = change($ready->{id}, filename => undef, title => undef);
+refused($null, 400, 'invalid_request', 'null for required members', '/filename', '/title');
+is("$_->{code} $_->{message}", 'wrong_type This member must not be null; it may be left out.', "$_->{pointer}: the reason")
+    for @{ $null->{json}{error}{details} };
 refused(change($ready->{id}, filename => '../x', title => '', content_type => 'x',
     category_id => 0, status => 'ready', sha256 => 'x'), 400, 'invalid_request', 'faulty members',
     '/filename', '/title', '/content_type', '/category_id', '/status', '/sha256');
