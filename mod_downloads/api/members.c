@@ -168,21 +168,28 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     return text;
 }
 
+/* "This member must be one of: a, b." */
+static const char *member_choices(const char *what, const char *const *names, apr_pool_t *p)
+{
+    const char *text = apr_pstrcat(p, what, " must be one of: ", *names, NULL);
+
+    while (*++names != NULL) {
+        text = apr_pstrcat(p, text, ", ", *names, NULL);
+    }
+    return apr_pstrcat(p, text, ".", NULL);
+}
+
 unsigned mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
                             unsigned fallback)
 {
     const char *text = member_ask_string(members, name, MDL_OPTIONAL);
     int value = mdl_names_find(names, text);
-    const char *list = "";
 
     if (text == NULL || value >= 0) {
         return text == NULL ? fallback : (unsigned)value;
     }
-    for (; *names != NULL; names++) {
-        list = apr_pstrcat(members->pool, list, *list != '\0' ? ", " : "", *names, NULL);
-    }
     mdl_members_fault(members, name, "invalid",
-                      apr_pstrcat(members->pool, "This member must be one of: ", list, ".", NULL));
+                      member_choices("This member", names, members->pool));
     return fallback;
 }
 
@@ -412,7 +419,8 @@ const mdl_json_t *mdl_members_names(mdl_members_t *members, const char *name,
         if (text == NULL) {
             member_fault_at(members, name, i, "wrong_type", "This element must be a string.");
         } else if (value < 0) {
-            member_fault_at(members, name, i, "invalid", "There is no such value.");
+            member_fault_at(members, name, i, "invalid",
+                            member_choices("This element", names, members->pool));
         } else if (seen[value]++) {
             member_fault_at(members, name, i, "duplicate",
                             "This element stands in the list already.");

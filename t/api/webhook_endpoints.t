@@ -53,8 +53,10 @@ for ([ 'ftp://shop.example.com/' ], [ 'https://127.0.0.1/' ], [ 'https://user:pw
         'the URL ' . substr($_->[0] // 'null', 0, 40), '/url');
 }
 is_error(call('POST', '', json => {}), 400, 'invalid_request', 'no URL', '/url');
-is_error(call('POST', '', json => { url => $url, event_types => [ 'order.assigned', 'nonsense', 7, 'order.assigned' ], secret => 'x' }),
-    400, 'invalid_request', 'types that there are not', '/event_types/1', '/event_types/2', '/event_types/3', '/secret');
+my $odd = call('POST', '', json => { url => $url, event_types => [ 'order.assigned', 'nonsense', 7, 'order.assigned' ], secret => 'x' });
+is_error($odd, 400, 'invalid_request', 'types that there are not', '/event_types/1', '/event_types/2', '/event_types/3', '/secret');
+my ($wrong) = grep { $_->{pointer} eq '/event_types/1' } @{ $odd->{json}{error}{details} };
+like($wrong->{message}, qr/\AThis element must be one of: asset\.ready, .*, webhook\.test\.\z/, 'which lists those that there are');
 is_error(call('POST', '', json => { url => $url, event_types => [] }), 400, 'invalid_request', 'no types', '/event_types');
 is_error(call('PATCH', "/$id", json => { url => undef }), 400, 'invalid_request', 'no URL any more', '/url');
 is_error(call('PATCH', "/$id", json => { is_active => undef }), 400, 'invalid_request', 'neither on nor off', '/is_active');
