@@ -6,6 +6,7 @@
 #include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
+#include "base/http/accept_language.h"
 #include "base/http/address.h"
 #include "base/mail/mime.h"
 #include "core/order/assignment.h"
@@ -83,6 +84,10 @@ static void assign_parse_customer(mdl_request_t *request, mdl_members_t *members
     customer->last_name = assign_customer_text(each, "last_name", 100, assign,
                                                MDL_CUSTOMER_LAST_NAME);
     customer->locale = assign_customer_text(each, "locale", 35, assign, MDL_CUSTOMER_LOCALE);
+    if (customer->locale != NULL && !mdl_language_tag_valid(customer->locale)) {
+        mdl_members_fault(each, "locale", "invalid",
+                          "This member must be a language tag like pt-BR.");
+    }
     mdl_members_end(each);
 }
 

@@ -192,6 +192,11 @@ my $cleared = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
     customer => { email => undef, locale => undef })->{json}{customer};
 is_deeply([ @{$cleared}{qw(email first_name last_name locale)} ], [ undef, 'Ada', 'Lovelace', undef ], 'null clears a member');
 
+for my $locale (qw(pt-BR zh-Hant-TW de_DE sl-rozaj-1994 x-a en-x-1)) {
+    is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with, customer => { locale => $locale })
+            ->{json}{customer}{locale}, $locale, "the locale $locale");
+}
+
 unstored();
 my $contested = assign($shop, '450789469', [ $both->{storefront_product_id} ], storefront_customer_id => '78',
     customer => { email => 'thief@buyer.example' });

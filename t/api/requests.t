@@ -386,7 +386,7 @@ for my $path (sort keys %operations) {
     }
 }
 my %item     = (storefront_product_id => '', storefront_variant_id => 'null', quantity => 'number');
-my %customer = (email => 'null', map { $_ => 'string null' } qw(first_name last_name locale));
+my %customer = ((map { $_ => 'null' } qw(email locale)), map { $_ => 'string null' } qw(first_name last_name));
 for my $kind (sort keys %kinds) {
     my @faulty = (
         (map { ("/items/0/$_", "/items/1/$_") } faulty($kind, \%item)),
@@ -486,7 +486,8 @@ for (
         'a@b.example, c@d.example', 'x' x 250 . '@b.example' ],
     [ first_name => '', "a\nb", 'x' x 101 ],
     [ last_name  => '', "a\nb", 'x' x 101 ],
-    [ locale     => '', 'x' x 36 ],
+    [ locale     => '', 'x' x 36, 'deutsch!', '../../etc', 'x' x 9, 'de-', '-de', 'de--AT', 'de_', '12', 'de AT', "d\x{e9}",
+        'de-' . 'x' x 9, 'de_DE.UTF-8' ],
 ) {
     my ($member, @values) = @$_;
     refused(

@@ -6,6 +6,8 @@
 #include <apr_strings.h>
 
 #define MAX_RANGES 32
+#define SUBTAG_MAX 8
+#define LETTERS    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 typedef struct {
     const char *range;
@@ -83,4 +85,15 @@ apr_array_header_t *mdl_accept_language(const char *value, apr_pool_t *p)
         APR_ARRAY_PUSH(ranges, const char *) = choices[i].range;
     }
     return ranges;
+}
+
+int mdl_language_tag_valid(const char *text)
+{
+    apr_size_t length = strspn(text, LETTERS);
+
+    while (length > 0 && length <= SUBTAG_MAX && (text[length] == '-' || text[length] == '_')) {
+        text += length + 1;
+        length = strspn(text, LETTERS "0123456789");
+    }
+    return length > 0 && length <= SUBTAG_MAX && text[length] == '\0';
 }

@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/http/accept_language.h"
 #include "base/http/address.h"
 #include "base/text/json.h"
 #include "base/mail/mime.h"
@@ -16,7 +17,6 @@
 
 #define MAX_NAME   100 /* bytes, as in a request */
 #define MAX_LOCALE 35
-#define LOCALE     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 #define MIN_WAIT_S 1
 #define MAX_WAIT_S 3600
 
@@ -209,7 +209,7 @@ static int storefront_response_read_customer(mdl_storefront_found_t *found,
     found->first_name = storefront_response_text_of(customer, "firstName", MAX_NAME, p);
     found->last_name = storefront_response_text_of(customer, "lastName", MAX_NAME, p);
     locale = storefront_response_text_of(customer, "locale", MAX_LOCALE, p);
-    found->locale = locale != NULL && strspn(locale, LOCALE) == strlen(locale) ? locale : NULL;
+    found->locale = locale != NULL && mdl_language_tag_valid(locale) ? locale : NULL;
     return 1;
 }
 
