@@ -401,6 +401,8 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
         } else if (member_has_controls(text)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");
+        } else if (text[strspn(text, " ")] == '\0') {
+            member_fault_at(members, name, i, "invalid", "This element must not be blank.");
         }
     }
     return array;

@@ -70,7 +70,7 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 
 /** A required array of 1 to max texts, each as mdl_members_text with at most max_length, and of at
-    most max_bytes; NULL otherwise.  Faulty elements have been reported. */
+    most max_bytes, none of blanks alone; NULL otherwise.  Faulty elements have been reported. */
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
                                     apr_size_t max_length, apr_size_t max_bytes);
 

@@ -182,10 +182,10 @@ is($twice[1]{body}, '{"added":2,"duplicates":0}', 'a replay has the first answer
 is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and is marked as a replay');
 is_stock($second->{id}, 3, 0, 'and adds nothing');
 
-my @odd = ("caf\xe9 \x{4e2d}", 'with "quotes" \\ and \'', '[1]', '%s {{x}}', 'K' x 512, "\x{1f600}" x 256);
-is_deeply(add($second->{id}, \@odd)->{json}, { added => 6, duplicates => 0 }, 'keys with any characters are added');
-is_deeply(add($second->{id}, \@odd)->{json}, { added => 0, duplicates => 6 }, 'are duplicates when they come again');
-is_deeply([ (bought($second->{id}, 9))[ 3 .. 8 ] ], \@odd, 'and are given away unchanged');
+my @odd = (' K ', "caf\xe9 \x{4e2d}", 'with "quotes" \\ and \'', '[1]', '%s {{x}}', 'K' x 512, "\x{1f600}" x 256);
+is_deeply(add($second->{id}, \@odd)->{json}, { added => 7, duplicates => 0 }, 'keys with any characters are added');
+is_deeply(add($second->{id}, \@odd)->{json}, { added => 0, duplicates => 7 }, 'are duplicates when they come again');
+is_deeply([ (bought($second->{id}, 10))[ 3 .. 9 ] ], \@odd, 'and are given away unchanged');
 
 unstored();
 for (
@@ -195,6 +195,7 @@ for (
     [ '10,001 keys'             => { keys => [ 1 .. 10_001 ] }, '/keys' ],
     [ 'invalid keys'            => { keys => [ 'A', '', undef, 5, ['A'], 'K' x 513, "A\tB", "\x{1f600}" x 257 ] },
         map { "/keys/$_" } 1 .. 7 ],
+    [ 'keys of blanks alone'    => { keys => [ ' A ', ' ', '   ' ] }, '/keys/1', '/keys/2' ],
     [ 'an unknown member'       => { keys => ['A'], tag => 1 }, '/tag' ],
 ) {
     my ($name, $members, @pointers) = @$_;
