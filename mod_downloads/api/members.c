@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 
 #include "api/identifier.h"
+#include "base/mail/mime.h"
 #include "base/names.h"
 #include "base/text/utf8.h"
 
@@ -166,6 +167,15 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
         return NULL;
     }
     return text;
+}
+
+void mdl_members_check_email(mdl_members_t *members, const char *name, const char *email)
+{
+    if (email != NULL && !mdl_mime_address_valid(email)) {
+        mdl_members_fault(members, name, "invalid",
+                          "This member must be an email address in ASCII; an internationalised "
+                          "domain has its xn-- form.");
+    }
 }
 
 /* "This member must be one of: a, b." */

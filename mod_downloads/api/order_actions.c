@@ -3,7 +3,6 @@
 #include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
-#include "base/mail/mime.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
 #include "core/order/resend.h"
@@ -221,9 +220,7 @@ static apr_status_t resend_parse(mdl_request_t *request)
     own->resend.problem = &request->problem;
     own->resend.reason = order_action_reason(members);
     own->resend.to = mdl_members_text(members, "email", MDL_OPTIONAL, 254);
-    if (own->resend.to != NULL && !mdl_mime_address_valid(own->resend.to)) {
-        mdl_members_fault(members, "email", "invalid", "This member must be an email address.");
-    }
+    mdl_members_check_email(members, "email", own->resend.to);
     request->arg = own;
     return order_action_end(members, request);
 }

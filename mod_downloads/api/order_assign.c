@@ -8,7 +8,6 @@
 #include "api/order_view.h"
 #include "base/http/accept_language.h"
 #include "base/http/address.h"
-#include "base/mail/mime.h"
 #include "core/order/assignment.h"
 
 static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_members_t *members)
@@ -76,9 +75,7 @@ static void assign_parse_customer(mdl_request_t *request, mdl_members_t *members
     assign->customer_given = 1;
     each = mdl_members_begin(request, object, "/customer");
     customer->email = assign_customer_text(each, "email", 254, assign, MDL_CUSTOMER_EMAIL);
-    if (customer->email != NULL && !mdl_mime_address_valid(customer->email)) {
-        mdl_members_fault(each, "email", "invalid", "This member must be an email address.");
-    }
+    mdl_members_check_email(each, "email", customer->email);
     customer->first_name = assign_customer_text(each, "first_name", 100, assign,
                                                 MDL_CUSTOMER_FIRST_NAME);
     customer->last_name = assign_customer_text(each, "last_name", 100, assign,

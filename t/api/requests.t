@@ -496,6 +496,12 @@ for (
         "/customer/$member"
     ) for @values;
 }
+my $form = 'This member must be an email address in ASCII; an internationalised domain has its xn-- form.';
+for my $email ("joerg\@m\x{fc}ller.example", "j\x{f6}rg\@b.example", 'x') {
+    my @replies = (post('/orders/1/assignments', json => { %assign, customer => { email => $email } }),
+        post('/orders/1/resend', json => { email => $email }));
+    is($_->{json}{error}{details}[0]{message}, $form, 'an address that is refused is told its form') for @replies;
+}
 for my $order ('0x1', '01', '-1', 'abc', '1.0', '123456789012345678901', '%20') {
     refused(post("/orders/$order/assignments", json => \%assign), 400, 'invalid_request',
         "the order id $order in the path");
