@@ -150,8 +150,11 @@ static apr_status_t version_parse(mdl_request_t *request)
         version->asset_id = -1;
     }
     version->versions = request->versions;
-    version->source_url = import_source(
-        request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);
+    version->source_url = import_source(request, members, MDL_OPTIONAL, &host, &last_segment);
+    if (!mdl_members_given(members, "source_url") && !mdl_members_given(members, "upload_id")) {
+        mdl_members_fault(members, "source_url", "required",
+                          "This member or upload_id is required.");
+    }
     if (upload_id != NULL &&
         (version->source_url != NULL || version->import.expected_sha256 != NULL)) {
         mdl_members_fault(members, "upload_id", "invalid",

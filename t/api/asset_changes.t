@@ -204,6 +204,12 @@ sub version_of
     return api('POST', "/assets/$id/versions", key => $key, json => \%members);
 }
 
+my $neither = version_of($ready->{id});
+is_error($neither, 400, 'invalid_request', 'a version of nothing', '/source_url');
+is($neither->{json}{error}{details}[0]{message}, 'This member or upload_id is required.', 'which names both ways');
+is_error(version_of($ready->{id}, source_url => undef), 400, 'invalid_request', 'a version of null', '/source_url');
+is_error(version_of($ready->{id}, upload_id => undef), 400, 'invalid_request', 'an upload of null', '/upload_id');
+
 is_stored('before');
 my $mapping = mapping_of($shop, [ $ready->{id} ]);
 my $order   = digits();
