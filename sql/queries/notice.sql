@@ -131,8 +131,15 @@ ON CONFLICT (id) DO UPDATE SET last = excluded.last
 -- name: notice_last
 SELECT last FROM notice_count WHERE id = %lld
 
+-- Behind the last number there is, one row with that number and without an id.
 -- name: notice_page
-SELECT n.id, n.number, n.type, n.data, n.created_at,
-    (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id)
-FROM notice n WHERE n.shop_id = %lld AND n.number > %lld AND n.number > 0
-ORDER BY n.number LIMIT %lld
+SELECT * FROM (
+    SELECT n.id, n.number, n.type, n.data, n.created_at,
+        (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id
+    FROM notice n WHERE n.shop_id = %lld AND n.number > %lld AND n.number > 0
+    ORDER BY n.number LIMIT %lld
+) page_rows
+UNION ALL
+SELECT NULL, last_rows.last, NULL, NULL, NULL, NULL
+FROM (SELECT COALESCE(max(c.last), 0) AS last FROM notice_count c WHERE c.id = %lld) last_rows
+WHERE last_rows.last < %lld

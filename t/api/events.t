@@ -177,8 +177,10 @@ is_deeply([ map { $_->{number} } @{ $page->{data} } ], [ 4, 5 ], 'a page of them
 is("$page->{has_more} $page->{next_after}", '1 5', 'says where to go on');
 is_deeply(events('?after=latest')->{json}, { data => [], has_more => $false, next_after => $last },
     'after=latest tells the number of the last');
-is_deeply(events('?after=' . ($last + 5))->{json}, { data => [], has_more => $false, next_after => $last + 5 },
-    'behind the last there is none');
+is_deeply(events("?after=$_")->{json}, { data => [], has_more => $false, next_after => $last },
+    "after=$_: there is none, and where to go on is the last") for $last, $last + 5, 99_999, 9007199254740991, "99999&type=order.held";
+is_deeply(events('?after=7', new_shop())->{json}, { data => [], has_more => $false, next_after => 0 },
+    'in a shop without events it is 0');
 my $held = events('?type=order.held')->{json};
 is_deeply([ map { $_->{type} } @{ $held->{data} } ], [ ('order.held') x 2 ], 'those of a type');
 is($held->{next_after}, $last, 'and where to go on is behind all of them');

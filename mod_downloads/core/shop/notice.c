@@ -230,8 +230,13 @@ apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *lis
         return notice_find_last(db, list, p);
     }
     rv = mdl_db_select(db, MDL_Q_NOTICE_PAGE, &rows, p,
-                       MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->after), mdl_int(look)));
+                       MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->after), mdl_int(look),
+                                mdl_int(list->shop_id), mdl_int(list->after)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if (mdl_rows_null(rows, 0)) {
+            list->last = mdl_rows_int(rows, 1);
+            break;
+        }
         if (list->found->nelts == list->limit) {
             list->more = 1;
             break;

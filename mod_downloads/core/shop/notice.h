@@ -101,7 +101,7 @@ typedef struct {
     int limit;
     const char *type;          /* NULL: all */
     apr_array_header_t *found; /* out: mdl_notice_t * */
-    apr_int64_t last;          /* out: the number behind which to go on */
+    apr_int64_t last;          /* out: the number behind which to go on, at most the last one's */
     int more;                  /* out: there are, or may be, others */
 } mdl_notice_list_t;
 apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *list);
