@@ -117,6 +117,11 @@ int mdl_members_add(mdl_visit_t *visit)
     if (role < 0 || role == MDL_ROLE_OPERATOR) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
+    if (role != MDL_ROLE_OWNER && strcmp(put.member.user, visit->user) == 0) {
+        mdl_problem_set(&visit->problem, HTTP_CONFLICT, "own_role",
+                        "Nobody can lower their own role: ask another owner, or the operator.");
+        return members_send(visit, HTTP_CONFLICT);
+    }
     visit->audit.noun_id = user;
     visit->audit.detail = mdl_role_names[role];
     return members_done(visit, members_write(visit, member_put_effect, &put), "member_added");

@@ -129,6 +129,12 @@ is(visit('nobody', 'GET', "/$id/keys")->{status}, 404, 'and stays out');
 my $self = submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove", { user => 'owner' });
 is($self->{status}, 409, 'nobody removes themselves');
 like($self->{body}, qr/role="alert">Nobody can remove themselves/, 'and the page says so');
+for my $role (qw(staff read-only)) {
+    my $lowered = submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members", { user => ' owner ', role => $role });
+    is($lowered->{status}, 409, "nor makes themselves $role");
+    like($lowered->{body}, qr/role="alert">Nobody can lower their own role/, 'and the page says so');
+}
+is(roles()->{owner}, 'owner', 'so that the owner stays one');
 for my $fields ([ operator => 'operator' ], [ x => 'boss' ], [ '' => 'staff' ], [ ('x' x 256) => 'staff' ]) {
     is(submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members", { user => $fields->[0], role => $fields->[1] })->{status}, 400,
         'user ' . substr($fields->[0], 0, 8) . " as $fields->[1] is refused");
