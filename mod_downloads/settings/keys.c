@@ -160,6 +160,7 @@ int mdl_keys_ask(mdl_visit_t *visit)
     mdl_json_add_string(data, "key_id", key->id);
     mdl_json_add_string(data, "key_name", key->name);
     mdl_present_date(data, "used", key->last_used_at);
+    mdl_present_date(data, "revoked", key->revoked_at);
     return mdl_frame_send(visit, HTTP_OK, "key_revoke.html", data, NULL);
 }
 

@@ -73,6 +73,13 @@ like(visit('owner', 'GET', "/$id/keys?done=key_revoked")->{body}, qr/role="statu
 wait_for(sub { api('GET', '/ping', key => $token)->{status} == 401 }, 5, 'the key to be refused');
 pass('the key is refused');
 unlike(visit('owner', 'GET', "/$id/keys")->{body}, qr{keys/$orders->{id}/revoke}, 'a revoked key can\'t be revoked again');
+$ask = visit('owner', 'GET', "/$id/keys/$orders->{id}/revoke");
+like($ask->{body}, qr{<h1>The key <bdi>Orders</bdi> is revoked already</h1>}, 'who asks for it is told');
+unlike($ask->{body}, qr/<form/, 'without a form');
+$revoked = submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys/$orders->{id}/revoke", {});
+is($revoked->{status}, 409, 'a form for it is refused');
+like($revoked->{body}, qr/The key is revoked already/, 'with a sentence');
+is_deeply([ sql("SELECT count(*) FROM audit WHERE noun_id = '$orders->{id}' AND action = 'revoked'") ], [ [1] ], 'and the audit has it once');
 
 # --- who may ---------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ sub test_audit
             'api_key created', 'api_key revoked', 'job retried', 'member deleted', 'member saved',
             map { "shop $_" } qw(approved blocked changed created suspended unblocked),
         ], 'each kind of change is there');
+    is($count{'api_key revoked'}, 1, 'once');
     is($count{'job retried'}, 1, 'a command that was refused is not');
     is($count{'shop blocked'}, 1, 'a change that takes several transactions is one entry');
     my ($retry) = grep { $_->{noun} eq 'job' } @$all;
@@ -267,6 +268,7 @@ sub test_keys
     refuses_json(4, 'not_found',       'key', 'create', 999,   'k');
     refuses_json(4, 'not_found',       'key', 'list',   999);
     refuses_json(4, 'not_found',       'key', 'revoke', 'nonesuch');
+    refuses_json(5, 'already_revoked', 'key', 'revoke', $made->{key}{id});
     refuses_json(5, 'invalid_key_name', 'key', 'create', $shop, '');
 
     $since = time;

@@ -190,8 +190,9 @@ static void test_revoke(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     ok(revoked_at > 0, "the time of its revocation is returned");
     is_int(look_up(db, key.key.id, p).key.revoked_at, revoked_at, "the record has that time");
     is_int(epoch(db, p), before + 1, "the epoch has increased");
-    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), APR_SUCCESS,
-           "revoking it again is not an error");
+    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), MDL_EPROBLEM,
+           "it can't be revoked again");
+    is_int(revoke.problem->status, 409, "the status is 409");
     is_int(revoke.key->revoked_at, revoked_at, "the time of its revocation stays");
     is_int(epoch(db, p), before + 1, "the epoch stays");
     revoke.id = "0000000000000000";

@@ -152,7 +152,10 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revok
         (rv == APR_SUCCESS && revoke->shop_id != 0 && revoke->key->shop_id != revoke->shop_id)) {
         return mdl_problem_set(revoke->problem, 404, "not_found", "There is no such key.");
     }
-    return rv;
+    return rv == APR_SUCCESS && changed == 0
+               ? mdl_problem_set(revoke->problem, 409, "already_revoked",
+                                 "The key is revoked already.")
+               : rv;
 }
 
 apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list)

@@ -55,8 +55,8 @@ typedef struct {
 } mdl_key_create_t;
 apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *create);
 
-/** Effect: revokes a key and moves the epoch; revoking it again is no error.  Refused with 404,
-   also when it is not one of the shop. */
+/** Effect: revokes a key and moves the epoch.  Refused with 404, also when it is not one of the
+   shop; 409 when it is revoked already. */
 typedef struct {
     const char *id;
     apr_int64_t shop_id; /* 0: of any shop */
