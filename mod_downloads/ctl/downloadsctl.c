@@ -398,7 +398,7 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     own = found->verb != NULL ? 2 : 1;
     ctl->arguments = arguments + own;
     if (count - own != found->count || (given & ~found->options) ||
-        (found->options & OPTION_REASON & ~given)) {
+        (found->options & OPTION_REASON & ~given) || ((found->options & OPTION_SET) && !given)) {
         return fail_usage(ctl, "usage: downloadsctl %s", command_synopsis(found, ctl->p));
     }
     if (found->numbered && !option_parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {
