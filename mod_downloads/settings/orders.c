@@ -90,6 +90,12 @@ static int is_too_long(const char *text)
     return text != NULL && strlen(text) > MDL_SEARCH_TEXT_MAX;
 }
 
+static void orders_add_escaped(mdl_json_t *to, const mdl_visit_t *visit, const char *name,
+                               const char *text)
+{
+    mdl_json_add_string(to, name, text != NULL ? ap_escape_urlencoded(visit->r->pool, text) : NULL);
+}
+
 /* What was looked for, to be shown again and to be in the query of the next page. */
 static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
                              const mdl_order_search_t *search)
@@ -98,13 +104,12 @@ static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
     int from = filter->created_since != 0, until = filter->created_before != 0;
 
     mdl_json_add_string(to, "q", search->text);
+    orders_add_escaped(to, visit, "q_escaped", search->text);
     mdl_frame_add_choice(mdl_json_add_object(to, "chosen"), mdl_order_access_names,
                          mdl_names_find(mdl_order_access_names, filter->access));
     mdl_json_add_string(to, "state", filter->access);
     mdl_json_add_string(to, "product", filter->product);
-    mdl_json_add_string(
-        to, "product_escaped",
-        filter->product != NULL ? ap_escape_urlencoded(visit->r->pool, filter->product) : NULL);
+    orders_add_escaped(to, visit, "product_escaped", filter->product);
     mdl_json_add_string(to, "from", from ? mdl_visit_parameter(visit, "from") : NULL);
     mdl_json_add_string(to, "to", until ? mdl_visit_parameter(visit, "to") : NULL);
     mdl_json_add_bool(to, "filtered",

@@ -89,31 +89,11 @@ WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s) LIMIT %l
 -- Those whose number begins with these digits, the shortest match first.  A letter comes behind all digits
 -- in every collation.
 -- name: order_lines_of_number
-SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id
+SELECT {{order_line}}, {{order_fits}} FROM orders o JOIN customer c ON c.id = o.customer_id
 WHERE o.shop_id = %lld AND o.storefront_order_id >= %s AND o.storefront_order_id < %s || 'z'
 ORDER BY o.storefront_order_id LIMIT %lld
 
 -- name: order_lines_of_customer
-SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id
+SELECT {{order_line}}, {{order_fits}} FROM orders o JOIN customer c ON c.id = o.customer_id
 WHERE o.customer_id = (SELECT id FROM customer WHERE shop_id = %lld AND storefront_customer_id = %s)
-ORDER BY o.created_at DESC LIMIT %lld
-
--- Of the customers with an address, as many as there is room for, each with the newest orders.
--- name: order_lines_of_email
--- dialect: sqlite3
-SELECT {{order_line}}
-FROM customer c CROSS JOIN orders o
-WHERE c.id IN (SELECT id FROM customer WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s)
-        LIMIT %lld)
-    AND o.id IN (SELECT q.id FROM orders q WHERE q.customer_id = c.id ORDER BY q.created_at DESC LIMIT %lld)
-ORDER BY o.created_at DESC LIMIT %lld
-
--- name: order_lines_of_email
--- dialect: pgsql
-WITH c AS MATERIALIZED (
-    SELECT * FROM customer WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s)
-    LIMIT %lld)
-SELECT {{order_line}}
-FROM c CROSS JOIN LATERAL (
-    SELECT q.* FROM orders q WHERE q.customer_id = c.id ORDER BY q.created_at DESC LIMIT %lld) o
 ORDER BY o.created_at DESC LIMIT %lld

@@ -61,6 +61,12 @@ is_deeply(found('reader', "product=" . ($product =~ s{/}{%2F}gr)), [qw(7100 7002
 is_deeply(found('reader', 'product=nothing'), [], 'which may be nothing');
 is_deeply(found('reader', 'from=2100-01-01'), [], 'by the day');
 is_deeply(found('reader', 'from=2000-01-01&to=2100-01-01&state=revoked'), ['7002'], 'and all together');
+is_deeply(found('reader', 'q=7001&state=revoked'), [], 'also with a number');
+is_deeply(found('reader', 'q=7002&state=revoked'), ['7002'], 'which finds those that fit the rest');
+is_deeply(found('reader', 'q=7002&from=2100-01-01'), [], 'of any filter');
+is_deeply(found('reader', 'q=501&product=nothing'), [], 'with the number of a customer');
+is_deeply(found('reader', 'q=bob%40example.com&state=revoked'), ['7002'], 'and with an address');
+is_deeply(found('reader', 'q=ada%40example.com&state=revoked'), [], 'that has none like that');
 is_deeply(found('reader', 'state=nonsense&before=x'), [qw(7100 70021 7002 7001)], 'what makes no sense is left out');
 
 {
@@ -74,6 +80,13 @@ is_deeply(found('reader', 'state=nonsense&before=x'), [qw(7100 70021 7002 7001)]
     my ($next) = $page->{body} =~ m{href="/settings(/$id/orders\?[^"]+)"};
     is(scalar(() = visit('reader', 'GET', $next =~ s/&amp;/&/gr)->{body} =~ m{orders/\d+"}g), 14, 'and the next one the rest');
     like(visit('reader', 'GET', "/$id/orders?q=900")->{body}, qr/There are more/, 'a number that fits many says so');
+    sql("UPDATE orders SET access_status = 'rejected' WHERE shop_id = $id AND storefront_order_id = '9009'");
+    is_deeply(found('reader', 'q=900&state=rejected'), ['9009'], 'the last of many is found, too, if it alone fits');
+    sql("UPDATE customer SET email = 'many\@example.com' WHERE shop_id = $id AND storefront_customer_id LIKE 'c%'");
+    $page = visit('reader', 'GET', "/$id/orders?q=many%40example.com&state=");
+    is(scalar(() = $page->{body} =~ m{orders/\d+"}g), 50, 'of an address a page has fifty, too');
+    ($next) = $page->{body} =~ m{href="/settings(/$id/orders\?[^"]+)"};
+    is(scalar(() = visit('reader', 'GET', $next =~ s/&amp;/&/gr)->{body} =~ m{orders/\d+"}g), 10, 'and the next one the rest of that address');
 }
 
 # --- one order -------------------------------------------------------------------------------------

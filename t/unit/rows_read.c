@@ -200,6 +200,14 @@ static void test_search(apr_pool_t *p)
                      apr_pstrcat(p, "orders are found by ", texts[i], NULL), p);
         ok((search.found->nelts > 0) == (texts[i][0] != 'n'), "  if there are any");
     }
+    allowance = 20;
+    search.filter.access = "revoked";
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        search.text = texts[i];
+        reads_little(mdl_db_read, mdl_order_search_effect, &search,
+                     apr_pstrcat(p, "those that are revoked, by ", texts[i], NULL), p);
+    }
+    allowance = 1;
     search.text = NULL;
     search.filter.access = "held";
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);

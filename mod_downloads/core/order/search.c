@@ -196,37 +196,54 @@ static int search_has(const mdl_order_search_t *search, apr_int64_t id)
     return i < search->found->nelts;
 }
 
-/* Adds the rows of a statement, which has one more than the limit if there are others. */
-static void search_take(mdl_order_search_t *search, mdl_rows_t *rows, apr_pool_t *p)
+/* Adds the rows of a statement that fit, up to the limit; it has one more than look if there are
+   others. */
+static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, apr_pool_t *p)
 {
-    int taken = 0;
+    int looked = 0, taken = 0;
 
     while (mdl_rows_next(rows)) {
-        mdl_order_line_t *line = line_of_row(rows, p);
+        int fits = mdl_rows_int(rows, 9) != 0;
 
-        if (taken++ == search->filter.limit) {
+        if (looked++ == look || (fits && taken == search->filter.limit)) {
             search->more = 1;
-        } else if (!search_has(search, line->id)) {
-            APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
+            return;
+        }
+        if (fits) {
+            mdl_order_line_t *line = line_of_row(rows, p);
+
+            taken++;
+            if (!search_has(search, line->id)) {
+                APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
+            }
         }
     }
 }
 
+/* Whether each order fits. */
+static int filter_is_empty(const mdl_order_filter_t *filter)
+{
+    return filter->access == NULL && filter->product == NULL && filter->email_status == NULL &&
+           filter->created_since == 0 && filter->created_before == 0 && filter->updated_since == 0;
+}
+
 static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
 {
-    mdl_arg_t shop = mdl_int(search->filter.shop_id), text = mdl_text(search->text);
-    mdl_arg_t limit = mdl_int(search->filter.limit + 1);
+    const mdl_order_filter_t *filter = &search->filter;
+    int look = filter_is_empty(filter) ? filter->limit : LOOKED;
+    mdl_arg_t shop = mdl_int(filter->shop_id), text = mdl_text(search->text);
+    mdl_arg_t limit = mdl_int(look + 1);
     mdl_rows_t *numbers, *customer;
     apr_status_t rv;
 
     if ((rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_NUMBER, &numbers, p,
-                            MDL_ARGS(shop, text, text, limit))) != APR_SUCCESS ||
+                            MDL_ARGS(FITS, shop, text, text, limit))) != APR_SUCCESS ||
         (rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_CUSTOMER, &customer, p,
-                            MDL_ARGS(shop, text, limit))) != APR_SUCCESS) {
+                            MDL_ARGS(FITS, shop, text, limit))) != APR_SUCCESS) {
         return rv;
     }
-    search_take(search, numbers, p);
-    search_take(search, customer, p);
+    search_take(search, look, numbers, p);
+    search_take(search, look, customer, p);
     return APR_SUCCESS;
 }
 
@@ -263,22 +280,11 @@ static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, ap
 
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search)
 {
-    mdl_arg_t shop = mdl_int(search->filter.shop_id), limit = mdl_int(search->filter.limit + 1);
-    mdl_rows_t *rows;
-    apr_status_t rv;
-
     search->found = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
     search->more = 0;
-    if (search->text == NULL) {
-        return search_filtered(db, search, p);
-    }
-    if (strchr(search->text, '@') == NULL) {
+    if (search->text != NULL && strchr(search->text, '@') == NULL) {
         return search_number(db, search, p);
     }
-    rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_EMAIL, &rows, p,
-                       MDL_ARGS(shop, mdl_text(search->text), limit, limit, limit));
-    if (rv == APR_SUCCESS) {
-        search_take(search, rows, p);
-    }
-    return rv;
+    search->filter.email = search->text;
+    return search_filtered(db, search, p);
 }

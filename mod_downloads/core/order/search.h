@@ -56,15 +56,16 @@ int mdl_order_place_valid(const char *text);
 apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter);
 
 /**
- * Effect that reads orders of a shop.  With a text: those of the customer with this address, if it
- * has an "@", in either case; else those of the customer with this number, and those whose own
- * number begins with it, at most limit of either.  Without: those that fit the filter.
+ * Effect that reads orders of a shop that fit the filter.  With a text: of them those of the
+ * customer with this address, if it has an "@", in either case; else those of the customer with
+ * this number, and those whose own number begins with it, at most limit of either, among the first
+ * 1,000 of either.
  */
 typedef struct {
     const char *text; /* or NULL */
     mdl_order_filter_t filter;
     apr_array_header_t *found; /* out: mdl_order_line_t *; none twice */
-    int more;                  /* out, with a text: there may be others */
+    int more;                  /* out, with a number: there may be others */
 } mdl_order_search_t;
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search);
 
