@@ -182,9 +182,12 @@ static void order_add_email(mdl_json_t *to, const mdl_email_state_t *state)
 static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
 {
     apr_pool_t *p = visit->r->pool;
+    apr_time_t now = apr_time_now();
 
     mdl_json_add_string(to, "order_id", order->storefront_order_id);
     mdl_frame_add_choice(to, mdl_order_access_names, (int)order->state.access);
+    mdl_json_add_bool(to, "open",
+                      order->state.access == MDL_ORDER_ACTIVE && mdl_order_has_open(order, now));
     mdl_json_add_string(to, "reason", order->access_reason);
     mdl_present_date(to, "created", order->created_at);
     mdl_orders_add_customer(to, order->customer.first_name, order->customer.last_name,
@@ -199,7 +202,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
         mdl_json_add_int(to, "seen", APR_ARRAY_IDX(order->events, 0, const mdl_event_t *)->id);
     }
     order_add_email(to, &order->email);
-    order_add_items(to, order, apr_time_now());
+    order_add_items(to, order, now);
     order_add_checks(to, visit, order);
     order_add_downloads(to, order);
     order_add_events(to, order);

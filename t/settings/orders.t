@@ -147,6 +147,8 @@ is(access()->{events}[0]{user}, 'staff', 'in their own name');
 is(access()->{events}[0]{key_id}, undef, 'and not in that of a key');
 my $revoked = visit('staff', 'GET', "$path?done=order_revoked");
 like($revoked->{body}, qr/role="status">The access is revoked/, 'which the page says');
+unlike($revoked->{body}, qr{/resend"}, 'whose email can\'t be sent again');
+like($revoked->{body}, qr/The email can&#8217;t be sent again now/, 'which it says, too');
 like($revoked->{body}, qr/<bdi>staff<.*Refunded &quot;|<bdi>staff<.*Refunded &#34;/s, 'with who and why');
 is(page('GET', $first->{download_page_url})->{status}, 200, 'the customer\'s page');
 like(page('GET', $first->{download_page_url})->{body}, qr/withdrawn/, 'says so, too');
@@ -162,6 +164,7 @@ for my $fields ([ 0, 0 ], [ -1, 1 ], [ 'x', 1 ], [ 1001, 0 ], [ 0, 3651 ], [ '',
 }
 is(access()->{assignments}[0]{files}[0]{download_limit}, 15, 'and change nothing');
 
+like(visit('staff', 'GET', $path)->{body}, qr{/resend"}, 'of what is open the email can be sent again');
 is(press('resend', { to => 'second@example.com' })->{status}, 303, 'staff send the email to another address');
 ok(wait_for(sub { grep { /^To: .*second\@example\.com/m } map { MDL::Target::slurp($_) } glob mail_dir() . '/new/*' }, 20, 'the email'),
     'which gets it');
@@ -177,6 +180,7 @@ is(page('GET', $before)->{status}, 404, 'and the old one is gone');
 is(press('approve')->{status}, 409, 'an order that is not held can\'t be approved');
 sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE shop_id = $id AND storefront_order_id = '7001'");
 like(visit('staff', 'GET', $path)->{body}, qr/Approve the order.*Reject the order/s, 'one that is held can be decided');
+unlike(visit('staff', 'GET', $path)->{body}, qr{/resend"}, 'and its email not be sent');
 is_deeply(found('staff', 'state=held'), ['7001'], 'and is found');
 like(visit('staff', 'GET', "/$id/")->{body}, qr{Orders to review.*orders/7001"}s, 'also on the first page');
 is(press('approve')->{status}, 303, 'staff approve it');
