@@ -97,7 +97,7 @@ is(statuses($json), 'ok ok ok ok ok ok ok ok', 'every check is ok') or diag(expl
 
 my $id = digits();
 assign($shop, $id, \@products, storefront_customer_id => $id);
-fails_first($id, 'recipient', qr/no email address/, 'a customer without an address');
+fails_first($id, 'recipient', qr/no email address: send the email again to one that you know/, 'a customer without an address');
 $json = do {
     assign($shop, $id, \@products, storefront_customer_id => $id, customer => { email => 'late@buyer.example' });
     diagnosis($id, 'an email that was not requested');
@@ -130,6 +130,16 @@ fails_first($id, 'mapping', qr/Mapping $empty->{id} has no content/, 'an empty m
 ($id) = new_order($empty->{storefront_product_id}, $products[0]);
 $json = diagnosis($id, 'an empty mapping beside one with content');
 is(statuses($json), 'ok ok ok warn ok ok ok ok', 'is a warning');
+
+my ($tag, $second_tag) = map { api('POST', '/license-key-tags', key => $shop->{token}, json => { name => $_ })->{json}{id} } qw(Pro Extra);
+my @keys = ([$tag], [ $tag, $second_tag ]);
+@keys = map { mapping_of($shop, [], license_key_tag_ids => $_)->{storefront_product_id} } @keys;
+($id) = new_order($keys[0]);
+is(message(diagnosis($id, 'a license key that the stock lacks'), 'mapping'), "1 license key is still missing: add keys to license-key tag $tag.", 'names the tag');
+act($id, 'revoke');
+like(message(diagnosis($id, 'one of a revoked order'), 'mapping'), qr/handed out once access is given/, 'waits for the access');
+($id) = new_order($keys[1]);
+is(message(diagnosis($id, 'keys of two tags'), 'mapping'), "2 license keys are still missing: add keys to license-key tags $tag, $second_tag.", 'names both');
 
 # --- fraud and access ------------------------------------------------------------------------------
 

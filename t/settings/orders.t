@@ -170,6 +170,12 @@ ok(wait_for(sub { grep { /^To: .*second\@example\.com/m } map { MDL::Target::slu
     'which gets it');
 is(access()->{customer}{email}, 'Ada@Example.com', 'the customer keeps its own');
 like(press('resend', { to => 'no address' })->{body}, qr/role="alert">This is not an email address.*value="no address"/s, 'another is refused, and still there');
+sql("UPDATE customer SET email = NULL WHERE shop_id = $id AND storefront_customer_id = '502'");
+api('POST', '/orders/7002/restore', key => $shop->{token}, json => {});
+$seen = visit('staff', 'GET', "/$id/orders/7002");
+like($seen->{body}, qr/no email address: send the email again to one that you know/, 'of one without an address the page says what can be done there');
+like(submit('staff', $seen, "/$id/orders/7002/resend", {})->{body}, qr/role="alert">\s*The customer has no email address: say where the email should go/,
+    'and so does the refusal');
 is(press('revoke', { reason => 'x' x 501 })->{status}, 400, 'a reason that is too long is refused');
 
 my $before = access()->{download_page_url};

@@ -80,13 +80,14 @@ static void diagnosis_check_recipient(run_t *run)
                         run->order->lookup_error, NULL));
     } else if (email == NULL && has_lookup && status == MDL_JOB_SUCCEEDED) {
         diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL, "recipient_unknown",
-                         "The storefront knows no email address of the customer: assign again with "
-                         "customer.email, or hand over the download page's address yourself.");
+                         "The storefront knows no email address of the customer: send the email "
+                         "again to one that you know, or hand over the download page's address "
+                         "yourself.");
     } else if (email == NULL) {
         diagnosis_report(
             run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL, "recipient_missing",
-            "The customer has no email address: assign again with customer.email, or hand over the "
-            "download page's address yourself.");
+            "The customer has no email address: send the email again to one that you know, or hand "
+            "over the download page's address yourself.");
     } else {
         diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_OK, "recipient_known",
                          apr_psprintf(run->pool, "The customer's address is %s.", email));
@@ -200,6 +201,7 @@ static void diagnosis_check_mapping(run_t *run)
 {
     int all = run->order->assignments->nelts, empty = 0;
     const mdl_assignment_t *last = NULL, *inactive = NULL;
+    const char *tags = run->order->waiting_tags;
     apr_int64_t pending = 0;
 
     for (int i = 0; i < all; i++) {
@@ -224,7 +226,7 @@ static void diagnosis_check_mapping(run_t *run)
         diagnosis_count(run, MDL_CHECK_MAPPING, "mapping", last->mapping_id);
         diagnosis_count(run, MDL_CHECK_MAPPING, "empty", empty);
         diagnosis_count(run, MDL_CHECK_MAPPING, "all", all);
-    } else if (pending > 0 && run->order->state.access != MDL_ORDER_ACTIVE) {
+    } else if (pending > 0 && tags == NULL) {
         diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_keys_later",
                          apr_psprintf(run->pool,
                                       "%" APR_INT64_T_FMT
@@ -233,8 +235,11 @@ static void diagnosis_check_mapping(run_t *run)
     } else if (pending > 0) {
         diagnosis_report(
             run, MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_keys_missing",
-            apr_psprintf(run->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",
-                         pending, pending == 1 ? " is still missing" : "s are still missing"));
+            apr_psprintf(run->pool,
+                         "%" APR_INT64_T_FMT " license key%s: add keys to license-key tag%s %s.",
+                         pending, pending == 1 ? " is still missing" : "s are still missing",
+                         strchr(tags, ',') != NULL ? "s" : "", tags));
+        diagnosis_fact(run, MDL_CHECK_MAPPING, "tags", tags);
     } else if (inactive != NULL) {
         diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_inactive",
                          apr_psprintf(run->pool,

@@ -382,6 +382,7 @@ typedef struct {
     mdl_rows_t *events;
     mdl_rows_t *sessions;
     mdl_rows_t *lookup;
+    mdl_rows_t *tags;
 } order_more_t;
 
 static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, apr_int64_t id,
@@ -389,13 +390,17 @@ static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, a
 {
     apr_status_t rv = APR_SUCCESS;
 
-    *more = (order_more_t){NULL, NULL, NULL};
+    *more = (order_more_t){NULL, NULL, NULL, NULL};
     if (find->with_events && (rv = mdl_event_ask_list(db, id, APR_INT64_MAX, EVENTS_SHOWN,
                                                       &more->events, p)) == APR_SUCCESS) {
         rv = mdl_session_ask_list(db, id, NULL, DOWNLOADS_SHOWN, &more->sessions, p);
     }
-    return rv == APR_SUCCESS && find->with_lookup ? mdl_lookup_ask_latest(db, id, &more->lookup, p)
-                                                  : rv;
+    if (rv == APR_SUCCESS && find->with_lookup &&
+        (rv = mdl_lookup_ask_latest(db, id, &more->lookup, p)) == APR_SUCCESS) {
+        rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &more->tags, p,
+                           MDL_ARGS(mdl_int(id)));
+    }
+    return rv;
 }
 
 static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_pool_t *p)
@@ -407,6 +412,12 @@ static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_po
     order->has_lookup = more->lookup != NULL &&
                         mdl_lookup_read_latest(more->lookup, &order->lookup_status,
                                                &order->lookup_error);
+    while (more->tags != NULL && mdl_rows_next(more->tags)) {
+        const char *before = order->waiting_tags;
+
+        order->waiting_tags = apr_psprintf(p, "%s%s%" APR_INT64_T_FMT, before != NULL ? before : "",
+                                           before != NULL ? ", " : "", mdl_rows_int(more->tags, 0));
+    }
 }
 
 /* Where the id is known, all is asked for at once. */

@@ -59,6 +59,9 @@ typedef struct {
     int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
     mdl_job_status_t lookup_status;
     const char *lookup_error; /* why it failed, or NULL */
+    const char
+        *waiting_tags; /* ids of the license-key tags of which keys are to be handed out as soon
+                          as there are any, with ", " between them; NULL: none, or not wanted */
 } mdl_order_t;
 
 /** Names the order of an effect, in exactly one way. */
@@ -68,8 +71,8 @@ typedef struct {
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
-    int with_events; /* and downloads */
-    int with_lookup;
+    int with_events;   /* and downloads */
+    int with_lookup;   /* and waiting_tags */
     mdl_order_t *made; /* the order, if this transaction has made it: with its assignments, of which
                           only what they give, and the email, is read; or NULL */
     int no_email;      /* the order is known to have none, which need not be asked */

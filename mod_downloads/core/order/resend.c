@@ -76,7 +76,7 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *r
     to = resend->to != NULL ? resend->to : find.order->customer.email;
     if (to == NULL) {
         return mdl_problem_set(resend->problem, 422, "no_recipient",
-                               "The customer has no email address; give one with the request.");
+                               "The customer has no email address: say where the email should go.");
     }
     if ((rv = resend_check_rate(db, resend, p)) != APR_SUCCESS ||
         (rv = resend_queue(db, resend, to, p)) != APR_SUCCESS) {
