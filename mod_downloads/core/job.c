@@ -9,6 +9,7 @@
 #include "core/job_source.h"
 
 #define LOOKED 1000 /* jobs, where not all of them fit */
+#define NEWEST "~"  /* behind every id */
 
 const char *const mdl_job_type_names[] = {
     [MDL_JOB_IMPORT] = "asset_import", [MDL_JOB_VERIFY] = "upload_verification",
@@ -135,24 +136,55 @@ apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char 
     return rv;
 }
 
+static int job_has_status(const mdl_job_t *job, const char *status)
+{
+    return status == NULL || strcmp(mdl_job_status_names[job->status], status) == 0;
+}
+
+static apr_status_t job_ask_list(mdl_db_t *db, const mdl_job_list_t *list, const char *before,
+                                 int look, mdl_rows_t **rows, apr_pool_t *p)
+{
+    mdl_arg_t place = mdl_text(before), most = mdl_int(look);
+
+    return list->shop_id != 0 ? mdl_db_select(db, MDL_Q_JOB_LIST_OF_SHOP, rows, p,
+                                              MDL_ARGS(mdl_int(list->shop_id), place, most))
+                              : mdl_db_select(db, MDL_Q_JOB_LIST, rows, p, MDL_ARGS(place, most));
+}
+
+/* A status has no index: a part of the jobs at a time, however many there are, lies within the
+   memory and the time that a statement may take. */
 apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list)
 {
+    int look = list->status != NULL ? LOOKED : list->limit;
+    int looked = look;
+    const char *before = NEWEST;
+    apr_pool_t *scratch;
     mdl_rows_t *rows;
-    apr_status_t rv = list->shop_id != 0
-                          ? mdl_db_select(db, MDL_Q_JOB_LIST_OF_SHOP, &rows, p,
-                                          MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->limit)))
-                          : mdl_db_select(db, MDL_Q_JOB_LIST, &rows, p,
-                                          MDL_ARGS(mdl_int(list->limit)));
+    apr_status_t rv = APR_SUCCESS;
 
-    if (rv == APR_SUCCESS) {
-        list->jobs = jobs_of_rows(rows, p);
+    list->jobs = apr_array_make(p, 16, sizeof(mdl_job_t *));
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_job_list");
+    while (rv == APR_SUCCESS && looked == look && list->jobs->nelts < list->limit) {
+        apr_pool_clear(scratch);
+        rv = job_ask_list(db, list, before, look, &rows, scratch);
+        for (looked = 0; rv == APR_SUCCESS && mdl_rows_next(rows); looked++) {
+            const mdl_job_t *job = job_of_row(rows, scratch);
+
+            before = job->id;
+            if (list->jobs->nelts < list->limit && job_has_status(job, list->status)) {
+                APR_ARRAY_PUSH(list->jobs, mdl_job_t *) = mdl_job_copy(job, p);
+            }
+        }
+        before = apr_pstrdup(p, before);
     }
+    apr_pool_destroy(scratch);
     return rv;
 }
 
 static int job_fits(const mdl_job_t *job, const mdl_job_page_t *list)
 {
-    return (list->status == NULL || strcmp(mdl_job_status_names[job->status], list->status) == 0) &&
+    return job_has_status(job, list->status) &&
            (list->type == NULL || strcmp(mdl_job_type_names[job->type], list->type) == 0) &&
            (list->asset_id == 0 || job->asset_id == list->asset_id);
 }

@@ -99,9 +99,11 @@ apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_poo
 apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char *id,
                                   mdl_job_t **job, apr_pool_t *p);
 
-/** Effect that reads the newest jobs (mdl_job_t *), of one shop unless shop_id is 0. */
+/** Effect that reads the newest jobs (mdl_job_t *), of one shop unless shop_id is 0.  For those of
+    a status it looks at as many jobs as it takes, all of them at worst. */
 typedef struct {
     apr_int64_t shop_id;
+    const char *status; /* a name, or NULL */
     int limit;
     apr_array_header_t *jobs; /* out */
 } mdl_job_list_t;

@@ -1,7 +1,6 @@
 #include "ctl/job.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include <apr_strings.h>
 
@@ -9,8 +8,7 @@
 #include "core/job_source.h"
 #include "core/shop/shop.h"
 
-#define MAX_SHOWN    50
-#define MAX_SEARCHED 1000 /* a search by status looks at these newest jobs */
+#define MAX_SHOWN 50
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1, NULL},
@@ -56,40 +54,25 @@ static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_job_list(db, p, &search->list) : rv;
 }
 
-/* The first MAX_SHOWN jobs of the requested status. */
-static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_header_t *jobs)
-{
-    apr_array_header_t *chosen = apr_array_make(ctl->p, MAX_SHOWN, sizeof(mdl_job_t *));
-
-    for (int i = 0; i < jobs->nelts && chosen->nelts < MAX_SHOWN; i++) {
-        mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
-
-        if (ctl->status == NULL || strcmp(mdl_job_status_names[job->status], ctl->status) == 0) {
-            job->source_url = mdl_source_shown(job->source_url, ctl->p);
-            APR_ARRAY_PUSH(chosen, mdl_job_t *) = job;
-        }
-    }
-    return chosen;
-}
-
 int mdl_ctl_job_list(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     jobs_of_shop_t search = {
-        .list = {.shop_id = ctl->shop_id, .limit = ctl->status != NULL ? MAX_SEARCHED : MAX_SHOWN},
+        .list = {.shop_id = ctl->shop_id, .status = ctl->status, .limit = MAX_SHOWN},
         .problem = &problem};
-    const apr_array_header_t *chosen;
     int failed = mdl_ctl_read(ctl, jobs_of_shop, &search, &problem);
 
     if (failed) {
         return failed;
     }
-    chosen = job_choose(ctl, search.list.jobs);
-    mdl_printer_list(ctl->output, fields, chosen, "No job was found.");
-    if (chosen->nelts == MAX_SHOWN) {
+    for (int i = 0; i < search.list.jobs->nelts; i++) {
+        mdl_job_t *job = APR_ARRAY_IDX(search.list.jobs, i, mdl_job_t *);
+
+        job->source_url = mdl_source_shown(job->source_url, ctl->p);
+    }
+    mdl_printer_list(ctl->output, fields, search.list.jobs, "No job was found.");
+    if (search.list.jobs->nelts == MAX_SHOWN) {
         mdl_printer_line(ctl->output, "(no more than %d are shown)", MAX_SHOWN);
-    } else if (search.list.jobs->nelts == MAX_SEARCHED) {
-        mdl_printer_line(ctl->output, "(only the newest %d jobs were looked at)", MAX_SEARCHED);
     }
     return MDL_EXIT_DONE;
 }

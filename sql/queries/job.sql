@@ -18,10 +18,10 @@ SELECT {{job_columns}} FROM job WHERE id = %s
 SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND {{type_shown}}
 
 -- name: job_list
-SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
+SELECT {{job_columns}} FROM job WHERE id < %s ORDER BY id DESC LIMIT %lld
 
 -- name: job_list_of_shop
-SELECT {{job_columns}} FROM job WHERE shop_id = %lld ORDER BY id DESC LIMIT %lld
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND id < %s ORDER BY id DESC LIMIT %lld
 
 -- name: job_page
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND {{type_shown}} AND id < %s

@@ -305,6 +305,14 @@ sub test_jobs
     my $failed = succeeds_json('job', 'list', '--status', 'failed');
     is(scalar(grep { $_->{status} eq 'failed' } @$failed), 30, 'the filter by status looks at all jobs');
     is(scalar @$failed, 30, 'no other jobs are listed');
+    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, lease_token, bytes_received, created_at)'
+            . ' WITH RECURSIVE newer (n) AS (SELECT 2001 UNION ALL SELECT n + 1 FROM newer WHERE n < 4500)'
+            . " SELECT 'job_' || n, $shop, 'webhook', 'webhook', 'queued', 0, 5, 0, 0, 0 FROM newer");
+    is_deeply([ map { $_->{id} } @{ succeeds_json('job', 'list', '--status', 'failed', @$_) } ], [ map { $_->{id} } @$failed ],
+        'however many newer ones there are') for [], [ '--shop', $shop ];
+    is_deeply(succeeds_json('job', 'list', '--status', 'cancelled'), [], 'what is not there is not found');
+    is(scalar @{ succeeds_json('job', 'list', '--status', 'queued') }, 50, 'no more than fifty are listed');
+    sql("DELETE FROM job WHERE type = 'webhook'");
     is_deeply(succeeds_json('job', 'list', '--shop', $shop + 1), [], 'another shop has no jobs');
     refuses_json(4, 'not_found', 'job', 'list', '--shop', 999);
 

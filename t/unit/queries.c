@@ -46,7 +46,6 @@ static const struct {
     {MDL_Q_JOBS_LEASED, "job_owner", "reads as many jobs as the nodes have slots"},
     {MDL_Q_JOBS_SET_BACK, "job_due",
      "reads what is not due yet, once after the clock was set back"},
-    {MDL_Q_JOB_LIST, "job", "reads the primary key backwards and stops at its LIMIT"},
     {MDL_Q_JOB_TO_CLEAN, "job_due", "reads the few jobs that their worker has to clean up after"},
     {MDL_Q_JOBS_HOLD, "job_shop", "an operator's command that reads a shop's jobs, once"},
     {MDL_Q_JOBS_RESUME, "job_shop", "an operator's command that reads a shop's jobs, once"},
