@@ -72,7 +72,7 @@ static apr_status_t secret_no_file(const char *path, int error, const char **why
     if (error == ENOENT || error == ENOTDIR) {
         *why = apr_psprintf(p,
                             "The secret file %s does not exist; make it with \"(umask 077; "
-                            "openssl rand -out %s 32)\".",
+                            "openssl rand -out %s 48)\".",
                             path, path);
         return APR_ENOENT;
     }

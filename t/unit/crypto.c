@@ -72,6 +72,8 @@ static void secret_files_are_checked(void)
     ok(names(problem(path, APR_EINVAL), path), "1,025 bytes are too many");
     path = apr_pstrcat(p, folder, "/missing", NULL);
     ok(names(problem(path, APR_ENOENT), path), "a missing file is absent");
+    ok(strstr(problem(path, APR_ENOENT), apr_pstrcat(p, "openssl rand -out ", path, " 48", NULL)),
+       "with the command that the guides have");
     path = apr_pstrcat(p, folder, "/short/x", NULL);
     ok(names(problem(path, APR_ENOENT), path), "a path below a file is absent");
     ok(names(problem(folder, APR_EINVAL), folder), "a folder is refused");
