@@ -383,6 +383,35 @@ static const command_t *command_find(const char *const *arguments, int count)
     return NULL;
 }
 
+/* The verbs of a noun, "add|list|set"; "" for what is none. */
+static const char *command_verbs(const char *noun, apr_pool_t *p)
+{
+    const char *verbs = "";
+
+    for (apr_size_t i = 0; i < COMMANDS; i++) {
+        if (commands[i].verb != NULL && strcmp(noun, commands[i].noun) == 0) {
+            verbs = apr_pstrcat(p, verbs, *verbs ? "|" : "", commands[i].verb, NULL);
+        }
+    }
+    return verbs;
+}
+
+/* What is said where the command line names no command. */
+static int fail_no_command(mdl_ctl_t *ctl, const char *const *arguments, int count)
+{
+    const char *verbs;
+
+    if (count == 0) {
+        return fail_usage(ctl, "A command is missing; try downloadsctl --help.");
+    }
+    if (count == 1 && *(verbs = command_verbs(arguments[0], ctl->p))) {
+        return fail_usage(ctl, "usage: downloadsctl %s %s; try downloadsctl --help.", arguments[0],
+                          verbs);
+    }
+    return fail_usage(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.", arguments[0],
+                      count > 1 ? " " : "", count > 1 ? arguments[1] : "");
+}
+
 /* Checks the arguments of the command line against the command that they name. */
 static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int count, int given,
                            const command_t **command)
@@ -390,10 +419,11 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     const command_t *found = command_find(arguments, count);
     int own;
 
+    if (count > 0 && strcmp(arguments[0], "help") == 0) {
+        return print_help(ctl);
+    }
     if (found == NULL) {
-        return count ? fail_usage(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
-                                  arguments[0], count > 1 ? " " : "", count > 1 ? arguments[1] : "")
-                     : fail_usage(ctl, "A command is missing; try downloadsctl --help.");
+        return fail_no_command(ctl, arguments, count);
     }
     own = found->verb != NULL ? 2 : 1;
     ctl->arguments = arguments + own;

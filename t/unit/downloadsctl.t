@@ -16,13 +16,15 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     my $help = run('--help');
     is($help->{code}, 0, '--help succeeds');
     like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, '--help lists the commands');
+    is_deeply(run(@$_), $help, "'@$_' does, too") for ['help'], [ 'help', 'key' ], [ '-f', $conf, 'help' ];
 
     my ($version) = slurp("$top/CHANGES") =~ /^(\d+\.\d+\.\d+)/m;
     is(run('--version')->{out}, "downloadsctl $version\n", '--version prints the version of CHANGES');
     is_deeply(run('--version', '--json')->{json}, { version => $version }, '--version --json prints it as JSON');
 
     refuses(1, qr/command is missing/);
-    refuses(1, qr/no command "shop"/,      'shop');
+    refuses(1, qr/usage: downloadsctl shop add\|list\|set\|approve\|suspend\|block\|unblock;/, 'shop');
+    refuses(1, qr/no command "sell"/,      'sell');
     refuses(1, qr/no command "shop sell"/, 'shop', 'sell');
     refuses(1, qr/--what/,                 'shop', 'list', '--what');
     refuses(1, qr/--email/,                'shop', 'add', 'a', 'a.example', '--email');
