@@ -49,8 +49,8 @@ dependencies: # installs the packages that a build and an instance need
 # The suites test the build that check-warnings has made with gcc.
 TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
 
-test: ## checks the project, the same as CI (16 minutes on two cores)
-	@echo 'This takes 16 minutes on two cores, and longer when packages have to be installed first.'
+test: ## checks the project, the same as CI (10 to 16 minutes on two cores)
+	@echo 'This takes 10 to 16 minutes on two cores, and longer when packages have to be installed first.'
 	@tools/dependencies test
 	+@$(SUBMAKE) lint
 	+@$(TESTED) unit check-demo
