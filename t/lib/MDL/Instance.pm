@@ -97,9 +97,7 @@ sub make_database
     elsif ($self->{cluster}) {
         $vars->{cluster} = "$self->{folder}/pg";
         my $postgres = top_dir() . '/tools/postgres';
-        my %clock    = $self->{clock} ? clock_environment($self->{folder}) : ();
-        local @ENV{ keys %clock } = values %clock;
-        system($postgres, 'start', $vars->{cluster}) == 0 or die "PostgreSQL does not start\n";
+        $self->start_cluster($postgres);
         chomp($vars->{db_params} = qx("$postgres" params "$vars->{cluster}"));
     }
     else {
@@ -108,6 +106,21 @@ sub make_database
             "CREATE DATABASE $self->{name}" . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
             or die "the database $self->{name} can't be created\n";
         $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
+    }
+    return;
+}
+
+# With a clock of its own the shell that starts PostgreSQL leaves libfaketime's two files in /dev/shm.
+sub start_cluster
+{
+    my ($self, $postgres) = @_;
+    my $cluster = $self->{vars}{cluster};
+    my %clock   = $self->{clock} ? clock_environment($self->{folder}) : ();
+    local @ENV{ keys %clock } = values %clock;
+    system($postgres, 'start', $cluster) == 0 or die "PostgreSQL does not start\n";
+    if ($self->{clock}) {
+        my ($pid) = slurp("$cluster/data/postmaster.pid") =~ /^(\d+)/;
+        $self->{clock_files} = [ slurp("/proc/$pid/maps") =~ m{(/dev/shm/\S*faketime_\w+)}g ];
     }
     return;
 }
@@ -323,6 +336,7 @@ END {
         $instance->kill_all;
         my $cluster = $instance->{vars}{cluster} // next;
         system(top_dir() . '/tools/postgres', 'stop', $cluster, 'immediate');
+        unlink @{ $instance->{clock_files} // [] };
     }
 }
 
