@@ -11,6 +11,7 @@ use File::Path qw(make_path);
 use File::Temp qw(tempdir);
 use FindBin;
 use JSON::PP;
+use POSIX qw(WNOHANG);
 use Test::More;
 
 chdir "$FindBin::Bin/../.." or die "chdir: $!\n";
@@ -66,6 +67,23 @@ sub processes
 {
     return split /\n/, qx(pgrep -af -- '-f ($_[0])/conf/');
 }
+
+my $runner = fork // die "fork: $!\n";
+if (!$runner) {
+    open STDOUT, '>', '/dev/null';
+    open STDERR, '>&', \*STDOUT;
+    exec 'tools/run' or POSIX::_exit(127);
+}
+for (1 .. 600) {
+    last if -e 'instance/env' || waitpid($runner, WNOHANG);
+    select undef, undef, undef, 0.1;
+}
+like(qx(tools/run 2>&1), qr/^A service runs in instance already/, 'a second make run of the same instance is refused');
+isnt($?, 0, 'and ends as a failure');
+is(ping(env('instance'))->{shop}{name}, 'Sample Shop', 'the first one goes on');
+kill TERM => $runner;
+waitpid $runner, 0;
+is($?, 0, 'until it is stopped');
 
 succeeds("make run's server starts",
     'tools/instance make instance && tools/instance start instance && tools/instance key instance');
