@@ -139,6 +139,17 @@ void mdl_connection_init(int max)
 /* apr_reslist connects with its lock held.  Who waited for that could not turn back when the server
    turns out to be silent, so the threads wait here. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static int refused; /* whether the last one could not be had */
+
+static void connection_note_refused(const ap_dbd_t *dbd)
+{
+    if (dbd == NULL && !refused) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0124: mod_dbd can't connect to the database; requests get 503.  With LogLevel "
+                "dbd:error it says why each time");
+    }
+    refused = dbd == NULL;
+}
 
 static ap_dbd_t *connection_take(request_rec *r, int *scout)
 {
@@ -151,6 +162,7 @@ static ap_dbd_t *connection_take(request_rec *r, int *scout)
         if ((dbd = dbd_open(r->pool, ap_server_conf)) == NULL) {
             server_note(scout, mdl_clock_monotonic() - began >= SILENCE);
         }
+        connection_note_refused(dbd);
     }
     pthread_mutex_unlock(&opening);
     return dbd;

@@ -16,6 +16,7 @@ use constant MB => 1024 * 1024;
 my $server = MDL::Instance->new(cluster => 1, extra => <<'END')->start;
 DownloadsLeaseTime 2
 DownloadsPollInterval 1
+LogLevel dbd:crit
 <IfModule mpm_prefork_module>
     ServerLimit 30
     StartServers 30
@@ -71,6 +72,7 @@ sub outage
     my $held = import_of($url)->{json}{job}{id};
     wait_for(sub { (-s storage_dir() . "/partial/$held" // 0) > MB }, 10, 'a transfer under way');
 
+    my $log = error_log_size();
     MDL::Database::postgres('stop', $mode);
     my $idem = idem();
     my $reply = import_of($url, idem => $idem);
@@ -80,6 +82,15 @@ sub outage
     for my $answer (all_answer(503, 503, 24, 'all requests get 503, from every process')) {
         like $answer->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After';
     }
+    my $lines = error_log_since($log);
+    unlike $lines, qr/\[dbd:error\]/, 'mod_dbd writes no lines of each request';
+    like $lines, qr/MDL0110: the database is out of reach: \S/, 'the log has the reason';
+    my @refused = $lines =~ /MDL0124/g;
+    my @reasons = $lines =~ /MDL0110/g;
+    # With prefork a process may not have come so far.
+    ok @refused || ($ENV{MPM} // '') eq 'prefork', 'and says when no new connection can be made';
+    cmp_ok scalar(@refused), '<=', @reasons + server_pids(), 'though not for each request';
+
     is api('GET', '/ping', key => 'adk_live_nobody_nothing')->{status}, 401,
         'a malformed key is still refused';
 
