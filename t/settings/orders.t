@@ -194,7 +194,8 @@ is(access()->{fraud}{decision}, 'approved', 'which is noted');
 sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE shop_id = $id AND storefront_order_id = '7001'");
 is(press('reject', { reason => 'A stolen card' })->{status}, 303, 'or reject it');
 is(access()->{access}{reason}, 'A stolen card', 'with a reason');
-is(press('approve')->{status}, 303, 'and think better of it');
+like(visit('staff', 'GET', $path)->{body}, qr{/approve"(?!.*/restore")}s, 'One that is rejected can be approved, not restored');
+is(press('approve')->{status}, 303, 'and they approve it after all');
 is_deeply([ map { join ' ', @$_ } sql("SELECT action, user_name, count(*) FROM audit WHERE shop_id = $id AND noun = 'order' AND noun_id = '7001' AND via = 'settings' GROUP BY action, user_name ORDER BY action") ],
     [ map { s/ / staff /r } 'approved 2', 'downloads_granted 1', 'email_resent 1', 'link_rotated 1', 'rejected 1', 'restored 1', 'revoked 1' ],
     'the audit has each button that took effect, and no other');

@@ -189,6 +189,16 @@ subtest 'an email is in the customer\'s language' => sub {
         'for a language without templates it is English';
 };
 
+subtest 'an email about nothing does not say that it is ready' => sub {
+    my $shop = shop_with_product('Empty shop');
+    my $mapping = mapping_of($shop, []);
+    is assign($shop, digits(), [ $mapping->{storefront_product_id} ], send_email => JSON::PP::true(),
+        customer => { email => 'nothing@buyer.test' })->{status}, 201, 'a product without content is assigned';
+    my $mail = read_by_both(arrived('nothing@buyer.test'));
+    like $mail->{parts}[$_]{text}, qr/Thank you for your order at Empty shop\./, 'thanks' for 0, 1;
+    unlike $mail->{parts}[$_]{text}, qr/ready|waiting/i, 'and no more' for 0, 1;
+};
+
 # --- what a shop decides --------------------------------------------------------------------------------
 
 subtest 'a shop gives its emails a sender and an address for answers' => sub {

@@ -58,7 +58,7 @@ static void json_count_files(mdl_json_t *data, const mdl_offer_t *offer)
         failed += offered->entitlement == MDL_ENTITLEMENT_FAILED;
     }
     mdl_json_add_bool(data, "has_files", all > 0);
-    mdl_json_add_bool(data, "complete", preparing + failed == 0);
+    mdl_json_add_bool(data, "complete", preparing + failed == 0 && !mdl_offer_is_empty(offer));
     if (preparing > 0) {
         mdl_json_t *object = mdl_json_add_object(data, "in_preparation");
 

@@ -16,7 +16,8 @@
  *                                  where it ends at different times; then files and links have
  *                                  their own
  *   has_files                      whether there are files
- *   complete                       no file is being prepared, and none has failed
+ *   complete                       something is offered, no file of it is being prepared, and none
+ *                                  has failed
  *   in_preparation                 files to come, or null: {"count","one": it is a single one,
  *                                  "all": there are no others}
  *   has_links, links               [{"title","url","host","expires"}]; url is ours and leads there,
