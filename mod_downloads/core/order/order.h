@@ -59,9 +59,9 @@ typedef struct {
     int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
     mdl_job_status_t lookup_status;
     const char *lookup_error; /* why it failed, or NULL */
-    const char
-        *waiting_tags; /* ids of the license-key tags of which keys are to be handed out as soon
-                          as there are any, with ", " between them; NULL: none, or not wanted */
+    /* Ids of the license-key tags of which keys are still to be handed out, with ", " between them;
+       NULL: none, or not wanted. */
+    const char *waiting_tags;
 } mdl_order_t;
 
 /** Names the order of an effect, in exactly one way. */
