@@ -1,11 +1,10 @@
 #include "core/order/order.h"
 
-#include <string.h>
-
 #include <apr_hash.h>
 #include <apr_strings.h>
 
 #include "core/ids.h"
+#include "core/order/assignment_content.h"
 #include "core/order/event.h"
 #include "core/order/lookup.h"
 #include "core/download/session.h"
@@ -74,28 +73,16 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return assignment;
 }
 
-/* An index by id of a page's entries, for the rows of other statements that belong to them. */
-typedef struct {
-    apr_hash_t *by_id;
-    apr_array_header_t *ids;
-    apr_pool_t *pool;
-} index_t;
-
-static index_t index_make(apr_pool_t *p)
+/* An index by id of orders, for the rows of other statements that belong to them. */
+static void index_add(apr_hash_t *index, const mdl_order_t *order)
 {
-    return (index_t){apr_hash_make(p), apr_array_make(p, 4, sizeof(apr_int64_t)), p};
+    apr_hash_set(index, &order->id, sizeof order->id, order);
 }
 
-static void index_add(index_t *index, const apr_int64_t *id, const void *thing)
+/* The one of an id: NULL for one made since. */
+static mdl_order_t *index_find(apr_hash_t *index, apr_int64_t id)
 {
-    APR_ARRAY_PUSH(index->ids, apr_int64_t) = *id;
-    apr_hash_set(index->by_id, id, sizeof *id, thing);
-}
-
-/* Whom a row's first column names: NULL for one made since. */
-static void *index_find(const index_t *index, apr_int64_t id)
-{
-    return apr_hash_get(index->by_id, &id, sizeof id);
+    return apr_hash_get(index, &id, sizeof id);
 }
 
 static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
@@ -104,107 +91,10 @@ static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
     return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
 }
 
-/* Adds rows to their assignments, as many as an order may have; returns the assignment of the first
-   one that is left off, or NULL. */
-static const mdl_assignment_t *order_read_links(mdl_rows_t *rows, const index_t *assignments)
-{
-    const mdl_assignment_t *last = NULL;
-    apr_size_t bytes = 0;
-
-    for (int n = 0; mdl_rows_next(rows); n++) {
-        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
-        mdl_order_link_t *link = apr_pcalloc(assignments->pool, sizeof *link);
-
-        link->link_id = mdl_rows_int(rows, 1);
-        link->title = mdl_rows_text(rows, 2);
-        link->url = mdl_rows_text(rows, 3);
-        bytes += strlen(link->title) + strlen(link->url);
-        last = assignment != NULL ? assignment : last;
-        if (n == MDL_ORDER_LINKS_MAX || bytes > MDL_ORDER_TEXT_MAX) {
-            return last;
-        }
-        if (assignment != NULL) {
-            APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
-        }
-    }
-    return NULL;
-}
-
-/* The same of license keys. */
-static const mdl_assignment_t *order_read_license_keys(mdl_rows_t *rows, const index_t *assignments)
-{
-    const mdl_assignment_t *last = NULL;
-
-    for (int n = 0; mdl_rows_next(rows); n++) {
-        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
-
-        last = assignment != NULL ? assignment : last;
-        if (n == MDL_ORDER_LICENSE_KEYS_MAX) {
-            return last;
-        }
-        if (assignment != NULL) {
-            APR_ARRAY_PUSH(assignment->license_keys, mdl_license_key_t) = (mdl_license_key_t){
-                mdl_rows_int(rows, 1), mdl_rows_text(rows, 2), mdl_rows_text(rows, 3)};
-        }
-    }
-    return NULL;
-}
-
-/* What assignments give, and how to ask for it. */
-enum { FILES, LINKS, LICENSE_KEYS, CONTENTS };
-
-static const mdl_statement_t content_of_orders[CONTENTS] = {
-    [FILES] = MDL_Q_FILES_OF_ORDERS,
-    [LINKS] = MDL_Q_LINKS_OF_ORDERS,
-    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ORDERS};
-
-static const mdl_statement_t content_of_assignments[CONTENTS] = {
-    [FILES] = MDL_Q_FILES_OF_ASSIGNMENTS,
-    [LINKS] = MDL_Q_LINKS_OF_ASSIGNMENTS,
-    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS};
-
-/* Asks for what is given, but for the kinds of which there is known to be none. */
-static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
-                                      const apr_array_header_t *ids, const int none[CONTENTS],
-                                      int max_files, mdl_rows_t *content[CONTENTS], apr_pool_t *p)
-{
-    const int max[CONTENTS] = {max_files, MDL_ORDER_LINKS_MAX, MDL_ORDER_LICENSE_KEYS_MAX};
-    apr_status_t rv = APR_SUCCESS;
-
-    for (int i = 0; i < CONTENTS; i++) {
-        content[i] = NULL;
-        if (rv == APR_SUCCESS && !none[i]) {
-            rv = mdl_db_select(db, statements[i], &content[i], p,
-                               MDL_ARGS(mdl_ids(ids), mdl_int(max[i] + 1)));
-        }
-    }
-    return rv;
-}
-
-/* Fills assignments (mdl_assignment_t *), in the order of their content's rows, with what of it was
-   asked for.  cut gets the first one of which not all was read, or NULL, for each kind of content.
- */
-static apr_status_t order_read_content(mdl_db_t *db, mdl_rows_t *const content[CONTENTS],
-                                       const apr_array_header_t *all, const index_t *index,
-                                       int default_limit, int max_files,
-                                       const mdl_assignment_t *cut[CONTENTS])
-{
-    int whole = 0;
-    apr_status_t rv = mdl_assignment_files_read(db, content[FILES], all, default_limit, max_files,
-                                                &whole, index->pool);
-
-    cut[FILES] = whole < all->nelts ? APR_ARRAY_IDX(all, whole, const mdl_assignment_t *) : NULL;
-    cut[LINKS] = content[LINKS] != NULL ? order_read_links(content[LINKS], index) : NULL;
-    cut[LICENSE_KEYS] = content[LICENSE_KEYS] != NULL
-                            ? order_read_license_keys(content[LICENSE_KEYS], index)
-                            : NULL;
-    return rv;
-}
-
-static void order_read_assignments(mdl_rows_t *rows, const index_t *orders)
+static void order_read_assignments(mdl_rows_t *rows, apr_hash_t *orders, apr_pool_t *p)
 {
     while (mdl_rows_next(rows)) {
-        mdl_assignment_t *assignment = assignment_of_row(rows, orders->pool);
+        mdl_assignment_t *assignment = assignment_of_row(rows, p);
         mdl_order_t *order = index_find(orders, assignment->order_id);
 
         if (order != NULL) {
@@ -213,7 +103,7 @@ static void order_read_assignments(mdl_rows_t *rows, const index_t *orders)
     }
 }
 
-static void order_read_emails(mdl_rows_t *rows, const index_t *orders)
+static void order_read_emails(mdl_rows_t *rows, apr_hash_t *orders)
 {
     while (mdl_rows_next(rows)) {
         mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
@@ -239,7 +129,7 @@ static void set_expiry(mdl_order_t *order)
     }
 }
 
-static void order_read_counts(mdl_rows_t *rows, const index_t *orders)
+static void order_read_counts(mdl_rows_t *rows, apr_hash_t *orders)
 {
     while (mdl_rows_next(rows)) {
         mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
@@ -255,7 +145,7 @@ static void order_read_counts(mdl_rows_t *rows, const index_t *orders)
 typedef struct {
     mdl_rows_t *assignments;
     mdl_rows_t *emails;
-    mdl_rows_t *content[CONTENTS];
+    mdl_content_read_t content;
 } orders_asked_t;
 
 /* Ends a snapshot.  What is read later is as it is then: the files of packs, and the orders of a
@@ -263,10 +153,13 @@ typedef struct {
 static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
                                const mdl_order_find_t *find, orders_asked_t *asked, apr_pool_t *p)
 {
-    const int none[CONTENTS] = {[LINKS] = find->no_links, [LICENSE_KEYS] = find->no_license_keys};
     apr_status_t rv = APR_SUCCESS;
 
-    asked->assignments = asked->emails = NULL;
+    *asked = (orders_asked_t){
+        .content = {.default_download_limit = find->default_download_limit,
+                    .max_files = MDL_ORDER_FILES_MAX,
+                    .none = {[MDL_CONTENT_LINKS] = find->no_links,
+                             [MDL_CONTENT_LICENSE_KEYS] = find->no_license_keys}}};
     if (find->made == NULL) {
         rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
     }
@@ -274,8 +167,7 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
         rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = order_ask_content(db, content_of_orders, ids, none, MDL_ORDER_FILES_MAX,
-                               asked->content, p);
+        rv = mdl_content_ask_of_orders(db, ids, &asked->content, p);
     }
     return rv == APR_SUCCESS ? mdl_db_end_snapshot(db) : rv;
 }
@@ -306,43 +198,32 @@ static int orders_cut(apr_array_header_t *orders, const mdl_assignment_t *cut)
 
 /* Fills orders (mdl_order_t *), the newest first, with it, and leaves off those whose content is
    more than may be read. */
-static apr_status_t orders_read(mdl_db_t *db, const orders_asked_t *asked,
-                                apr_array_header_t *orders, int default_limit, apr_pool_t *p)
+static apr_status_t orders_read(mdl_db_t *db, orders_asked_t *asked, apr_array_header_t *orders,
+                                apr_pool_t *p)
 {
-    index_t index = index_make(p);
-    index_t assignments = index_make(p);
-    const apr_array_header_t *all;
-    const mdl_assignment_t *cut[CONTENTS];
+    const mdl_assignment_t *const *cut = asked->content.cut;
+    apr_hash_t *index = apr_hash_make(p);
     apr_status_t rv;
 
     for (int i = 0; i < orders->nelts; i++) {
-        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
-
-        index_add(&index, &order->id, order);
+        index_add(index, APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
     if (asked->assignments != NULL) {
-        order_read_assignments(asked->assignments, &index);
+        order_read_assignments(asked->assignments, index, p);
     }
     if (asked->emails != NULL) {
-        order_read_emails(asked->emails, &index);
+        order_read_emails(asked->emails, index);
     }
-    all = orders_assignments(orders, p);
-    for (int i = 0; i < all->nelts; i++) {
-        const mdl_assignment_t *assignment = APR_ARRAY_IDX(all, i, const mdl_assignment_t *);
-
-        index_add(&assignments, &assignment->id, assignment);
-    }
-    rv = order_read_content(db, asked->content, all, &assignments, default_limit,
-                            MDL_ORDER_FILES_MAX, cut);
+    rv = mdl_content_read(db, &asked->content, orders_assignments(orders, p), p);
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
     if (orders->nelts > 0) {
         mdl_order_t *first = APR_ARRAY_IDX(orders, 0, mdl_order_t *);
 
-        first->files_truncated = orders_cut(orders, cut[FILES]);
-        first->links_truncated = orders_cut(orders, cut[LINKS]);
-        first->license_keys_truncated = orders_cut(orders, cut[LICENSE_KEYS]);
+        first->files_truncated = orders_cut(orders, cut[MDL_CONTENT_FILES]);
+        first->links_truncated = orders_cut(orders, cut[MDL_CONTENT_LINKS]);
+        first->license_keys_truncated = orders_cut(orders, cut[MDL_CONTENT_LICENSE_KEYS]);
     }
     return rv;
 }
@@ -441,14 +322,14 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     }
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
     order_read_more(find->order, &more, p);
-    return orders_read(db, &asked, orders, find->default_download_limit, p);
+    return orders_read(db, &asked, orders, p);
 }
 
 /* Reads orders, the newest first, as many of them as may be read together. */
 static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int no_email,
                                 int default_limit, apr_array_header_t **orders, apr_pool_t *p)
 {
-    const mdl_order_find_t what = {.no_email = no_email};
+    const mdl_order_find_t what = {.no_email = no_email, .default_download_limit = default_limit};
     orders_asked_t asked;
     mdl_rows_t *heads;
     apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
@@ -460,14 +341,14 @@ static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int
     while (mdl_rows_next(heads)) {
         APR_ARRAY_PUSH(*orders, mdl_order_t *) = order_of_row(heads, p);
     }
-    return orders_read(db, &asked, *orders, default_limit, p);
+    return orders_read(db, &asked, *orders, p);
 }
 
 /* The same of summaries, which can all be read together. */
 static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t *ids,
                                           apr_array_header_t **orders, apr_pool_t *p)
 {
-    index_t index = index_make(p);
+    apr_hash_t *index = apr_hash_make(p);
     mdl_rows_t *heads, *counts, *emails;
     apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
 
@@ -483,10 +364,10 @@ static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t
 
         order->assignments = NULL;
         APR_ARRAY_PUSH(*orders, mdl_order_t *) = order;
-        index_add(&index, &order->id, order);
+        index_add(index, order);
     }
-    order_read_counts(counts, &index);
-    order_read_emails(emails, &index);
+    order_read_counts(counts, index);
+    order_read_emails(emails, index);
     return APR_SUCCESS;
 }
 
@@ -523,16 +404,14 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
 static int orders_arrange(const apr_array_header_t *orders, const apr_array_header_t *places,
                           apr_array_header_t *arranged)
 {
-    index_t index = index_make(arranged->pool);
+    apr_hash_t *index = apr_hash_make(arranged->pool);
 
     arranged->nelts = 0;
     for (int i = 0; i < orders->nelts; i++) {
-        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
-
-        index_add(&index, &order->id, order);
+        index_add(index, APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
     for (int i = 0; i < places->nelts; i++) {
-        mdl_order_t *order = index_find(&index, APR_ARRAY_IDX(places, i, mdl_order_place_t).id);
+        mdl_order_t *order = index_find(index, APR_ARRAY_IDX(places, i, mdl_order_place_t).id);
 
         if (order == NULL) {
             break;
@@ -600,14 +479,14 @@ static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t
 }
 
 /* Leaves off the assignments from the first one on that was not read to the end, but never all. */
-static void assignments_cut(mdl_list_page_t *page, const mdl_assignment_t *const cut[CONTENTS])
+static void assignments_cut(mdl_list_page_t *page, const mdl_assignment_t *const cut[MDL_CONTENTS])
 {
     for (int i = 0; i < page->found->nelts; i++) {
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(page->found, i,
                                                            const mdl_assignment_t *);
 
-        if (assignment == cut[FILES] || assignment == cut[LINKS] ||
-            assignment == cut[LICENSE_KEYS]) {
+        if (assignment == cut[MDL_CONTENT_FILES] || assignment == cut[MDL_CONTENT_LINKS] ||
+            assignment == cut[MDL_CONTENT_LICENSE_KEYS]) {
             page->found->nelts = i > 0 ? i : 1;
             page->more = 1;
             return;
@@ -619,12 +498,11 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
 {
     mdl_order_find_t find = {.shop_id = list->page.shop_id,
                              .storefront_order_id = list->storefront_order_id};
-    index_t assignments = index_make(p);
-    const mdl_assignment_t *cut[CONTENTS];
-    mdl_rows_t *content[CONTENTS];
+    mdl_content_read_t content = {.default_download_limit = list->default_download_limit,
+                                  .max_files = list->id != 0 ? MDL_ASSIGNMENT_FILES_MAX
+                                                             : MDL_ORDER_FILES_MAX};
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
     mdl_rows_t *rows;
-    const int none[CONTENTS] = {0};
-    int max = list->id != 0 ? MDL_ASSIGNMENT_FILES_MAX : MDL_ORDER_FILES_MAX;
     apr_status_t rv;
 
     if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
@@ -637,16 +515,14 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         mdl_assignment_t *assignment = assignment_of_row(rows, p);
 
         APR_ARRAY_PUSH(list->page.found, mdl_assignment_t *) = assignment;
-        index_add(&assignments, &assignment->id, assignment);
+        APR_ARRAY_PUSH(ids, apr_int64_t) = assignment->id;
     }
-    if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
-        (rv = order_ask_content(db, content_of_assignments, assignments.ids, none, max, content,
-                                p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || ids->nelts == 0 ||
+        (rv = mdl_content_ask(db, ids, &content, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = order_read_content(db, content, list->page.found, &assignments,
-                            list->default_download_limit, max, cut);
-    assignments_cut(&list->page, cut);
+    rv = mdl_content_read(db, &content, list->page.found, p);
+    assignments_cut(&list->page, content.cut);
     return rv;
 }
 
