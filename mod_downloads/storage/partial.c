@@ -548,6 +548,26 @@ static apr_status_t partial_sync_shard(const mdl_partial_t *partial)
         mdl_storage_shard(partial->storage, partial->sha256[0], partial->pool));
 }
 
+/* Syncs each folder once, however many files have come into it. */
+static void commits_sync_shards(mdl_partial_commit_t *commits, const mdl_partial_commit_t *end)
+{
+    for (const char *digit = MDL_HEX_DIGITS; *digit != '\0'; digit++) {
+        apr_status_t rv = APR_SUCCESS;
+        int synced = 0;
+
+        for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
+            if (commit->rv != APR_SUCCESS || commit->partial->sha256[0] != *digit) {
+                continue;
+            }
+            if (!synced) {
+                rv = partial_sync_shard(commit->partial);
+                synced = 1;
+            }
+            commit->rv = rv;
+        }
+    }
+}
+
 void mdl_partial_commit_all(mdl_partial_commit_t *commits, int count)
 {
     const mdl_partial_commit_t *end = commits + count;
@@ -572,11 +592,7 @@ void mdl_partial_commit_all(mdl_partial_commit_t *commits, int count)
             commit->rv = partial_become_blob(commit->partial, 0);
         }
     }
-    for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
-        if (commit->rv == APR_SUCCESS) {
-            commit->rv = partial_sync_shard(commit->partial);
-        }
-    }
+    commits_sync_shards(commits, end);
     for (mdl_partial_commit_t *commit = commits; commit < end; commit++) {
         apr_pool_destroy(commit->partial->pool);
     }

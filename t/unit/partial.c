@@ -335,9 +335,9 @@ static void many_are_committed_step_by_step(void)
     mdl_partial_remove(storage, "job_gone", p);
     memset(steps, 0, sizeof steps);
     mdl_partial_commit_all(commits, 5);
-    is_str(
-        steps, "ffffrrddd",
-        "files are synced before any is renamed, folders after all; same bytes are renamed once");
+    is_str(steps, "ffffrrdd",
+           "files are synced before any is renamed, each folder once after all; same bytes are "
+           "renamed once");
     for (int i = 0; i < 5; i++) {
         const char *path = mdl_storage_path(storage, blobs[i].sha256, p);
 
