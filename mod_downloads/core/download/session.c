@@ -24,12 +24,12 @@ void mdl_session_read(const mdl_rows_t *row, mdl_session_t *session)
                                .running_bytes = mdl_rows_int(row, 12)};
 }
 
-mdl_charge_state_t mdl_session_charge(const mdl_session_t *session, const mdl_progress_t *file)
+mdl_charge_state_t mdl_session_charge(mdl_session_status_t status, const mdl_progress_t *file)
 {
     if (file->is_whole) {
         return MDL_CHARGE_CHARGED;
     }
-    return session->status == MDL_SESSION_OPEN ? MDL_CHARGE_RESERVED : MDL_CHARGE_FREE;
+    return status == MDL_SESSION_OPEN ? MDL_CHARGE_RESERVED : MDL_CHARGE_FREE;
 }
 
 const char *mdl_session_place(const mdl_session_view_t *session, apr_pool_t *p)

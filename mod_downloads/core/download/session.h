@@ -39,8 +39,8 @@ typedef struct {
 /** Reads the columns of the row (session_columns). */
 void mdl_session_read(const mdl_rows_t *row, mdl_session_t *session);
 
-/** What a file of a session is in. */
-mdl_charge_state_t mdl_session_charge(const mdl_session_t *session, const mdl_progress_t *file);
+/** The state of a file in a session of that status. */
+mdl_charge_state_t mdl_session_charge(mdl_session_status_t status, const mdl_progress_t *file);
 
 /** A session of an order, for people to see. */
 typedef struct {

@@ -13,15 +13,16 @@
 
 /* MDL_DB_ENULL if there is a session of this generation already; mostly not before the COMMIT. */
 static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
-                                 const apr_array_header_t *files, apr_time_t now, apr_pool_t *p)
+                                 const apr_array_header_t *files, apr_pool_t *p)
 {
     const mdl_signed_file_t *link = begin->link;
+    mdl_arg_t now = mdl_int(apr_time_now());
 
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, NULL, p,
                        MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
                                 mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
                                 mdl_text(mdl_progress_text(files, p)), mdl_text(begin->etag),
-                                mdl_int(begin->size), mdl_int(now), mdl_int(now)));
+                                mdl_int(begin->size), now, now));
 }
 
 static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
@@ -38,10 +39,22 @@ static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin
                : rv;
 }
 
-/* Takes one download of each of these files.  MDL_DB_ENULL if one has none left, likewise. */
+/* Takes one download of each file of a session that is new, or had given its downloads back.
+   MDL_DB_ENULL if a file has none left, likewise. */
 static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *begin,
-                                    const apr_array_header_t *ids, apr_pool_t *p)
+                                    const apr_array_header_t *files, apr_pool_t *p)
 {
+    apr_array_header_t *ids = apr_array_make(p, files->nelts, sizeof(apr_int64_t));
+
+    for (int i = 0; i < files->nelts; i++) {
+        const mdl_progress_t *file = &APR_ARRAY_IDX(files, i, mdl_progress_t);
+        mdl_charge_state_t state = mdl_session_charge(MDL_SESSION_RETURNED, file);
+
+        if (file->asset_id != MDL_DIRECTORY_ID &&
+            mdl_charge_step(state, MDL_CHARGE_REQUEST).effect == MDL_CHARGE_TAKE) {
+            APR_ARRAY_PUSH(ids, apr_int64_t) = file->asset_id;
+        }
+    }
     return ids->nelts > 0 ? mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, NULL, p,
                                         MDL_ARGS(mdl_int(begin->link->assignment_id), mdl_ids(ids),
                                                  mdl_int(begin->limit), mdl_int(begin->limit)))
@@ -49,26 +62,6 @@ static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *beg
 }
 
 /* --- the first transfer --- */
-
-static apr_array_header_t *files_to_take(const mdl_session_t *session,
-                                         const apr_array_header_t *files, apr_pool_t *p)
-{
-    apr_array_header_t *ids = apr_array_make(p, files->nelts, sizeof(apr_int64_t));
-
-    for (int i = 0; i < files->nelts; i++) {
-        const mdl_progress_t *file = &APR_ARRAY_IDX(files, i, mdl_progress_t);
-
-        if (file->asset_id != MDL_DIRECTORY_ID &&
-            mdl_charge_step(mdl_session_charge(session, file), MDL_CHARGE_REQUEST).effect ==
-                MDL_CHARGE_TAKE) {
-            APR_ARRAY_PUSH(ids, apr_int64_t) = file->asset_id;
-        }
-    }
-    return ids;
-}
-
-/* A session that is not there has a download of nothing. */
-static const mdl_session_t no_session = {.status = MDL_SESSION_RETURNED};
 
 static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -78,9 +71,9 @@ static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = 1;
-    if ((rv = session_open(db, begin, files, apr_time_now(), p)) != APR_SUCCESS ||
+    if ((rv = session_open(db, begin, files, p)) != APR_SUCCESS ||
         (rv = transfer_open(db, begin, p)) != APR_SUCCESS ||
-        (rv = allowances_take(db, begin, files_to_take(&no_session, files, p), p)) != APR_SUCCESS) {
+        (rv = allowances_take(db, begin, files, p)) != APR_SUCCESS) {
         return rv;
     }
     begin->why = "counted";
@@ -143,7 +136,7 @@ static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
 /* Opens the link's next session.  One that is still open gives its downloads back, which the next
    one takes. */
 static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, mdl_session_t *last,
-                                      apr_time_t now, const char **why, apr_pool_t *p)
+                                      apr_pool_t *p)
 {
     int is_open = last->status == MDL_SESSION_OPEN;
     int is_counted = last->status == MDL_SESSION_COUNTED;
@@ -152,44 +145,46 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
                                                  : session_next_files(begin, last, p);
 
     begin->generation = last->generation + 1;
-    *why = is_open ? "not counted, its session goes on with the file's new version"
-                   : "counted, another download by the same link";
     if (rv == APR_SUCCESS) {
-        rv = session_open(db, begin, files, now, p);
+        rv = session_open(db, begin, files, p);
     }
-    return rv == APR_SUCCESS ? allowances_take(db, begin, files_to_take(&no_session, files, p), p)
-                             : rv;
-}
-
-/* A part of a session that goes on. */
-static const char *why_not_counted(mdl_session_status_t status)
-{
-    return status == MDL_SESSION_OPEN ? "not counted, its session is open"
-                                      : "not counted, a part of what was counted";
+    return rv == APR_SUCCESS ? allowances_take(db, begin, files, p) : rv;
 }
 
 /* Goes on with the same session. */
 static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
-                                   const mdl_session_t *last, apr_time_t now, const char **why,
-                                   apr_pool_t *p)
+                                   const mdl_session_t *last, apr_pool_t *p)
 {
-    mdl_session_status_t status = last->status;
-    apr_status_t rv;
+    int is_returned = last->status == MDL_SESSION_RETURNED;
+    mdl_session_status_t status = is_returned ? MDL_SESSION_OPEN : last->status;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
+                                  MDL_ARGS(mdl_text(mdl_session_status_names[status]),
+                                           mdl_int(apr_time_now()), mdl_text(last->id),
+                                           mdl_int(last->generation)));
 
     begin->generation = last->generation;
-    if (status == MDL_SESSION_RETURNED) {
-        status = MDL_SESSION_OPEN;
-        *why = "counted, its session goes on after it had given its download back";
-    } else {
-        *why = why_not_counted(status);
-    }
-    rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
-                     MDL_ARGS(mdl_text(mdl_session_status_names[status]), mdl_int(now),
-                              mdl_text(begin->link->session), mdl_int(begin->generation)));
-    return rv == APR_SUCCESS && last->status == MDL_SESSION_RETURNED
-               ? allowances_take(db, begin,
-                                 files_to_take(last, mdl_progress_read(last->files, p), p), p)
+    return rv == APR_SUCCESS && is_returned
+               ? allowances_take(db, begin, mdl_progress_read(last->files, p), p)
                : rv;
+}
+
+/* How a request counts, by what the link's last session was before. */
+static const char *session_why(const mdl_session_t *last, int is_next)
+{
+    if (is_next) {
+        return last->status == MDL_SESSION_OPEN
+                   ? "not counted, its session goes on with the file's new version"
+                   : "counted, another download by the same link";
+    }
+    switch (last->status) {
+    case MDL_SESSION_OPEN:
+        return "not counted, its session is open";
+    case MDL_SESSION_COUNTED:
+        return "not counted, a part of what was counted";
+    case MDL_SESSION_RETURNED:
+        break;
+    }
+    return "counted, its session goes on after it had given its download back";
 }
 
 /* The last session of the link. */
@@ -223,6 +218,7 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_time_t now = apr_time_now();
     mdl_session_t last;
     const char *why;
+    int is_next;
     apr_status_t rv = session_lock_last(db, begin->link->session, &last, p);
 
     if (rv != APR_SUCCESS) {
@@ -232,8 +228,9 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (begin->entitlement != MDL_ENTITLEMENT_OK) {
         return APR_EGENERAL;
     }
-    rv = session_needs_next(begin, &last) ? session_open_next(db, begin, &last, now, &why, p)
-                                          : session_rejoin(db, begin, &last, now, &why, p);
+    is_next = session_needs_next(begin, &last);
+    why = session_why(&last, is_next);
+    rv = is_next ? session_open_next(db, begin, &last, p) : session_rejoin(db, begin, &last, p);
     if (rv == APR_SUCCESS && (rv = transfer_open(db, begin, p)) == APR_SUCCESS) {
         begin->why = why;
     }
@@ -259,7 +256,7 @@ static mdl_grant_t session_grant(const mdl_session_begin_t *begin, const mdl_ses
     apr_interval_time_t left = last->opened_at + begin->lifetime - now;
     mdl_grant_t grant = {.generation = last->generation,
                          .time = left < GRANT_TIME ? left : GRANT_TIME,
-                         .why = why_not_counted(last->status)};
+                         .why = session_why(last, 0)};
     apr_int64_t end = 0;
 
     if (last->status == MDL_SESSION_COUNTED) {

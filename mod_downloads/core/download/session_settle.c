@@ -231,7 +231,7 @@ static void settled_add_deliveries(settled_t *settled, apr_pool_t *p)
     settled->files = mdl_progress_read(session->files, p);
     settled->before = apr_pcalloc(p, (apr_size_t)settled->files->nelts * sizeof *settled->before);
     for (int i = 0; i < settled->files->nelts; i++) {
-        settled->before[i].charge = (unsigned char)mdl_session_charge(session,
+        settled->before[i].charge = (unsigned char)mdl_session_charge(session->status,
                                                                       settled_file(settled, i));
     }
     for (int i = 0; i < settled->deliveries->nelts; i++) {
