@@ -26,13 +26,12 @@ typedef struct {
 /* A session in a settlement. */
 typedef struct {
     mdl_session_t session;
-    apr_array_header_t *files; /* mdl_progress_t */
+    apr_array_header_t *files; /* mdl_progress_t; NULL: the session is not there */
     before_t *before;          /* for each of them */
-    int is_found;
-    int is_ended;                   /* it is idle */
-    apr_array_header_t *deliveries; /* const mdl_session_delivery_t *: what has come of it */
-    apr_int64_t bytes;              /* by transfers that were not settled before */
-    apr_int64_t transfers;          /* of these, those that began without a row */
+    int is_ended;              /* it is idle */
+    int is_delivered;          /* transfers of it have ended */
+    apr_int64_t bytes;         /* by those that were not settled before */
+    apr_int64_t transfers;     /* of these, those that began without a row */
 } settled_t;
 
 typedef struct {
@@ -41,8 +40,8 @@ typedef struct {
     apr_time_t now;
     apr_interval_time_t idle;
     int default_download_limit;
-    apr_array_header_t *sessions; /* settled_t * */
-    apr_hash_t *by_key;           /* the same, by generation and id */
+    apr_hash_t *wanted;           /* settled_t, by generation and id */
+    apr_array_header_t *sessions; /* settled_t *: those of them that are there */
     apr_hash_t *allowances;       /* allowance_t, by key */
     apr_array_header_t *counted;  /* mdl_notice_download_t: sessions that were not before */
 } settlement_t;
@@ -55,8 +54,8 @@ static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle,
                           .now = apr_time_now(),
                           .idle = idle,
                           .default_download_limit = default_download_limit,
+                          .wanted = apr_hash_make(p),
                           .sessions = apr_array_make(p, 16, sizeof(settled_t *)),
-                          .by_key = apr_hash_make(p),
                           .allowances = apr_hash_make(p),
                           .counted = apr_array_make(p, 4, sizeof(mdl_notice_download_t))};
 }
@@ -67,15 +66,13 @@ static settled_t *settlement_session(settlement_t *settlement, const char *id,
 {
     apr_pool_t *p = settlement->pool;
     const char *key = apr_psprintf(p, "%" APR_INT64_T_FMT " %s", generation, id);
-    settled_t *settled = apr_hash_get(settlement->by_key, key, APR_HASH_KEY_STRING);
+    settled_t *settled = apr_hash_get(settlement->wanted, key, APR_HASH_KEY_STRING);
 
     if (settled == NULL) {
         settled = apr_pcalloc(p, sizeof *settled);
         settled->session.id = id;
         settled->session.generation = generation;
-        settled->deliveries = apr_array_make(p, 1, sizeof(const mdl_session_delivery_t *));
-        apr_hash_set(settlement->by_key, key, APR_HASH_KEY_STRING, settled);
-        APR_ARRAY_PUSH(settlement->sessions, settled_t *) = settled;
+        apr_hash_set(settlement->wanted, key, APR_HASH_KEY_STRING, settled);
     }
     return settled;
 }
@@ -98,17 +95,18 @@ static allowance_t *settlement_allowance(settlement_t *settlement, const settled
 
 static const char *sessions_json(const settlement_t *settlement)
 {
-    mdl_json_t *list = mdl_json_array(settlement->pool);
+    apr_pool_t *p = settlement->pool;
+    mdl_json_t *list = mdl_json_array(p);
 
-    for (int i = 0; i < settlement->sessions->nelts; i++) {
-        const mdl_session_t *session =
-            &APR_ARRAY_IDX(settlement->sessions, i, settled_t *)->session;
+    for (apr_hash_index_t *i = apr_hash_first(p, settlement->wanted); i != NULL;
+         i = apr_hash_next(i)) {
+        const settled_t *settled = apr_hash_this_val(i);
         mdl_json_t *each = mdl_json_add_object(list, NULL);
 
-        mdl_json_add_string(each, "id", session->id);
-        mdl_json_add_int(each, "generation", session->generation);
+        mdl_json_add_string(each, "id", settled->session.id);
+        mdl_json_add_int(each, "generation", settled->session.generation);
     }
-    return mdl_json_text(list, NULL, settlement->pool);
+    return mdl_json_text(list, NULL, p);
 }
 
 static const char *transfers_json(const apr_array_header_t *deliveries, apr_pool_t *p)
@@ -122,37 +120,67 @@ static const char *transfers_json(const apr_array_header_t *deliveries, apr_pool
     return mdl_json_text(list, NULL, p);
 }
 
-static void settlement_read_sessions(settlement_t *settlement, mdl_rows_t *rows)
+static mdl_progress_t *settled_file(const settled_t *settled, int i)
 {
-    while (mdl_rows_next(rows)) {
-        settled_t *settled = settlement_session(settlement, mdl_rows_text(rows, 0),
-                                                mdl_rows_int(rows, 1));
+    return &APR_ARRAY_IDX(settled->files, i, mdl_progress_t);
+}
 
-        mdl_session_read(rows, &settled->session);
-        settled->is_found = 1;
+/* Adds a session that is there, as it is before the settlement. */
+static settled_t *settlement_found(settlement_t *settlement, const mdl_session_t *session)
+{
+    apr_pool_t *p = settlement->pool;
+    settled_t *settled = settlement_session(settlement, session->id, session->generation);
+
+    settled->session = *session;
+    settled->files = mdl_progress_read(session->files, p);
+    settled->before = apr_pcalloc(p, (apr_size_t)settled->files->nelts * sizeof *settled->before);
+    for (int i = 0; i < settled->files->nelts; i++) {
+        settled->before[i].charge = (unsigned char)mdl_session_charge(session->status,
+                                                                      settled_file(settled, i));
+    }
+    APR_ARRAY_PUSH(settlement->sessions, settled_t *) = settled;
+    return settled;
+}
+
+static void settled_add(settled_t *settled, const mdl_session_delivery_t *delivery, apr_pool_t *p)
+{
+    int next = 0;
+
+    settled->is_delivered = 1;
+    for (int i = 0; i < delivery->files->nelts; i++) {
+        const mdl_progress_t *more = &APR_ARRAY_IDX(delivery->files, i, mdl_progress_t);
+        mdl_progress_t *file = mdl_progress_find(settled->files, more->asset_id, &next);
+
+        if (file != NULL) {
+            mdl_progress_add(file, more, p);
+            settled->before[file - settled_file(settled, 0)].is_delivered = 1;
+        }
     }
 }
 
 /* A transfer that was settled before, because it was taken for lost or because the answer to a
    COMMIT was, adds what it delivered, which may be more by now, but no bytes.  One without a row
    adds its bytes twice if the answer to a COMMIT was lost. */
-static void settlement_read_ended(settlement_t *settlement, mdl_rows_t *rows,
-                                  const apr_array_header_t *deliveries)
+static void settlement_add_deliveries(settlement_t *settlement, mdl_rows_t *ended_rows,
+                                      const apr_array_header_t *deliveries)
 {
     apr_hash_t *ended = apr_hash_make(settlement->pool);
 
-    while (mdl_rows_next(rows)) {
-        apr_hash_set(ended, mdl_rows_text(rows, 0), APR_HASH_KEY_STRING, settlement);
+    while (mdl_rows_next(ended_rows)) {
+        apr_hash_set(ended, mdl_rows_text(ended_rows, 0), APR_HASH_KEY_STRING, settlement);
     }
     for (int i = 0; i < deliveries->nelts; i++) {
         const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
                                                                 mdl_session_delivery_t);
+        settled_t *settled = settlement_session(settlement, delivery->session_id,
+                                                delivery->generation);
 
+        if (settled->files == NULL) {
+            continue;
+        }
+        settled_add(settled, delivery, settlement->pool);
         if (delivery->is_unwritten ||
             apr_hash_get(ended, delivery->transfer_id, APR_HASH_KEY_STRING) != NULL) {
-            settled_t *settled = settlement_session(settlement, delivery->session_id,
-                                                    delivery->generation);
-
             settled->bytes += delivery->bytes;
             settled->transfers += delivery->is_small;
         }
@@ -165,7 +193,8 @@ static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_
 {
     mdl_db_t *db = settlement->db;
     apr_pool_t *p = settlement->pool;
-    mdl_rows_t *locked, *ended = NULL;
+    mdl_rows_t *locked, *ended;
+    mdl_session_t session;
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_LOCK, &locked, p,
                                     MDL_ARGS(mdl_text(sessions_json(settlement))));
 
@@ -174,11 +203,12 @@ static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_
             db, MDL_Q_TRANSFERS_END, &ended, p,
             MDL_ARGS(mdl_text(all->lease_id), mdl_text(transfers_json(all->deliveries, p))));
     }
-    if (rv == APR_SUCCESS) {
-        settlement_read_sessions(settlement, locked);
+    while (rv == APR_SUCCESS && mdl_rows_next(locked)) {
+        mdl_session_read(locked, &session);
+        settlement_found(settlement, &session);
     }
-    if (rv == APR_SUCCESS && ended != NULL) {
-        settlement_read_ended(settlement, ended, all->deliveries);
+    if (rv == APR_SUCCESS && all != NULL) {
+        settlement_add_deliveries(settlement, ended, all->deliveries);
     }
     return rv;
 }
@@ -215,40 +245,7 @@ static apr_status_t settlement_read_allowances(settlement_t *settlement)
     return rv;
 }
 
-/* --- what was delivered --- */
-
-static mdl_progress_t *settled_file(const settled_t *settled, int i)
-{
-    return &APR_ARRAY_IDX(settled->files, i, mdl_progress_t);
-}
-
-/* Notes the state of each file, and adds to them what was delivered. */
-static void settled_add_deliveries(settled_t *settled, apr_pool_t *p)
-{
-    const mdl_session_t *session = &settled->session;
-    int next = 0;
-
-    settled->files = mdl_progress_read(session->files, p);
-    settled->before = apr_pcalloc(p, (apr_size_t)settled->files->nelts * sizeof *settled->before);
-    for (int i = 0; i < settled->files->nelts; i++) {
-        settled->before[i].charge = (unsigned char)mdl_session_charge(session->status,
-                                                                      settled_file(settled, i));
-    }
-    for (int i = 0; i < settled->deliveries->nelts; i++) {
-        const apr_array_header_t *files =
-            APR_ARRAY_IDX(settled->deliveries, i, const mdl_session_delivery_t *)->files;
-
-        for (int n = 0; n < files->nelts; n++) {
-            const mdl_progress_t *more = &APR_ARRAY_IDX(files, n, mdl_progress_t);
-            mdl_progress_t *file = mdl_progress_find(settled->files, more->asset_id, &next);
-
-            if (file != NULL) {
-                mdl_progress_add(file, more, p);
-                settled->before[file - settled_file(settled, 0)].is_delivered = 1;
-            }
-        }
-    }
-}
+/* --- what is charged --- */
 
 /* Whether something happens to a file that its allowance has to do with: it is needed unless the
    session's own download of it becomes whole by itself. */
@@ -377,7 +374,7 @@ static apr_status_t settlement_write_sessions(const settlement_t *settlement)
         const mdl_session_t *session = &settled->session;
         mdl_json_t *each;
 
-        if (settled->is_found && (settled->is_ended || settled->deliveries->nelts > 0)) {
+        if (settled->is_ended || settled->is_delivered) {
             each = mdl_json_add_object(list, NULL);
             mdl_json_add_string(each, "id", session->id);
             mdl_json_add_int(each, "generation", session->generation);
@@ -428,22 +425,13 @@ static apr_status_t settlement_finish(settlement_t *settlement)
     apr_status_t rv;
 
     for (int i = 0; i < settlement->sessions->nelts; i++) {
-        settled_t *settled = APR_ARRAY_IDX(settlement->sessions, i, settled_t *);
-
-        if (settled->is_found) {
-            settled_add_deliveries(settled, settlement->pool);
-            settlement_note_allowances(settlement, settled);
-        }
+        settlement_note_allowances(settlement, APR_ARRAY_IDX(settlement->sessions, i, settled_t *));
     }
     if ((rv = settlement_read_allowances(settlement)) != APR_SUCCESS) {
         return rv;
     }
     for (int i = 0; i < settlement->sessions->nelts; i++) {
-        settled_t *settled = APR_ARRAY_IDX(settlement->sessions, i, settled_t *);
-
-        if (settled->is_found) {
-            settlement_charge(settlement, settled);
-        }
+        settlement_charge(settlement, APR_ARRAY_IDX(settlement->sessions, i, settled_t *));
     }
     if ((rv = settlement_write_sessions(settlement)) != APR_SUCCESS ||
         (rv = settlement_write_allowances(settlement)) != APR_SUCCESS) {
@@ -463,10 +451,8 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
     for (int i = 0; i < all->deliveries->nelts; i++) {
         const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(all->deliveries, i,
                                                                 mdl_session_delivery_t);
-        settled_t *settled = settlement_session(&settlement, delivery->session_id,
-                                                delivery->generation);
 
-        APR_ARRAY_PUSH(settled->deliveries, const mdl_session_delivery_t *) = delivery;
+        settlement_session(&settlement, delivery->session_id, delivery->generation);
     }
     if (all->deliveries->nelts == 0) {
         return APR_SUCCESS;
@@ -479,11 +465,10 @@ apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_d
                              apr_pool_t *p)
 {
     settlement_t settlement = settlement_begin(db, 0, default_download_limit, p);
-    settled_t *settled = settlement_session(&settlement, session->id, session->generation);
+    settled_t *settled = settlement_found(&settlement, session);
     apr_status_t rv;
 
-    settled->session = *session;
-    settled->is_found = settled->is_ended = 1;
+    settled->is_ended = 1;
     rv = settlement_finish(&settlement);
     session->status = settled->session.status;
     session->files = mdl_progress_text(settled->files, p);
@@ -508,15 +493,15 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         settlement_session(&settlement, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
     }
-    sweep->settled = settlement.sessions->nelts;
+    sweep->settled = (int)apr_hash_count(settlement.wanted);
     if (rv != APR_SUCCESS || sweep->settled == 0) {
         return rv;
     }
     rv = settlement_read(&settlement, NULL);
-    for (int i = 0; i < sweep->settled; i++) {
+    for (int i = 0; i < settlement.sessions->nelts; i++) {
         settled_t *settled = APR_ARRAY_IDX(settlement.sessions, i, settled_t *);
 
-        settled->is_ended = settled->is_found && session_is_idle(&settled->session, settlement.now);
+        settled->is_ended = session_is_idle(&settled->session, settlement.now);
     }
     return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
 }
