@@ -65,11 +65,15 @@ WHERE id = %s AND generation = %lld
 -- Sessions that are settled together: the parameter is a JSON array of objects.
 -- part: given_sessions
 -- dialect: sqlite3
-(SELECT value ->> 'id' AS id, value ->> 'generation' AS generation FROM json_each(%s)) g
+(SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
+    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'transfers' AS transfers,
+    value ->> 'idle_at' AS idle_at
+    FROM json_each(%s)) g
 
 -- part: given_sessions
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer)
+jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
+    bytes bigint, transfers bigint, idle_at bigint)
 
 -- Locks them in the order of their keys.  The last column but one is the number of transfers of this
 -- very session: those of the link's other sessions don't keep it open.
@@ -80,22 +84,10 @@ FROM {{given_sessions}}
 CROSS JOIN download_session s WHERE s.id = g.id AND s.generation = g.generation
 ORDER BY s.id, s.generation {{for_update}}
 
--- part: given_settled
--- dialect: sqlite3
-(SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
-    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'transfers' AS transfers,
-    value ->> 'idle_at' AS idle_at
-    FROM json_each(%s)) g
-
--- part: given_settled
--- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
-    bytes bigint, transfers bigint, idle_at bigint)
-
 -- name: download_sessions_settle
 UPDATE download_session AS s SET status = g.status, files = g.files, bytes = s.bytes + g.bytes,
     transfers = s.transfers + g.transfers, updated_at = %lld, idle_at = g.idle_at
-FROM {{given_settled}}
+FROM {{given_sessions}}
 WHERE s.id = g.id AND s.generation = g.generation
 
 -- name: download_sessions_idle
