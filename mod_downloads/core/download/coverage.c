@@ -42,14 +42,19 @@ const char *mdl_coverage_text(const mdl_coverage_t *coverage, apr_pool_t *p)
     return apr_array_pstrcat(p, ranges, ',');
 }
 
-/* Removes the ranges from index from to the one before to. */
-static void remove_ranges(mdl_coverage_t *coverage, int from, int to)
+/* Puts a range in the place of those from index first to before behind, which may be none. */
+static void coverage_replace(mdl_coverage_t *coverage, int first, int behind,
+                             mdl_coverage_range_t range)
 {
-    if (to > from) {
-        memmove(range_at(coverage, from), range_at(coverage, to),
-                (apr_size_t)(coverage->nelts - to) * sizeof(mdl_coverage_range_t));
-        coverage->nelts -= to - from;
+    int left = coverage->nelts - behind;
+
+    if (first == behind) {
+        apr_array_push(coverage);
     }
+    memmove(range_at(coverage, first + 1), range_at(coverage, behind),
+            (apr_size_t)left * sizeof(mdl_coverage_range_t));
+    *range_at(coverage, first) = range;
+    coverage->nelts = first + 1 + left;
 }
 
 static void close_narrowest_gap(mdl_coverage_t *coverage)
@@ -62,24 +67,15 @@ static void close_narrowest_gap(mdl_coverage_t *coverage)
             narrowest = i;
         }
     }
-    range_at(coverage, narrowest)->to = range_at(coverage, narrowest + 1)->to;
-    remove_ranges(coverage, narrowest + 1, narrowest + 2);
-}
-
-static void coverage_insert(mdl_coverage_t *coverage, int at, apr_int64_t from, apr_int64_t to)
-{
-    apr_array_push(coverage);
-    memmove(range_at(coverage, at + 1), range_at(coverage, at),
-            (apr_size_t)(coverage->nelts - 1 - at) * sizeof(mdl_coverage_range_t));
-    *range_at(coverage, at) = (mdl_coverage_range_t){.from = from, .to = to};
-    if (coverage->nelts > MDL_COVERAGE_RANGES) {
-        close_narrowest_gap(coverage);
-    }
+    coverage_replace(coverage, narrowest, narrowest + 2,
+                     (mdl_coverage_range_t){.from = range_at(coverage, narrowest)->from,
+                                            .to = range_at(coverage, narrowest + 1)->to});
 }
 
 void mdl_coverage_add(mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to)
 {
-    int first = 0, last;
+    mdl_coverage_range_t range = {.from = from, .to = to};
+    int first = 0, behind;
 
     if (from < 0 || to <= from) {
         return;
@@ -87,22 +83,17 @@ void mdl_coverage_add(mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to
     while (first < coverage->nelts && range_at(coverage, first)->to < from) {
         first++;
     }
-    last = first;
-    while (last < coverage->nelts && range_at(coverage, last)->from <= to) {
-        last++;
+    for (behind = first; behind < coverage->nelts && range_at(coverage, behind)->from <= to;
+         behind++) {
+        const mdl_coverage_range_t *touched = range_at(coverage, behind);
+
+        range.from = touched->from < range.from ? touched->from : range.from;
+        range.to = touched->to > range.to ? touched->to : range.to;
     }
-    if (last == first) {
-        coverage_insert(coverage, first, from, to);
-        return;
+    coverage_replace(coverage, first, behind, range);
+    if (coverage->nelts > MDL_COVERAGE_RANGES) {
+        close_narrowest_gap(coverage);
     }
-    if (range_at(coverage, first)->from > from) {
-        range_at(coverage, first)->from = from;
-    }
-    if (range_at(coverage, last - 1)->to > to) {
-        to = range_at(coverage, last - 1)->to;
-    }
-    range_at(coverage, first)->to = to;
-    remove_ranges(coverage, first + 1, last);
 }
 
 void mdl_coverage_join(mdl_coverage_t *coverage, const mdl_coverage_t *other)
@@ -110,12 +101,6 @@ void mdl_coverage_join(mdl_coverage_t *coverage, const mdl_coverage_t *other)
     for (int i = 0; i < other->nelts; i++) {
         mdl_coverage_add(coverage, range_at(other, i)->from, range_at(other, i)->to);
     }
-}
-
-int mdl_coverage_is_whole(const mdl_coverage_t *coverage, apr_int64_t size)
-{
-    return size == 0 || (coverage->nelts == 1 && range_at(coverage, 0)->from == 0 &&
-                         range_at(coverage, 0)->to >= size);
 }
 
 mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
@@ -154,6 +139,11 @@ int mdl_coverage_has(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64
         i++;
     }
     return i < coverage->nelts && range_at(coverage, i)->from <= from;
+}
+
+int mdl_coverage_is_whole(const mdl_coverage_t *coverage, apr_int64_t size)
+{
+    return size == 0 || mdl_coverage_has(coverage, 0, size);
 }
 
 apr_int64_t mdl_coverage_bytes(const mdl_coverage_t *coverage)
