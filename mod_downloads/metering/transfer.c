@@ -36,14 +36,11 @@ typedef struct {
 struct mdl_transfer_t {
     mdl_transfer_t *next;
     mdl_transfer_t *previous;
-    int references; /* by the list, and by the request until it is logged */
+    int references;            /* by the list, and by the request until it is logged */
+    mdl_session_delivery_t of; /* as it began; its texts are these: */
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     char page_id[32];
-    apr_int64_t generation;
-    apr_int64_t assignment_id;
-    int is_small;
-    int is_unwritten;
     request_rec *r;           /* NULL once it has ended */
     const mdl_layout_t *body; /* NULL once it has ended */
     mdl_layout_t layout;      /* a copy of as much of it as the parts need, which stays */
@@ -183,7 +180,7 @@ static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, 
 {
     apr_uint64_t reached = transfer_position_at(transfer, transfer->progress.sent);
     mdl_coverage_t *coverage = mdl_coverage_make(p);
-    apr_int64_t bytes = 0;
+    mdl_session_delivery_t delivery = transfer->of;
 
     for (int i = 0; i < transfer->part_count; i++) {
         const part_t *part = &transfer->parts[i];
@@ -195,18 +192,14 @@ static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, 
                 length = (apr_uint64_t)part->length;
             }
             mdl_coverage_add(coverage, part->offset, part->offset + (apr_int64_t)length);
-            bytes += (apr_int64_t)length;
+            delivery.bytes += (apr_int64_t)length;
         }
     }
-    return (mdl_session_delivery_t){.transfer_id = apr_pstrdup(p, transfer->id),
-                                    .session_id = apr_pstrdup(p, transfer->session_id),
-                                    .page_id = apr_pstrdup(p, transfer->page_id),
-                                    .generation = transfer->generation,
-                                    .assignment_id = transfer->assignment_id,
-                                    .is_small = transfer->is_small,
-                                    .is_unwritten = transfer->is_unwritten,
-                                    .files = mdl_progress_of(&transfer->layout, coverage, p),
-                                    .bytes = bytes};
+    delivery.transfer_id = apr_pstrdup(p, transfer->id);
+    delivery.session_id = apr_pstrdup(p, transfer->session_id);
+    delivery.page_id = apr_pstrdup(p, transfer->page_id);
+    delivery.files = mdl_progress_of(&transfer->layout, coverage, p);
+    return delivery;
 }
 
 /* --- the request: begin, pass, end --- */
@@ -274,10 +267,10 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t 
     apr_cpystrn(transfer->id, of->transfer_id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, of->session_id, sizeof transfer->session_id);
     apr_cpystrn(transfer->page_id, of->page_id, sizeof transfer->page_id);
-    transfer->generation = of->generation;
-    transfer->assignment_id = of->assignment_id;
-    transfer->is_small = of->is_small;
-    transfer->is_unwritten = of->is_unwritten;
+    transfer->of = *of;
+    transfer->of.transfer_id = transfer->id;
+    transfer->of.session_id = transfer->session_id;
+    transfer->of.page_id = transfer->page_id;
     transfer->body = body;
     transfer->is_stream = c->master != NULL;
     transfer->socket_bytes = mdl_socket_bytes_of(c);
@@ -457,7 +450,7 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
 
             transfer_ask(transfer);
             delivery = transfer_delivery(transfer, p);
-            if (delivery.bytes != transfer->reported || transfer->is_unwritten) {
+            if (delivery.bytes != transfer->reported || delivery.is_unwritten) {
                 transfer->reported = delivery.bytes;
                 APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
                 /* behind the others, whose turn it is next time */
@@ -513,7 +506,7 @@ void mdl_transfer_written(const apr_array_header_t *deliveries)
                                                           : NULL;
 
         if (transfer != NULL) {
-            transfer->is_unwritten = 0;
+            transfer->of.is_unwritten = 0;
         }
     }
     pthread_mutex_unlock(&list.mutex);

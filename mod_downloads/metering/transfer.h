@@ -31,9 +31,9 @@ void mdl_transfer_on_change(mdl_transfer_wake_fn *wake);
     another download.  APR_ECONNABORTED for a stream whose connection is gone. */
 apr_status_t mdl_transfer_flush(conn_rec *c);
 
-/** Begins a transfer just before the response to r.  It ends with r's pool.  of is copied, but for
-    files and bytes; body says which files are where, and lives until mdl_transfer_end_body, or as
-    long as r. */
+/** Begins a transfer just before the response to r.  It ends with r's pool.  of, which has no files
+    or bytes yet, is copied; body says which files are where, and lives until mdl_transfer_end_body,
+    or as long as r. */
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t *of,
                                    const mdl_layout_t *body);
 
