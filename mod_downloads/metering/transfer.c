@@ -97,6 +97,9 @@ static void transfer_unlink(mdl_transfer_t *transfer)
 static void transfer_release(mdl_transfer_t *transfer)
 {
     if (--transfer->references == 0) {
+        if (transfer->fd >= 0) {
+            close(transfer->fd);
+        }
         mdl_socket_bytes_release(transfer->socket_bytes);
         free(transfer->marks);
         free(transfer->parts);
@@ -520,10 +523,6 @@ void mdl_transfer_remove(const char *id)
     if ((transfer = transfer_find(id)) != NULL) {
         transfer_unlink(transfer);
         list.ended--;
-        if (transfer->fd >= 0) {
-            close(transfer->fd);
-            transfer->fd = -1;
-        }
         transfer_release(transfer);
     }
     pthread_mutex_unlock(&list.mutex);
