@@ -116,7 +116,7 @@ static int should_retry(apr_status_t rv)
     return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
 }
 
-/* A delivery that the database refuses must not hold up the others. */
+/* Whether it is over with: a delivery that the database refuses must not hold up the others. */
 static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
 {
     apr_array_header_t *one = apr_array_make(work->turn, 1, sizeof(mdl_session_delivery_t));
@@ -131,7 +131,6 @@ static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *deli
         mdl_log(MDL_LOG_ERR, rv, "MDL0411: what transfer %s delivered can't be written down",
                 delivery->transfer_id);
     }
-    delivery_end(delivery);
     return 1;
 }
 
@@ -146,11 +145,9 @@ static int settle_ended(work_t *work, int *waiting)
         const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
                                                                 mdl_session_delivery_t);
 
-        if (rv == APR_SUCCESS) {
+        if (rv == APR_SUCCESS || settler_settle_alone(work, delivery)) {
             delivery_end(delivery);
             settled++;
-        } else {
-            settled += settler_settle_alone(work, delivery);
         }
     }
     *waiting += deliveries->nelts - settled;
@@ -256,7 +253,6 @@ static void settler_turn(work_t *work)
         settled = settle_ended(work, &waiting);
         apr_pool_clear(work->turn);
     }
-    apr_pool_clear(work->turn);
     if (waiting == 0) {
         work->nap = TICK;
     } else {
