@@ -31,9 +31,12 @@ WHERE a.id = %lld AND (
 s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
 (SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
 
--- Keeps other requests of a link from going on, by its first session.
+-- Keeps other requests of a link from going on, by its first session, and waits for what is being settled
+-- of the last one: a statement that waits for a row reads others as they were before.
 -- name: download_session_lock
-SELECT 1 FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
+SELECT 1 FROM download_session
+WHERE id = %s AND generation IN (1, (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s))
+ORDER BY generation {{for_update}}
 
 -- The link's last session, with the number of transfers that run over all of its sessions, and what those
 -- of the last one have delivered so far.

@@ -1,6 +1,7 @@
 /*
  * Download sessions of a file: when they take a download, give it back, count it, or are refused.
  */
+#include "t/unit/meeting.h"
 #include "t/unit/sessions.h"
 
 #define SIZE 1000
@@ -328,6 +329,55 @@ static void test_small_part_late(apr_pool_t *p)
     is_int(begin_small(link, 10, p).is_unwritten, 0, "a part takes its download again, in writing");
 }
 
+typedef struct {
+    const database_t *database;
+    mdl_session_settle_t settle;
+    mdl_session_begin_t begin;
+    pid_t child;
+} beside_t;
+
+/* Settles, and begins another transfer before that is committed. */
+static apr_status_t begin_beside_settlement(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    beside_t *beside = arg;
+    apr_status_t rv = mdl_session_settle(on, p, &beside->settle);
+
+    beside->child = child_begin();
+    if (beside->child == 0) {
+        mdl_db_t *own = database_open(beside->database, p);
+
+        child_end(mdl_session_begin(own, &beside->begin, p) == APR_SUCCESS &&
+                  beside->begin.entitlement == MDL_ENTITLEMENT_OK);
+    }
+    ok(waits_for_lock(beside->database), "a transfer begins once another one is settled");
+    return rv;
+}
+
+/* What a later session of a link has sent counts once, whether it is settled or still running. */
+static void test_settled_beside(const database_t *database, apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("18", PRODUCT("18"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
+    apr_array_header_t *one = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
+    beside_t beside = {.database = database,
+                       .settle = {.lease_id = "lease", .deliveries = one, .idle = IDLE}};
+
+    fetch(link, 2, "0-999", 1000, p);
+    fetch(link, 2, "0-99", 1200, p);
+    beside.begin = begin(link, 2, 0, p);
+    is_int(beside.begin.generation, 2, "the link's second session is open");
+    report(&beside.begin, "0-899", 900, p);
+    APR_ARRAY_PUSH(one, mdl_session_delivery_t) = (mdl_session_delivery_t){
+        .transfer_id = beside.begin.transfer_id,
+        .session_id = link->session,
+        .generation = beside.begin.generation,
+        .files = mdl_progress_of(beside.begin.layout, mdl_coverage_read("0-899", p), p),
+        .bytes = 900};
+    beside.begin.transfer_id = "beside";
+    mdl_db_write(db, begin_beside_settlement, &beside, p);
+    ok(child_good(beside.child), "  and the bytes of that one count once");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -342,6 +392,9 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_slow_beside_idle(p);
     test_small_parts(p);
     test_small_part_late(p);
+    if (database->dialect == MDL_PGSQL) {
+        test_settled_beside(database, p);
+    }
 }
 
 int main(void)

@@ -206,7 +206,7 @@ static apr_status_t session_lock_last(mdl_db_t *db, const char *link, mdl_sessio
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
-                                    MDL_ARGS(mdl_text(link)));
+                                    MDL_ARGS(mdl_text(link), mdl_text(link)));
 
     return rv == APR_SUCCESS ? session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LAST, link, last, p)
                              : rv;
