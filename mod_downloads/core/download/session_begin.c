@@ -11,36 +11,8 @@
 
 /* --- statements --- */
 
-/* MDL_DB_ENULL if there is a session of this generation already; mostly not before the COMMIT. */
-static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
-                                 const apr_array_header_t *files, apr_pool_t *p)
-{
-    const mdl_signed_file_t *link = begin->link;
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, NULL, p,
-                       MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
-                                mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
-                                mdl_text(mdl_progress_text(files, p)), mdl_text(begin->etag),
-                                mdl_int(begin->size), now, now));
-}
-
-static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
-{
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_TRANSFER_BEGIN, NULL, p,
-        MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(begin->link->session),
-                 mdl_int(begin->generation), mdl_int(begin->link->assignment_id),
-                 mdl_text(begin->lease_id)));
-
-    return rv == APR_SUCCESS && begin->leased_until != 0
-               ? mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
-                             MDL_ARGS(mdl_text(begin->lease_id), mdl_int(begin->leased_until)))
-               : rv;
-}
-
 /* Takes one download of each file of a session that is new, or had given its downloads back.
-   MDL_DB_ENULL if a file has none left, likewise. */
+   MDL_DB_ENULL if a file has none left; mostly not before the COMMIT. */
 static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *begin,
                                     const apr_array_header_t *files, apr_pool_t *p)
 {
@@ -61,23 +33,50 @@ static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *beg
                           : APR_SUCCESS;
 }
 
+/* Opens a session of begin's generation, and takes its downloads.  MDL_DB_ENULL if there is one
+   already, or as above. */
+static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
+                                 const apr_array_header_t *files, apr_pool_t *p)
+{
+    const mdl_signed_file_t *link = begin->link;
+    mdl_arg_t now = mdl_int(apr_time_now());
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_DOWNLOAD_SESSION_OPEN, NULL, p,
+        MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation), mdl_int(link->assignment_id),
+                 mdl_int_or_null(link->asset_id), mdl_text(mdl_progress_text(files, p)),
+                 mdl_text(begin->etag), mdl_int(begin->size), now, now));
+
+    return rv == APR_SUCCESS ? allowances_take(db, begin, files, p) : rv;
+}
+
+static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_TRANSFER_BEGIN, NULL, p,
+        MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(begin->link->session),
+                 mdl_int(begin->generation), mdl_int(begin->link->assignment_id),
+                 mdl_text(begin->lease_id)));
+
+    return rv == APR_SUCCESS && begin->leased_until != 0
+               ? mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
+                             MDL_ARGS(mdl_text(begin->lease_id), mdl_int(begin->leased_until)))
+               : rv;
+}
+
 /* --- the first transfer --- */
 
 static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_session_begin_t *begin = arg;
-    const apr_array_header_t *files = mdl_progress_begin(begin->layout, p);
     apr_status_t rv;
 
     begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = 1;
-    if ((rv = session_open(db, begin, files, p)) != APR_SUCCESS ||
-        (rv = transfer_open(db, begin, p)) != APR_SUCCESS ||
-        (rv = allowances_take(db, begin, files, p)) != APR_SUCCESS) {
-        return rv;
+    rv = session_open(db, begin, mdl_progress_begin(begin->layout, p), p);
+    if (rv == APR_SUCCESS && (rv = transfer_open(db, begin, p)) == APR_SUCCESS) {
+        begin->why = "counted";
     }
-    begin->why = "counted";
-    return APR_SUCCESS;
+    return rv;
 }
 
 /* --- the next ones --- */
@@ -145,10 +144,7 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
                                                  : session_next_files(begin, last, p);
 
     begin->generation = last->generation + 1;
-    if (rv == APR_SUCCESS) {
-        rv = session_open(db, begin, files, p);
-    }
-    return rv == APR_SUCCESS ? allowances_take(db, begin, files, p) : rv;
+    return rv == APR_SUCCESS ? session_open(db, begin, files, p) : rv;
 }
 
 /* Goes on with the same session. */
