@@ -18,6 +18,7 @@
 #include "config.h"
 #include "connection.h"
 #include "core/service.h"
+#include "db/db.h"
 #include "delivery/delivery.h"
 #include "log_mask.h"
 #include "settings/router.h"
@@ -133,6 +134,7 @@ static int module_handle(request_rec *r)
 static void register_hooks(apr_pool_t *p)
 {
     (void)p;
+    mdl_db_configure();
     ap_hook_check_config(mdl_config_check, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);

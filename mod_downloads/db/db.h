@@ -48,6 +48,12 @@ static inline int mdl_db_unavailable(apr_status_t rv)
 typedef struct mdl_db_t mdl_db_t;
 
 /**
+ * Sets what SQLite does alike for all connections of a process.  To be called when the module is
+ * loaded, before any is opened: afterwards it changes nothing.
+ */
+void mdl_db_configure(void);
+
+/**
  * Opens a new connection, which lives as long as p.  driver and params are mod_dbd's DBDriver
  * ("sqlite3", "pgsql") and DBDParams.  Returns MDL_DB_EGONE if the database does not answer,
  * APR_EINVAL for an unknown driver or one that is not installed; *why is then a line for people,

@@ -194,6 +194,7 @@ static inline void on_each_database(database_tests_fn *tests, apr_pool_t *p)
 {
     const char *server = getenv("MDL_TEST_PGSQL");
 
+    mdl_db_configure();
     on_sqlite(tests, p);
     if (server != NULL && *server != '\0') {
         on_pgsql(server, tests, p);

@@ -6,6 +6,7 @@
 #include "t/unit/number.h"
 
 #include <limits.h>
+#include <sqlite3.h>
 
 #include <apr_dbd.h>
 
@@ -623,6 +624,12 @@ static void test_end_snapshot(const database_t *database, apr_pool_t *p)
            "the connection can write afterwards");
 }
 
+static void test_configure(void)
+{
+    is_int(sqlite3_memory_used(), 0,
+           "SQLite does not count its memory, for which threads would wait");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     test_migrate(database, p);
@@ -642,6 +649,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_migrate_at_once(database, p);
     test_upgrade(database, p);
     test_upgrade_sessions(database, p);
+    test_configure();
 }
 
 int main(void)
