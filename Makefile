@@ -190,6 +190,11 @@ $(BUILD)/bench/%: t/bench/c/%.c $(BUILD)/apxs
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists
 
+.PHONY: bench-connections
+bench-connections: $(BENCH) build ## what DBDMax does, for docs/configure.md (DB CONNECTIONS ROUNDS SECONDS)
+	@tools/dependencies bench
+	@ulimit -n $$(ulimit -Hn) && APXS='$(APXS)' BUILD='$(BUILD)' t/bench/connections
+
 .PHONY: bench-hostile
 bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails beside a hostile shop (DB SECONDS RATIO)
 	@tools/dependencies test

@@ -122,7 +122,6 @@ sub configure
     my ($self) = @_;
     my $module = build() . '/mod_bench.so';
     my $sink   = $self->{mail_port} // Bench::Sink::port();
-    my $most   = $ENV{DBDMAX} ? "DBDMax $ENV{DBDMAX}" : '';
     my $statements = join "\n", map { qq(BenchSelect $_->[0] "$_->[1]") } Bench::Rows::selects();
     write_file("$self->{data}/conf/downloads.conf", $self->{limits});
     write_file("$self->{data}/conf/httpd.conf", <<"END" . ($self->{conf} // ''));
@@ -131,7 +130,6 @@ DownloadsMailTransport smtp://127.0.0.1:$sink
 <IfDirective DownloadsMailTLS>
     DownloadsMailTLS off
 </IfDirective>
-$most
 MaxSpareThreads 128
 $statements
 <Location /bench/bare>
