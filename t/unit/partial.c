@@ -12,6 +12,7 @@
 
 /* What was done to the disk: one letter for each fsync of a file or a folder, and each rename. */
 static char steps[64];
+static int folders_fail; /* whether the disk refuses to sync a folder */
 
 static void note_step(char step)
 {
@@ -25,8 +26,13 @@ static void note_step(char step)
 __attribute__((visibility("default"))) int fsync(int fd)
 {
     struct stat st;
+    int is_folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 
-    note_step(fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f');
+    note_step(is_folder ? 'd' : 'f');
+    if (is_folder && folders_fail) {
+        errno = EIO;
+        return -1;
+    }
     return 0;
 }
 
@@ -349,6 +355,28 @@ static void many_are_committed_step_by_step(void)
     mdl_partial_remove(storage, "job_wrong", p);
 }
 
+/* Two files with the same bytes, and so in the same folder. */
+static void a_folder_that_is_not_synced_fails_all(void)
+{
+    mdl_partial_commit_t commits[2];
+    mdl_blob_t blobs[2] = {{0}};
+
+    for (int i = 0; i < 2; i++) {
+        mdl_partial_t *partial = open_partial(i == 0 ? "job_first" : "job_second");
+
+        mdl_partial_write(partial, "unsynced", 8);
+        mdl_partial_digest(partial, &blobs[i], p);
+        commits[i] = (mdl_partial_commit_t){partial, &blobs[i], -1};
+    }
+    memset(steps, 0, sizeof steps);
+    folders_fail = 1;
+    mdl_partial_commit_all(commits, 2);
+    folders_fail = 0;
+    is_str(steps, "ffrd", "a folder is synced once, also if that fails");
+    is_int(commits[0].rv, EIO, "which the first of its files reports");
+    is_int(commits[1].rv, EIO, "and the second");
+}
+
 /* A limit on the size of files simulates a full disk. */
 static void limit_files(rlim_t size)
 {
@@ -483,6 +511,7 @@ static void tests(void)
     one_writer_at_a_time();
     only_its_own_digest_is_committed();
     many_are_committed_step_by_step();
+    a_folder_that_is_not_synced_fails_all();
     a_full_disk_is_reported();
     a_cleared_pool_closes();
     a_link_is_not_followed();

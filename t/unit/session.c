@@ -4,6 +4,8 @@
 #include "t/unit/meeting.h"
 #include "t/unit/sessions.h"
 
+#include "core/ids.h"
+
 #define SIZE 1000
 
 static apr_int64_t file;
@@ -329,18 +331,21 @@ static void test_small_part_late(apr_pool_t *p)
     is_int(begin_small(link, 10, p).is_unwritten, 0, "a part takes its download again, in writing");
 }
 
+/* A transfer that begins, in another process, when an effect has done everything but its COMMIT. */
 typedef struct {
     const database_t *database;
-    mdl_session_settle_t settle;
+    mdl_effect_fn *first;
+    void *first_arg;
     mdl_session_begin_t begin;
+    const char
+        *free; /* SQL that must not wait: the transfer has not locked its rows yet; or NULL */
     pid_t child;
 } beside_t;
 
-/* Settles, and begins another transfer before that is committed. */
-static apr_status_t begin_beside_settlement(mdl_db_t *on, apr_pool_t *p, void *arg)
+static apr_status_t begin_beside(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     beside_t *beside = arg;
-    apr_status_t rv = mdl_session_settle(on, p, &beside->settle);
+    apr_status_t rv = beside->first(on, p, beside->first_arg);
 
     beside->child = child_begin();
     if (beside->child == 0) {
@@ -349,7 +354,9 @@ static apr_status_t begin_beside_settlement(mdl_db_t *on, apr_pool_t *p, void *a
         child_end(mdl_session_begin(own, &beside->begin, p) == APR_SUCCESS &&
                   beside->begin.entitlement == MDL_ENTITLEMENT_OK);
     }
-    ok(waits_for_lock(beside->database), "a transfer begins once another one is settled");
+    ok(waits_for_lock(beside->database), "a transfer that begins waits for another transaction");
+    ok(beside->free == NULL || pgsql_command(beside->database->params, beside->free),
+       "  and has not locked what others need");
     return rv;
 }
 
@@ -359,8 +366,8 @@ static void test_settled_beside(const database_t *database, apr_pool_t *p)
     mdl_signed_file_t bought = buy("18", PRODUCT("18"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
     apr_array_header_t *one = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    beside_t beside = {.database = database,
-                       .settle = {.lease_id = "lease", .deliveries = one, .idle = IDLE}};
+    mdl_session_settle_t all = {.lease_id = "lease", .deliveries = one, .idle = IDLE};
+    beside_t beside = {.database = database, .first = mdl_session_settle_effect, .first_arg = &all};
 
     fetch(link, 2, "0-999", 1000, p);
     fetch(link, 2, "0-99", 1200, p);
@@ -374,8 +381,34 @@ static void test_settled_beside(const database_t *database, apr_pool_t *p)
         .files = mdl_progress_of(beside.begin.layout, mdl_coverage_read("0-899", p), p),
         .bytes = 900};
     beside.begin.transfer_id = "beside";
-    mdl_db_write(db, begin_beside_settlement, &beside, p);
-    ok(child_good(beside.child), "  and the bytes of that one count once");
+    mdl_db_write(db, begin_beside, &beside, p);
+    ok(child_good(beside.child), "the bytes that were being settled count once");
+}
+
+static apr_status_t take_another(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const mdl_signed_file_t *bought = arg;
+    apr_int64_t taken; /* asked for, so that the statement does not wait for the COMMIT */
+
+    return mdl_db_exec(on, MDL_Q_ALLOWANCE_TAKE, &taken, p,
+                       MDL_ARGS(mdl_int(bought->assignment_id),
+                                mdl_ids(mdl_ids_of(bought->asset_id, p)), mdl_int(0), mdl_int(0)));
+}
+
+/* All transfers of a process renew its lease: who waits for an allowance must not hold it. */
+static void test_lease_beside(const database_t *database, apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("19", PRODUCT("19"), p);
+    beside_t beside = {.database = database,
+                       .first = take_another,
+                       .first_arg = &bought,
+                       .free = "SELECT 1 FROM download_meter WHERE id = 'lease' FOR UPDATE NOWAIT"};
+
+    beside.begin = begin(link_to(&bought, p), 0, 0, p);
+    beside.begin.link = link_to(&bought, p);
+    beside.begin.transfer_id = "first of another link";
+    mdl_db_write(db, begin_beside, &beside, p);
+    ok(child_good(beside.child), "it begins when the allowance is free");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
@@ -394,6 +427,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_small_part_late(p);
     if (database->dialect == MDL_PGSQL) {
         test_settled_beside(database, p);
+        test_lease_beside(database, p);
     }
 }
 
