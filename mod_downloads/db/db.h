@@ -48,8 +48,9 @@ static inline int mdl_db_unavailable(apr_status_t rv)
 typedef struct mdl_db_t mdl_db_t;
 
 /**
- * Sets what SQLite does alike for all connections of a process.  To be called when the module is
- * loaded, before any is opened: afterwards it changes nothing.
+ * Sets what SQLite does alike for all connections of a process, also those of other modules: it
+ * does not count the memory that they use.  To be called when the module is loaded, before any is
+ * opened: afterwards it changes nothing.
  */
 void mdl_db_configure(void);
 

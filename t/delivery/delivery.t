@@ -679,18 +679,6 @@ SKIP: {
     };
 }
 
-subtest 'An unknown upload URL is answered in JSON' => sub {
-    my $reply = page('PUT', '/u/anything', headers => { 'Content-Length' => 0 });
-
-    is($reply->{status}, 404, 'it is not found');
-    is($reply->{headers}{'content-type'}, 'application/json', 'the answer is JSON');
-    is($reply->{json}{error}{code}, 'upload_not_found', 'with the code');
-    is($reply->{json}{error}{status}, 404, 'the status');
-    is($reply->{json}{error}{request_id}, $reply->{headers}{'x-request-id'}, 'and the request id');
-    is($reply->{headers}{'cache-control'}, 'no-store', 'Cache-Control');
-    is($reply->{headers}{'x-content-type-options'}, 'nosniff', 'X-Content-Type-Options');
-};
-
 subtest 'No token gets into the error log' => sub {
     my ($order, $asset, $file) = one_file('logged');
     page('GET', link_of($order, $file), headers => { Referer => $order->{url} });
