@@ -1,5 +1,6 @@
 #include "delivery/file.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include <apr_allocator.h>
@@ -32,6 +33,7 @@ APLOG_USE_MODULE(downloads);
 
 #define CROWD_WAIT    "5"          /* seconds */
 #define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
+#define ARCHIVE_LARGE 2000         /* files */
 #define SETTLE_NAP    apr_time_from_msec(20)
 #define SETTLE_ROUNDS 25
 
@@ -483,6 +485,19 @@ static apr_pool_t *archive_pool(request_rec *r)
     return pool;
 }
 
+/* Each thread's arena of glibc would keep the megabytes that a large archive took, between the
+   pages that SQLite allocated meanwhile. */
+static void archive_pool_destroy(const serve_t *serve)
+{
+    const apr_array_header_t *files = serve->download.archive.files;
+    int is_large = files != NULL && files->nelts > ARCHIVE_LARGE;
+
+    apr_pool_destroy(serve->pool);
+    if (is_large) {
+        malloc_trim(0);
+    }
+}
+
 static int file_not_found(request_rec *r)
 {
     return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
@@ -553,7 +568,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     if (serve.transfer != NULL) {
         mdl_transfer_end_body(serve.transfer);
     }
-    apr_pool_destroy(serve.pool); /* the client may be back before the request ends */
+    archive_pool_destroy(&serve); /* the client may be back before the request ends */
     return status;
 }
 
