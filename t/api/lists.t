@@ -107,6 +107,7 @@ for my $list (sort keys %make) {
     is($reply->{headers}{link}, undef, 'and has no Link');
 
     my @ids = map { $add->() } 1 .. 7;
+    @ids = sort @ids if $list eq 'jobs';    # those of one millisecond are in any order
     $reply = get($shop, $path);
     is_deeply(ids($reply), [ reverse @ids ], "$path lists the newest first");
     is_deeply([ sort keys %{ $reply->{json} } ], [qw(data has_more next_cursor)],
