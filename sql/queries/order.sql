@@ -160,12 +160,15 @@ CASE WHEN a.content = 'live' THEN (
     FROM mapping_pack WHERE mapping_id = a.mapping_id
 ) END
 
--- The last but two is the number of license keys that it waits for.
+-- With the number of license keys that it waits for, NULL if it has none and never will; and whether it
+-- gives links, so that neither is asked for in vain.
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
 a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
 (SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id),
-m.download_limit, {{packs_of_a}}
+m.download_limit, {{packs_of_a}},
+COALESCE((SELECT 1 FROM mapping_link WHERE a.content = 'live' AND mapping_id = a.mapping_id LIMIT 1),
+    (SELECT 1 FROM assignment_link WHERE assignment_id = a.id LIMIT 1))
 
 -- name: assignment_of_order
 SELECT {{assignment_columns}}

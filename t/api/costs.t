@@ -39,9 +39,30 @@ sub assigned
     return api('POST', "/orders/$id/assignments", %key, headers => $headers, idem => $idem // idem(),
         json => { storefront_customer_id => $id, items => item(@$products), %more });
 }
+
+# The id of what was made.
+sub made
+{
+    my ($path, %members) = @_;
+    return api('POST', $path, %key, json => \%members)->{json}{id};
+}
+
+# Its links and license keys are asked for after it: most orders have none.
+sub full_order
+{
+    my $id  = digits();
+    my $tag = made('/license-key-tags', name => 'A');
+    made("/license-key-tags/$tag/keys", keys => ['A-1']);
+    my $link    = made('/links', title => 'A', url => 'https://a.example/');
+    my $mapping = mapping_of($shop, [ $file->{id} ], link_ids => [$link], license_key_tag_ids => [$tag]);
+    assigned($id, [ $mapping->{storefront_product_id} ]);
+    return $id;
+}
+
 assigned($order, [ $mapped[0] ]);
 my $updated = product();
 my $turn    = 0;
+my $full;
 my $replay  = idem();
 my $page    = buy($shop, $file, limit => 1000);
 my ($part, @parts) = map { link_of($page) } 1 .. 8;
@@ -65,12 +86,14 @@ my @kinds = (
         sub { my $id = digits(); assigned($id, \@mapped, @_, send_email => JSON::PP::true(),
             customer => { email => "$id\@buyer.example" }) } ],
     [ 'an assignment is replayed', 1, 2, 1, sub { assigned('77', [ $mapped[0] ], @_, idem => $replay) } ],
-    [ 'an order is read', 8, 2, 4, sub { api('GET', "/orders/$order", %key, @_) } ],
-    [ '25 orders are listed', 7, 2, 90, sub { api('GET', '/orders?limit=25', %key, @_) } ],
+    [ 'an order is read', 6, 2, 4, sub { api('GET', "/orders/$order", %key, @_) } ],
+    [ '25 orders are listed', 5, 2, 90, sub { api('GET', '/orders?limit=25', %key, @_) } ],
     [ 'summaries of 25 orders are listed', 4, 2, 51, sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
+    [ 'an order with a link and a license key is read', 8, 3, 6,
+        sub { $full //= full_order(); api('GET', "/orders/$full", %key, @_) } ],
     [ 'an upload is begun', 5, 4, 1, sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
-    [ 'a page is looked at', 6, 2, 3, sub { page('GET', $page->{path}, @_) } ],
-    [ 'a button is pressed', 6, 2, 3,
+    [ 'a page is looked at', 4, 2, 3, sub { page('GET', $page->{path}, @_) } ],
+    [ 'a button is pressed', 4, 2, 3,
         sub { page('POST', $page->{path}, form => { file => $page->{button} }, @_) } ],
     [ 'a whole file is downloaded', 4, 2, 1, sub { page('GET', link_of($page), @_) } ],
     [ 'a part of what was counted is downloaded', 2, 2, 2, sub { part(shift @parts, @_) } ],

@@ -251,6 +251,7 @@ static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool
     assignment->mapping_active = 1;
     assignment->download_limit = match->download_limit;
     assignment->packs = match->packs;
+    assignment->has_links = match->has_links;
     APR_ARRAY_PUSH(run->made->assignments, mdl_assignment_t *) = assignment;
 }
 
@@ -359,16 +360,6 @@ static int order_has_no_license_keys(const run_t *run)
 
     for (int i = 0; i < run->assign->items->nelts; i++) {
         any |= run->matches[i].has_license_keys;
-    }
-    return !any;
-}
-
-static int order_has_no_links(const run_t *run)
-{
-    int any = !run->is_new;
-
-    for (int i = 0; i < run->assign->items->nelts; i++) {
-        any |= run->matches[i].has_links;
     }
     return !any;
 }
@@ -562,9 +553,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     }
     find.id = run.order_id;
     find.no_email = run.is_new && !run.queued;
-    find.no_links = order_has_no_links(&run);
-    find.no_license_keys = order_has_no_license_keys(&run);
-    find.made = find.no_license_keys && !assign->fraud_check ? run.made : NULL;
+    find.made = order_has_no_license_keys(&run) && !assign->fraud_check ? run.made : NULL;
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;
     return rv == APR_SUCCESS && assign->created > 0

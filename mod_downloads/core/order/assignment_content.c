@@ -4,22 +4,20 @@
 
 #include <apr_hash.h>
 
-static apr_status_t content_ask(mdl_db_t *db, const mdl_statement_t statements[MDL_CONTENTS],
-                                const apr_array_header_t *ids, mdl_content_read_t *read,
-                                apr_pool_t *p)
+static apr_status_t content_ask(mdl_db_t *db, const mdl_content_read_t *read, mdl_content_t what,
+                                int max, mdl_rows_t **rows, apr_pool_t *p)
 {
-    const int max[MDL_CONTENTS] = {read->max_files, MDL_ORDER_LINKS_MAX,
-                                   MDL_ORDER_LICENSE_KEYS_MAX};
-    apr_status_t rv = APR_SUCCESS;
+    return mdl_db_select(db, read->statements[what], rows, p,
+                         MDL_ARGS(mdl_ids(read->ids), mdl_int(max + 1)));
+}
 
-    for (int i = 0; i < MDL_CONTENTS; i++) {
-        read->rows[i] = NULL;
-        if (rv == APR_SUCCESS && !read->none[i]) {
-            rv = mdl_db_select(db, statements[i], &read->rows[i], p,
-                               MDL_ARGS(mdl_ids(ids), mdl_int(max[i] + 1)));
-        }
-    }
-    return rv;
+static apr_status_t content_begin(mdl_db_t *db, mdl_content_read_t *read,
+                                  const mdl_statement_t statements[MDL_CONTENTS],
+                                  const apr_array_header_t *ids, apr_pool_t *p)
+{
+    read->statements = statements;
+    read->ids = ids;
+    return content_ask(db, read, MDL_CONTENT_FILES, read->max_files, &read->files, p);
 }
 
 apr_status_t mdl_content_ask_of_orders(mdl_db_t *db, const apr_array_header_t *ids,
@@ -30,7 +28,7 @@ apr_status_t mdl_content_ask_of_orders(mdl_db_t *db, const apr_array_header_t *i
         [MDL_CONTENT_LINKS] = MDL_Q_LINKS_OF_ORDERS,
         [MDL_CONTENT_LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ORDERS};
 
-    return content_ask(db, statements, ids, read, p);
+    return content_begin(db, read, statements, ids, p);
 }
 
 apr_status_t mdl_content_ask(mdl_db_t *db, const apr_array_header_t *ids, mdl_content_read_t *read,
@@ -41,7 +39,7 @@ apr_status_t mdl_content_ask(mdl_db_t *db, const apr_array_header_t *ids, mdl_co
         [MDL_CONTENT_LINKS] = MDL_Q_LINKS_OF_ASSIGNMENTS,
         [MDL_CONTENT_LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS};
 
-    return content_ask(db, statements, ids, read, p);
+    return content_begin(db, read, statements, ids, p);
 }
 
 /* Whom a row's first column names: NULL for one made since. */
@@ -101,19 +99,29 @@ static const mdl_assignment_t *license_keys_read(mdl_rows_t *rows, apr_hash_t *b
 apr_status_t mdl_content_read(mdl_db_t *db, mdl_content_read_t *read,
                               const apr_array_header_t *assignments, apr_pool_t *p)
 {
-    mdl_rows_t *links = read->rows[MDL_CONTENT_LINKS];
-    mdl_rows_t *license_keys = read->rows[MDL_CONTENT_LICENSE_KEYS];
+    mdl_rows_t *links = NULL, *license_keys = NULL;
+    int has_links = 0, has_license_keys = 0, whole = 0;
     apr_hash_t *by_id = apr_hash_make(p);
-    int whole = 0;
-    apr_status_t rv;
+    apr_status_t rv = APR_SUCCESS;
 
     for (int i = 0; i < assignments->nelts; i++) {
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(assignments, i, mdl_assignment_t *);
 
         apr_hash_set(by_id, &assignment->id, sizeof assignment->id, assignment);
+        has_links |= assignment->has_links;
+        has_license_keys |= assignment->has_license_keys;
     }
-    rv = mdl_assignment_files_read(db, read->rows[MDL_CONTENT_FILES], assignments,
-                                   read->default_download_limit, read->max_files, &whole, p);
+    if (has_links) {
+        rv = content_ask(db, read, MDL_CONTENT_LINKS, MDL_ORDER_LINKS_MAX, &links, p);
+    }
+    if (rv == APR_SUCCESS && has_license_keys && !read->no_license_keys) {
+        rv = content_ask(db, read, MDL_CONTENT_LICENSE_KEYS, MDL_ORDER_LICENSE_KEYS_MAX,
+                         &license_keys, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_assignment_files_read(db, read->files, assignments, read->default_download_limit,
+                                       read->max_files, &whole, p);
+    }
     read->cut[MDL_CONTENT_FILES] = whole < assignments->nelts
                                        ? APR_ARRAY_IDX(assignments, whole, mdl_assignment_t *)
                                        : NULL;

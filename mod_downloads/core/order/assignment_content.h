@@ -1,6 +1,6 @@
 /*
  * What assignments give: files, links and license keys.  Each kind is read by one statement for all
- * assignments, up to as many as an order may have.
+ * assignments, up to as many as an order may have; links and license keys only if there are any.
  */
 #ifndef MDL_CORE_ORDER_ASSIGNMENT_CONTENT_H
 #define MDL_CORE_ORDER_ASSIGNMENT_CONTENT_H
@@ -18,13 +18,16 @@ typedef enum {
 typedef struct {
     int default_download_limit;
     int max_files;
-    int none[MDL_CONTENTS];                    /* there is known to be none of it */
-    mdl_rows_t *rows[MDL_CONTENTS];            /* between the two calls; NULL: not asked for */
+    int no_license_keys;                       /* they are not wanted */
+    const mdl_statement_t *statements;         /* between the two calls */
+    const apr_array_header_t *ids;             /* likewise */
+    mdl_rows_t *files;                         /* likewise */
     const mdl_assignment_t *cut[MDL_CONTENTS]; /* out: the first one of which not all was read, or
                                                   NULL */
 } mdl_content_read_t;
 
-/** Asks for the content of the assignments of orders, by the orders' ids (apr_int64_t). */
+/** Asks for the content of the assignments of orders, by the orders' ids (apr_int64_t), which must
+    live until it is read. */
 apr_status_t mdl_content_ask_of_orders(mdl_db_t *db, const apr_array_header_t *ids,
                                        mdl_content_read_t *read, apr_pool_t *p);
 

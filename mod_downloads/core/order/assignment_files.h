@@ -45,9 +45,11 @@ typedef struct {
     mdl_download_type_t download_type;
     apr_time_t expires_at; /* 0: never */
     apr_time_t created_at;
-    apr_array_header_t *files;        /* mdl_order_file_t *; no file twice */
-    int files_truncated;              /* there are more */
+    apr_array_header_t *files; /* mdl_order_file_t *; no file twice */
+    int files_truncated;       /* there are more */
+    int has_links;
     apr_array_header_t *links;        /* mdl_order_link_t * */
+    int has_license_keys;             /* or waits for some */
     apr_array_header_t *license_keys; /* mdl_license_key_t */
     apr_int64_t license_keys_pending;
 } mdl_assignment_t;

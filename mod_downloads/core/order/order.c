@@ -67,9 +67,11 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->expires_at = mdl_rows_int(row, 8);
     assignment->created_at = mdl_rows_int(row, 9);
     assignment->mapping_active = mdl_rows_int(row, 10) != 0;
+    assignment->has_license_keys = !mdl_rows_null(row, 11);
     assignment->license_keys_pending = mdl_rows_int(row, 11);
     assignment->download_limit = mdl_rows_null(row, 12) ? -1 : (int)mdl_rows_int(row, 12);
     assignment->packs = mdl_rows_text(row, 13);
+    assignment->has_links = !mdl_rows_null(row, 14);
     return assignment;
 }
 
@@ -148,18 +150,16 @@ typedef struct {
     mdl_content_read_t content;
 } orders_asked_t;
 
-/* Ends a snapshot.  What is read later is as it is then: the files of packs, and the orders of a
-   list once more, if all of them were too much together. */
+/* Ends a snapshot.  What is read later is as it is then: links, license keys, the files of packs,
+   and the orders of a list once more, if all of them were too much together. */
 static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
                                const mdl_order_find_t *find, orders_asked_t *asked, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
-    *asked = (orders_asked_t){
-        .content = {.default_download_limit = find->default_download_limit,
-                    .max_files = MDL_ORDER_FILES_MAX,
-                    .none = {[MDL_CONTENT_LINKS] = find->no_links,
-                             [MDL_CONTENT_LICENSE_KEYS] = find->no_license_keys}}};
+    *asked = (orders_asked_t){.content = {.default_download_limit = find->default_download_limit,
+                                          .max_files = MDL_ORDER_FILES_MAX,
+                                          .no_license_keys = find->no_license_keys}};
     if (find->made == NULL) {
         rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
     }

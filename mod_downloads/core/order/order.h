@@ -76,8 +76,7 @@ typedef struct {
     mdl_order_t *made; /* the order, if this transaction has made it: with its assignments, of which
                           only what they give, and the email, is read; or NULL */
     int no_email;      /* the order is known to have none, which need not be asked */
-    int no_links;      /* nor any of these */
-    int no_license_keys;                /* nor these */
+    int no_license_keys;                /* they are not wanted */
     const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */
     mdl_order_t *order;                 /* out */
 } mdl_order_find_t;
