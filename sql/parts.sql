@@ -105,3 +105,7 @@ WHERE m.deleted_at IS NOT NULL
 -- The jobs that a shop sees: what is sent to somebody has lists of its own.
 -- part: type_shown
 type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'
+
+-- The state of an email, as mod_downloads/core/order/email.c reads it.
+-- part: email_columns
+e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at

@@ -210,8 +210,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     mail_t *mail = task->data;
     mdl_order_find_t find = {.id = mail->email.order_id,
-                             .default_download_limit = task->service->settings->download_limit,
-                             .no_email = 1};
+                             .default_download_limit = task->service->settings->download_limit};
     const mdl_order_t *order = mail->order;
     apr_pool_t *scratch;
     apr_status_t rv = find.id != 0 ? APR_SUCCESS : APR_ENOENT;

@@ -3,17 +3,12 @@ INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attem
 VALUES (%lld, %lld, %s, %s, %s, %lld, 0, %lld)
 RETURNING id
 
--- The newest email of each of the given orders.
--- name: emails_latest
-{{given_rows}}
-SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held,
-    e.bounced_at
-FROM given_rows
-JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_rows.id)
+-- name: email_latest
+SELECT {{email_columns}} FROM email e WHERE e.order_id = %lld ORDER BY e.id DESC LIMIT 1
 
 -- name: emails_of_order
-SELECT id, status, recipient, attempts, last_error, sent_at, held, bounced_at, created_at FROM email
-WHERE order_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
+SELECT e.id, {{email_columns}}, e.created_at FROM email e
+WHERE e.order_id = %lld AND e.id < %lld ORDER BY e.id DESC LIMIT %lld
 
 -- An email that is being sent can't be held any more.
 -- name: email_cancel_jobs

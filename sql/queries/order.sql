@@ -42,26 +42,31 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
 s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending,
-s.blocked_at, o.updated_at
+s.blocked_at, o.updated_at, {{email_columns}}
+
+-- An order with its customer, its shop and its newest email, if it has one.
+-- part: order_tables
+orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+LEFT JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = o.id)
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}
-FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+FROM {{order_tables}}
 WHERE o.shop_id = %lld AND o.storefront_order_id = %s
 
 -- name: order_by_page_id
 SELECT {{order_columns}}
-FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+FROM {{order_tables}}
 WHERE o.page_id = %s
 
 -- name: order_by_id
 SELECT {{order_columns}}
-FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+FROM {{order_tables}}
 WHERE o.id = %lld
 
 -- name: orders_by_id
 SELECT {{order_columns}}
-FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+FROM {{order_tables}}
 WHERE o.id {{in_given}}
 ORDER BY +o.id DESC
 

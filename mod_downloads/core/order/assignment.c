@@ -438,6 +438,9 @@ static apr_status_t assignment_queue_email(mdl_db_t *db, run_t *run, apr_pool_t 
         return rv;
     }
     run->queued = wanted;
+    if (wanted && run->is_new) {
+        run->made->email = mdl_email_state_of_new(&email);
+    }
     return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;
 }
 
@@ -552,7 +555,6 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
         return rv;
     }
     find.id = run.order_id;
-    find.no_email = run.is_new && !run.queued;
     find.made = order_has_no_license_keys(&run) && !assign->fraud_check ? run.made : NULL;
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;

@@ -35,12 +35,12 @@ apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state
                              apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAILS_LATEST, &row, p,
-                                        MDL_ARGS(mdl_ids(mdl_ids_of(order_id, p))));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LATEST, &row, p,
+                                        MDL_ARGS(mdl_int(order_id)));
 
     *state = (mdl_email_state_t){.status = MDL_EMAIL_NOT_REQUESTED};
     if (rv == APR_SUCCESS) {
-        mdl_email_state_of_row(state, row, 1);
+        mdl_email_state_of_row(state, row, 0);
     }
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
@@ -74,10 +74,26 @@ static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int6
                : rv;
 }
 
+/* Without an address yet, once the storefront has given one. */
+static int is_to_be_sent(const mdl_email_new_t *email)
+{
+    return email->to != NULL || email->awaited;
+}
+
+mdl_email_state_t mdl_email_state_of_new(const mdl_email_new_t *email)
+{
+    mdl_email_state_t state = {.status = MDL_EMAIL_NO_RECIPIENT, .to = email->to};
+
+    if (is_to_be_sent(email)) {
+        state.status = email->held ? MDL_EMAIL_HELD : MDL_EMAIL_QUEUED;
+    }
+    return state;
+}
+
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p)
 {
     const char *message_id = apr_pstrcat(p, mdl_ulid("", p), "@", email->host, NULL);
-    int to_be_sent = email->to != NULL || email->awaited;
+    int to_be_sent = is_to_be_sent(email);
     mdl_email_status_t status = to_be_sent ? MDL_EMAIL_QUEUED : MDL_EMAIL_NO_RECIPIENT;
     mdl_rows_t *row;
     apr_status_t rv;

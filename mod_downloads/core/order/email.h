@@ -28,7 +28,7 @@ typedef struct {
     apr_time_t sent_at;
 } mdl_email_state_t;
 
-/** Reads a state from a row of emails_latest; first is its first column. */
+/** Reads a state from a row that has email_columns; first is the first of them. */
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first);
 
 /** Reads the state of an order's newest email. */
@@ -45,6 +45,9 @@ typedef struct {
     int awaited;      /* if to is NULL: it waits for mdl_email_address or mdl_email_give_up */
     int at_once;      /* without the shop's delay */
 } mdl_email_new_t;
+
+/** The state of an email that was queued and not sent yet. */
+mdl_email_state_t mdl_email_state_of_new(const mdl_email_new_t *email);
 
 /** Queues an email, and its job unless it is held.  The job is due after the shop's delay. */
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);

@@ -49,6 +49,9 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->risk_pending = mdl_rows_int(row, 18) != 0;
     order->shop_blocked = !mdl_rows_null(row, 19);
     order->updated_at = mdl_rows_int(row, 20);
+    if (!mdl_rows_null(row, 21)) {
+        mdl_email_state_of_row(&order->email, row, 21);
+    }
     return order;
 }
 
@@ -105,17 +108,6 @@ static void order_read_assignments(mdl_rows_t *rows, apr_hash_t *orders, apr_poo
     }
 }
 
-static void order_read_emails(mdl_rows_t *rows, apr_hash_t *orders)
-{
-    while (mdl_rows_next(rows)) {
-        mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
-
-        if (order != NULL) {
-            mdl_email_state_of_row(&order->email, rows, 1);
-        }
-    }
-}
-
 static void set_expiry(mdl_order_t *order)
 {
     for (int i = 0; i < order->assignments->nelts; i++) {
@@ -146,7 +138,6 @@ static void order_read_counts(mdl_rows_t *rows, apr_hash_t *orders)
 /* All that belongs to orders but events, as it was asked for; NULL for what was not. */
 typedef struct {
     mdl_rows_t *assignments;
-    mdl_rows_t *emails;
     mdl_content_read_t content;
 } orders_asked_t;
 
@@ -162,9 +153,6 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
                                           .no_license_keys = find->no_license_keys}};
     if (find->made == NULL) {
         rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
-    }
-    if (rv == APR_SUCCESS && !find->no_email) {
-        rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_content_ask_of_orders(db, ids, &asked->content, p);
@@ -210,9 +198,6 @@ static apr_status_t orders_read(mdl_db_t *db, orders_asked_t *asked, apr_array_h
     }
     if (asked->assignments != NULL) {
         order_read_assignments(asked->assignments, index, p);
-    }
-    if (asked->emails != NULL) {
-        order_read_emails(asked->emails, index);
     }
     rv = mdl_content_read(db, &asked->content, orders_assignments(orders, p), p);
     for (int i = 0; i < orders->nelts; i++) {
@@ -326,10 +311,10 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 }
 
 /* Reads orders, the newest first, as many of them as may be read together. */
-static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int no_email,
-                                int default_limit, apr_array_header_t **orders, apr_pool_t *p)
+static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int default_limit,
+                                apr_array_header_t **orders, apr_pool_t *p)
 {
-    const mdl_order_find_t what = {.no_email = no_email, .default_download_limit = default_limit};
+    const mdl_order_find_t what = {.default_download_limit = default_limit};
     orders_asked_t asked;
     mdl_rows_t *heads;
     apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
@@ -349,12 +334,11 @@ static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t
                                           apr_array_header_t **orders, apr_pool_t *p)
 {
     apr_hash_t *index = apr_hash_make(p);
-    mdl_rows_t *heads, *counts, *emails;
+    mdl_rows_t *heads, *counts;
     apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
 
     if (rv != APR_SUCCESS ||
         (rv = select_of(db, MDL_Q_ASSIGNMENTS_COUNT, ids, &counts, p)) != APR_SUCCESS ||
-        (rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &emails, p)) != APR_SUCCESS ||
         (rv = mdl_db_end_snapshot(db)) != APR_SUCCESS) {
         return rv;
     }
@@ -367,13 +351,12 @@ static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t
         index_add(index, order);
     }
     order_read_counts(counts, index);
-    order_read_emails(emails, index);
     return APR_SUCCESS;
 }
 
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
 {
-    return orders_load(db, find->ids, 1, find->default_download_limit, &find->orders, p);
+    return orders_load(db, find->ids, find->default_download_limit, &find->orders, p);
 }
 
 apr_status_t mdl_order_refuse_unknown(mdl_problem_t *problem)
@@ -434,7 +417,7 @@ static apr_status_t orders_read_first(mdl_db_t *db, mdl_order_list_t *list, int 
         APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
     }
     rv = list->page.summary ? orders_load_summaries(db, ids, &orders, p)
-                            : orders_load(db, ids, 0, list->default_download_limit, &orders, p);
+                            : orders_load(db, ids, list->default_download_limit, &orders, p);
     *read = rv == APR_SUCCESS ? orders_arrange(orders, places, list->page.found) : 0;
     return rv;
 }

@@ -71,12 +71,11 @@ typedef struct {
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
-    int with_events;   /* and downloads */
-    int with_lookup;   /* and waiting_tags */
-    mdl_order_t *made; /* the order, if this transaction has made it: with its assignments, of which
-                          only what they give, and the email, is read; or NULL */
-    int no_email;      /* the order is known to have none, which need not be asked */
-    int no_license_keys;                /* they are not wanted */
+    int with_events;     /* and downloads */
+    int with_lookup;     /* and waiting_tags */
+    mdl_order_t *made;   /* the order, if this transaction has made it: with its email and its
+                            assignments, of which only what they give is read; or NULL */
+    int no_license_keys; /* they are not wanted */
     const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */
     mdl_order_t *order;                 /* out */
 } mdl_order_find_t;
