@@ -46,8 +46,14 @@ s.blocked_at, o.updated_at, {{email_columns}}
 
 -- An order with its customer, its shop and its newest email, if it has one.
 -- part: order_tables
+-- dialect: sqlite3
 orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 LEFT JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = o.id)
+
+-- part: order_tables
+-- dialect: pgsql
+orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+LEFT JOIN LATERAL (SELECT * FROM email WHERE order_id = o.id ORDER BY id DESC LIMIT 1) e ON true
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}
