@@ -33,7 +33,7 @@ APLOG_USE_MODULE(downloads);
 
 #define CROWD_WAIT    "5"          /* seconds */
 #define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
-#define ARCHIVE_LARGE 2000         /* files */
+#define ARCHIVE_LARGE 2000         /* files; what more of them take is given back to the system */
 #define SETTLE_NAP    apr_time_from_msec(20)
 #define SETTLE_ROUNDS 25
 

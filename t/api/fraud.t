@@ -18,8 +18,9 @@ my ($true, $false) = (JSON::PP::true(), JSON::PP::false());
 
 use constant { WINDOW => 7200, CUSTOMER => 2, ADDRESS => 3, IP => 4 };
 
-# One process, for one that begins after a list was removed has never read it.
-my $server = MDL::Instance->new(mpm => 'event', single => 1);
+# Two processes from the start, and no other: one that began after a list was removed would never have
+# read it.
+my $server = MDL::Instance->new(mpm => 'event', extra => "ServerLimit 2\nMaxRequestWorkers 64\n");
 my %list = map { $_ => "$server->{folder}/$_.domains" } qw(disposable blocked);
 
 sub write_list
@@ -285,6 +286,7 @@ subtest 'domains' => sub {
 subtest 'the files are read again when they change' => sub {
     my $shop  = shop();
     my $next  = 720_000;
+    # Requests at once reach both processes, each of which reads the list itself.
     my $seen = sub {
         my ($domain) = @_;
         return sub {

@@ -74,7 +74,7 @@ static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int6
                : rv;
 }
 
-/* Without an address yet, once the storefront has given one. */
+/* An email that has no address yet is sent once the storefront has given one. */
 static int is_to_be_sent(const mdl_email_new_t *email)
 {
     return email->to != NULL || email->awaited;
