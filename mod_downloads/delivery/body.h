@@ -16,6 +16,10 @@ struct mdl_body_t {
     int lasting; /* the buckets that take gave stay valid after its next call, too */
     int is_read; /* out: a filter in between has read it, and passes on bytes of its own */
 
+    /** NULL, or called when all was taken, before the last of it is passed on. */
+    void (*end)(void *owner);
+    void *owner;
+
     /**
      * Appends buckets for at least 1 and at most length bytes from offset, and says how many in
      * *taken.  The buckets and what they need stay valid until the next call for this body.

@@ -162,6 +162,45 @@ static apr_status_t file_open_blob(serve_t *serve)
     return rv;
 }
 
+/*
+ * A pool with an allocator of its own.  An archive of many files takes megabytes, which a request's
+ * pool would not return to the system: each connection would keep them for its next requests.
+ */
+static apr_pool_t *archive_pool(request_rec *r)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    apr_allocator_create(&allocator);
+    apr_allocator_max_free_set(allocator, ARCHIVE_SPARE);
+    apr_pool_create_ex(&pool, r->pool, NULL, allocator);
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "mdl_archive");
+    return pool;
+}
+
+/* Frees what is known of an archive, once.  Each thread's arena of glibc would keep the megabytes
+   that a large one took, between the pages that SQLite allocated meanwhile. */
+static void archive_end(void *owner)
+{
+    serve_t *serve = owner;
+    const apr_array_header_t *files = serve->download.archive.files;
+    int is_large;
+
+    if (serve->pool == NULL) {
+        return;
+    }
+    if (serve->transfer != NULL) {
+        mdl_transfer_end_body(serve->transfer);
+    }
+    is_large = files != NULL && files->nelts > ARCHIVE_LARGE;
+    apr_pool_destroy(serve->pool);
+    serve->pool = NULL;
+    if (is_large) {
+        malloc_trim(0);
+    }
+}
+
 static apr_status_t file_open_archive(serve_t *serve)
 {
     const mdl_archive_t *archive = &serve->download.archive;
@@ -179,8 +218,11 @@ static apr_status_t file_open_archive(serve_t *serve)
                       "backup, or import the asset again",
                       file->asset_id, archive->files->nelts, serve->link.assignment_id,
                       mdl_hex(file->sha256, sizeof file->sha256, serve->r->pool), file->size);
+        return rv;
     }
-    return rv;
+    serve->body->end = archive_end;
+    serve->body->owner = serve;
+    return APR_SUCCESS;
 }
 
 /* Conditional requests are compared with these. */
@@ -468,36 +510,6 @@ static int file_is_granted(serve_t *serve)
     return serve->download.entitlement == MDL_ENTITLEMENT_OK;
 }
 
-/*
- * A pool with an allocator of its own.  An archive of many files takes megabytes, which a request's
- * pool would not return to the system: each connection would keep them for its next requests.
- */
-static apr_pool_t *archive_pool(request_rec *r)
-{
-    apr_allocator_t *allocator;
-    apr_pool_t *pool;
-
-    apr_allocator_create(&allocator);
-    apr_allocator_max_free_set(allocator, ARCHIVE_SPARE);
-    apr_pool_create_ex(&pool, r->pool, NULL, allocator);
-    apr_allocator_owner_set(allocator, pool);
-    apr_pool_tag(pool, "mdl_archive");
-    return pool;
-}
-
-/* Each thread's arena of glibc would keep the megabytes that a large archive took, between the
-   pages that SQLite allocated meanwhile. */
-static void archive_pool_destroy(const serve_t *serve)
-{
-    const apr_array_header_t *files = serve->download.archive.files;
-    int is_large = files != NULL && files->nelts > ARCHIVE_LARGE;
-
-    apr_pool_destroy(serve->pool);
-    if (is_large) {
-        malloc_trim(0);
-    }
-}
-
 static int file_not_found(request_rec *r)
 {
     return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
@@ -565,10 +577,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     }
     serve.pool = archive_pool(r);
     status = serve_link(&serve);
-    if (serve.transfer != NULL) {
-        mdl_transfer_end_body(serve.transfer);
-    }
-    archive_pool_destroy(&serve); /* the client may be back before the request ends */
+    archive_end(&serve);
     return status;
 }
 

@@ -31,6 +31,7 @@ typedef struct {
     apr_bucket_brigade *out;   /* waits to be passed */
     apr_bucket_brigade *taken; /* from the body */
     apr_int64_t piece; /* bytes of the body that are passed at a time; 0: as many as it gives */
+    int is_last;       /* nothing of the body comes after the part that is expanded */
 } output_t;
 
 static apr_status_t output_pass(output_t *output, int flush)
@@ -71,12 +72,13 @@ static apr_status_t output_copy(output_t *output, apr_int64_t length)
     return APR_SUCCESS;
 }
 
-/* Appends up to wanted bytes of the body to what waits, and passes that unless it can go on
- * waiting. */
+/* Appends bytes of the body, of which so many are left, to what waits, and passes that unless it
+   can go on waiting. */
 static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_int64_t offset,
-                                        apr_int64_t wanted, apr_int64_t *taken)
+                                        apr_int64_t left, apr_int64_t *taken)
 {
     int is_stream = output->f->c->master != NULL;
+    apr_int64_t wanted = output->piece > 0 && left > output->piece ? output->piece : left;
     apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
 
     if (rv != APR_SUCCESS) {
@@ -87,6 +89,9 @@ static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_
             mdl_transfer_mark(output->transfer);
         }
         mdl_transfer_add_part(output->transfer, offset, *taken);
+    }
+    if (output->is_last && *taken == left && body->end != NULL) {
+        body->end(body->owner);
     }
     if (is_stream) {
         rv = output_copy(output, *taken);
@@ -102,16 +107,27 @@ static apr_status_t output_expand(output_t *output, mdl_body_t *body, apr_int64_
     apr_status_t rv = APR_SUCCESS;
 
     while (length > 0 && rv == APR_SUCCESS) {
-        apr_int64_t wanted = output->piece > 0 && length > output->piece ? output->piece : length;
         apr_int64_t taken;
 
-        rv = output_expand_piece(output, body, offset, wanted, &taken);
+        rv = output_expand_piece(output, body, offset, length, &taken);
         if (rv == APR_SUCCESS) {
             offset += taken;
             length -= taken;
         }
     }
     return rv;
+}
+
+/* Whether a part of the body is its last one: the response ends after it, without another. */
+static int is_last_part(const apr_bucket_brigade *in, const apr_bucket *part)
+{
+    for (const apr_bucket *bucket = APR_BUCKET_NEXT(part); bucket != APR_BRIGADE_SENTINEL(in);
+         bucket = APR_BUCKET_NEXT(bucket)) {
+        if (mdl_body_of(bucket) != NULL || APR_BUCKET_IS_EOS(bucket)) {
+            return APR_BUCKET_IS_EOS(bucket);
+        }
+    }
+    return 0;
 }
 
 /* Which bytes of the body a response has that another filter made of it. */
@@ -193,6 +209,7 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
         mdl_body_t *body = mdl_body_of(bucket);
 
         if (body != NULL) {
+            output.is_last = is_last_part(in, bucket);
             rv = output_expand(&output, body, bucket->start, (apr_int64_t)bucket->length);
             apr_bucket_delete(bucket);
         } else {
