@@ -15,7 +15,7 @@ sub rows
 {
     my ($table, $from, $count, %columns) = @_;
     my @names = sort keys %columns;
-    return sprintf "INSERT INTO %s (%s) WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 "
+    return sprintf "INSERT INTO %s (%s) WITH RECURSIVE n (i) AS (SELECT CAST(%d AS BIGINT) UNION ALL SELECT i + 1 "
         . "FROM n WHERE i < %d) SELECT %s FROM n;\n", $table, join(', ', @names), $from + 1,
         $from + $count, join ', ', @columns{@names};
 }
