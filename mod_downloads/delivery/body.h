@@ -16,7 +16,8 @@ struct mdl_body_t {
     int lasting; /* the buckets that take gave stay valid after its next call, too */
     int is_read; /* out: a filter in between has read it, and passes on bytes of its own */
 
-    /** NULL, or called when all was taken, before the last of it is passed on. */
+    /** NULL, or called when all was taken, before the last of it is passed on.  What take gave
+     * stays valid. */
     void (*end)(void *owner);
     void *owner;
 

@@ -29,10 +29,14 @@ my $large  = $ENV{LARGE};
 my $folder = File::Temp->newdir;
 my ($modules) = MDL::Test::slurp('t/conf/modules.list') =~ m{(/\S+)/mod_\w+\.so};
 
-my $server = MDL::Instance->new(mpm => 'event', single => 1, extra => <<"END")->start;
+my $server = MDL::Instance->new(mpm => 'event', single => 1, modules => ['ratelimit'], extra => <<"END")->start;
 DownloadsLinkLifetime 3600
 LoadModule http2_module $modules/mod_http2.so
 Protocols h2c http/1.1
+<Location /d>
+    SetOutputFilter RATE_LIMIT
+    SetEnvIf X-Slow (\\d+) rate-limit=\$1
+</Location>
 END
 my $shop = new_shop();
 my $child;
@@ -93,7 +97,7 @@ my @many  = map { { name => sprintf('part %05d.bin', $_), bytes => $_ . substr $
 stock($shop, @many);
 my $order  = order_of($shop, \@many);
 # The page offers no archive of a purchase with more files than it shows.
-my @links  = map { link_of($shop, $order) } 1 .. 24;
+my @links  = map { link_of($shop, $order) } 1 .. 25;
 my $single = urls($shop, $order)->{files}[0]{url} =~ s{^http://[^/]+}{}r;
 restart();
 page('GET', $single)->{status} == 200 or die "a file can't be had\n";
@@ -165,6 +169,27 @@ subtest 'A slow transfer holds few descriptors' => sub {
     cmp_ok($got, '>', $size, 'it ends');
     cmp_ok($most - $idle, '<=', 24, "at most $most are open, $idle before");
     note("descriptors: $idle idle, at most $most");
+};
+
+# The plan is freed before the first of these bytes goes out; mod_ratelimit takes a second for the others.
+subtest 'While the last bytes of an archive go out, its plan is freed already' => sub {
+    plan skip_all => 'the sanitizers take memory of their own' if $ENV{SANITIZER_RUNTIME};
+    my $path = shift @links;
+    part($path, '-20000');
+    no_transfer();
+    my $before = memory('VmRSS');
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port()) or die "$@\n";
+    my ($answer, $more) = ('');
+    print $socket "GET $path HTTP/1.1\r\nHost: localhost\r\nRange: bytes=-20000\r\nX-Slow: 16\r\n"
+        . "Connection: close\r\n\r\n";
+    $socket->flush;
+    while (sysread $socket, my $bytes, 65536) {
+        $answer .= $bytes;
+        $more //= memory('VmRSS') - $before if $answer =~ /\r\n\r\n./s;
+    }
+    my ($body) = $answer =~ m{^HTTP/1\.1 206 .*?\r\n\r\n(.*)}s;
+    ok($body eq bytes_at($archive, $size - 20_000, 20_000), 'the end of the archive comes');
+    cmp_ok($more, '<', 512, "$more KB more than between transfers; the plan takes 2,300");
 };
 
 # --- large files -----------------------------------------------------------------------------------
