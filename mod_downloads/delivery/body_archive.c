@@ -9,6 +9,8 @@
 #define FILE_BYTES   (8 * 1024 * 1024)
 #define HEADER_BYTES (32 * 1024)
 
+#define COPIED_MIN (1024 * 1024) /* bytes of a file from which copying is faster than sendfile */
+
 typedef struct {
     mdl_body_t body; /* first: it is a body */
     request_rec *r;
@@ -39,7 +41,9 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     apr_bucket *bucket;
     apr_status_t rv;
 
-    if (core->enable_sendfile != ENABLE_SENDFILE_OFF) { /* as for a single file */
+    /* A thread waits for the client anyway. */
+    if (core->enable_sendfile != ENABLE_SENDFILE_OFF &&
+        (piece->length < COPIED_MIN || core->enable_mmap == ENABLE_MMAP_OFF)) {
         flags |= APR_FOPEN_SENDFILE_ENABLED;
     }
     rv = apr_file_open(&file, path_of(archive, piece->entry, archive->open), flags,

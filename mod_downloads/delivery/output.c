@@ -6,10 +6,25 @@
 #include <http_ssl.h>
 #include <util_filter.h>
 
+#include "metering/socket_bytes.h"
+
 #define STREAM_PIECE 65536  /* bytes of a body handed to an HTTP/2 connection at a time */
 #define TLS_PIECE    262144 /* and to a TLS connection */
 
+#define COPIED_PIECE  1048576 /* bytes that a thread copies at a time */
+#define COPIED_UNSENT (2 * COPIED_PIECE)
+#define COPIED_MIN    (4 * COPIED_PIECE) /* bytes from which it is worth a trial */
+#define PATIENCE_MS   10                 /* in which the client has to take a piece */
+
 static ap_filter_rec_t *filter;
+
+/*
+ * By sendfile the kernel passes on 64 KB at a time and wakes a client on this machine for each,
+ * which takes longer than to copy them.  So a client that takes a trial at once gets pieces that a
+ * thread copies, for as long as it goes on so.  The trial goes by sendfile, so that for a slow
+ * client the kernel holds no copies.
+ */
+typedef enum { PACE_UNKNOWN, PACE_ON_TRIAL, PACE_SLOW } pace_t;
 
 /* A response, over all calls of the filter. */
 typedef struct {
@@ -21,6 +36,7 @@ typedef struct {
     apr_int64_t next; /* from this one, */
     apr_int64_t end;  /* to before this one */
     int in_parts;     /* several ranges, and there is no telling which */
+    pace_t pace;
 } response_t;
 
 /* One call of the filter. */
@@ -72,13 +88,41 @@ static apr_status_t output_copy(output_t *output, apr_int64_t length)
     return APR_SUCCESS;
 }
 
+/* How many bytes of what is left are passed now; decides whether they are copied. */
+static apr_int64_t output_next(const output_t *output, mdl_body_t *body, apr_int64_t left)
+{
+    response_t *response = output->response;
+    int fd = mdl_socket_bytes_socket(output->f->c);
+
+    if (output->piece > 0) {
+        return left > output->piece ? output->piece : left;
+    }
+    body->is_copied = 0;
+    if (!body->may_copy || output->transfer == NULL || left < COPIED_MIN ||
+        response->pace == PACE_SLOW) {
+        return left;
+    }
+    if (response->pace == PACE_UNKNOWN) {
+        response->pace = PACE_ON_TRIAL;
+        mdl_socket_bytes_set_unsent_max(fd, COPIED_UNSENT);
+        return COPIED_UNSENT;
+    }
+    if (mdl_socket_bytes_has_room(fd, COPIED_PIECE, PATIENCE_MS)) {
+        body->is_copied = 1;
+        return COPIED_PIECE;
+    }
+    response->pace = PACE_SLOW;
+    mdl_socket_bytes_set_unsent_max(fd, MDL_TRANSFER_UNSENT_MAX);
+    return left;
+}
+
 /* Appends bytes of the body, of which so many are left, to what waits, and passes that unless it
    can go on waiting. */
 static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_int64_t offset,
                                         apr_int64_t left, apr_int64_t *taken)
 {
     int is_stream = output->f->c->master != NULL;
-    apr_int64_t wanted = output->piece > 0 && left > output->piece ? output->piece : left;
+    apr_int64_t wanted = output_next(output, body, left);
     apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
 
     if (rv != APR_SUCCESS) {
@@ -98,7 +142,10 @@ static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_
         return rv == APR_SUCCESS ? output_pass(output, 0) : rv;
     }
     APR_BRIGADE_CONCAT(output->out, output->taken);
-    return body->lasting && output->piece == 0 ? APR_SUCCESS : output_pass(output, 1);
+    if (body->lasting && output->piece == 0) {
+        return wanted == left ? APR_SUCCESS : output_pass(output, 0);
+    }
+    return output_pass(output, 1);
 }
 
 static apr_status_t output_expand(output_t *output, mdl_body_t *body, apr_int64_t offset,
@@ -203,6 +250,8 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
         output.piece = STREAM_PIECE;
     } else if (ap_ssl_conn_is_ssl(f->c)) {
         output.piece = TLS_PIECE;
+    } else if (output.transfer != NULL && !response->body->may_copy) {
+        mdl_socket_bytes_set_unsent_max(mdl_socket_bytes_socket(f->c), COPIED_UNSENT);
     }
     while (rv == APR_SUCCESS && !APR_BRIGADE_EMPTY(in)) {
         apr_bucket *bucket = APR_BRIGADE_FIRST(in);

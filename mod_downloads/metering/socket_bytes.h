@@ -42,8 +42,12 @@ void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes);
 /** The descriptor of a connection's socket; -1 for none. */
 int mdl_socket_bytes_socket(conn_rec *c);
 
-/** Sets TCP_NOTSENT_LOWAT, so that the kernel takes little more than it can send. */
-void mdl_socket_bytes_set_notsent_lowat(int fd);
+/** Sets TCP_NOTSENT_LOWAT: how many bytes the kernel takes at most beyond what it can send. */
+void mdl_socket_bytes_set_unsent_max(int fd, int bytes);
+
+/** Whether the kernel takes so many bytes without a wait, now or within so many milliseconds: the
+    client has taken all but as many of those before.  Of unsent_max they are half. */
+int mdl_socket_bytes_has_room(int fd, int bytes, int timeout_ms);
 
 /** How far the bytes that the kernel took have come. */
 typedef struct {

@@ -284,7 +284,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t 
     }
     transfer->first.connection_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
     mdl_socket_bytes_retain(transfer->socket_bytes);
-    mdl_socket_bytes_set_notsent_lowat(transfer->fd);
+    mdl_socket_bytes_set_unsent_max(transfer->fd, MDL_TRANSFER_UNSENT_MAX);
     pthread_mutex_lock(&list.mutex);
     transfer_append(transfer);
     is_first = list.running++ == 0;
