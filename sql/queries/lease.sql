@@ -25,13 +25,14 @@ ON CONFLICT (meter_id, id) DO NOTHING
 SELECT id, session_id, generation, files, bytes FROM download_transfer
 WHERE meter_id = %s ORDER BY id LIMIT %lld
 
--- What transfers have delivered so far.
+-- What transfers have delivered so far.  Without LIMIT the list would be read anew for each of the process's
+-- transfers.
 -- name: transfers_progress
 -- dialect: sqlite3
-UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
+UPDATE download_transfer AS t SET files = g_rows.files, bytes = g_rows.bytes
 FROM (SELECT %s AS meter_id, value ->> 'id' AS id, value ->> 'files' AS files, value ->> 'bytes' AS bytes
-    FROM json_each(%s)) g
-WHERE t.meter_id = g.meter_id AND t.id = g.id
+    FROM json_each(%s) LIMIT -1) g_rows
+WHERE t.meter_id = g_rows.meter_id AND t.id = g_rows.id
 RETURNING id
 
 -- name: transfers_progress

@@ -140,11 +140,20 @@ static int sqlite_is_scan(mdl_statement_t statement, const char *line)
            !is_allowed(statement, line);
 }
 
+/* Whether a list that is a parameter is read anew for each row of the table before it in the join,
+   whose line had that parent. */
+static int sqlite_is_read_anew(const char *line, int parent, int parent_before)
+{
+    return strncmp(line, "SCAN ", 5) == 0 && strstr(line, "VIRTUAL TABLE") != NULL &&
+           parent == parent_before;
+}
+
 static const char *sqlite_scans(sqlite3 *sqlite, mdl_statement_t statement, apr_pool_t *p)
 {
     const char *sql = apr_pstrcat(p, "EXPLAIN QUERY PLAN ",
                                   mdl_statements[statement].text[MDL_SQLITE3], NULL);
     const char *scans = "";
+    int parent_before = -1;
     sqlite3_stmt *plan;
 
     if (sqlite3_prepare_v2(sqlite, sql, -1, &plan, NULL) != SQLITE_OK) {
@@ -152,8 +161,13 @@ static const char *sqlite_scans(sqlite3 *sqlite, mdl_statement_t statement, apr_
     }
     while (sqlite3_step(plan) == SQLITE_ROW) {
         const char *line = (const char *)sqlite3_column_text(plan, 3);
+        int parent = sqlite3_column_int(plan, 1);
 
-        scans = sqlite_is_scan(statement, line) ? add_line(scans, line, p) : scans;
+        if (sqlite_is_scan(statement, line) || sqlite_is_read_anew(line, parent, parent_before)) {
+            scans = add_line(scans, line, p);
+        }
+        parent_before = strncmp(line, "SEARCH ", 7) == 0 || strncmp(line, "SCAN ", 5) == 0 ? parent
+                                                                                           : -1;
     }
     sqlite3_finalize(plan);
     return scans;
