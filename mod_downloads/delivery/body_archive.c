@@ -41,7 +41,7 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     apr_bucket *bucket;
     apr_status_t rv;
 
-    /* A thread waits for the client anyway. */
+    /* A thread waits for the client in either case. */
     if (core->enable_sendfile != ENABLE_SENDFILE_OFF &&
         (piece->length < COPIED_MIN || core->enable_mmap == ENABLE_MMAP_OFF)) {
         flags |= APR_FOPEN_SENDFILE_ENABLED;

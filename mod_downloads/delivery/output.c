@@ -19,10 +19,10 @@
 static ap_filter_rec_t *filter;
 
 /*
- * By sendfile the kernel passes on 64 KB at a time and wakes a client on this machine for each,
- * which takes longer than to copy them.  So a client that takes a trial at once gets pieces that a
- * thread copies, for as long as it goes on so.  The trial goes by sendfile, so that for a slow
- * client the kernel holds no copies.
+ * By sendfile the kernel passes on 64 KB at a time, and wakes a client on the same machine each
+ * time, which takes longer than copying them.  So the first bytes of a large file are a trial.  A
+ * client that takes them at once gets pieces that a thread copies, until it takes too long for one;
+ * the rest goes by sendfile.  So does the trial: the kernel then holds no copies for a slow client.
  */
 typedef enum { PACE_UNKNOWN, PACE_ON_TRIAL, PACE_SLOW } pace_t;
 
@@ -36,7 +36,7 @@ typedef struct {
     apr_int64_t next; /* from this one, */
     apr_int64_t end;  /* to before this one */
     int in_parts;     /* several ranges, and there is no telling which */
-    pace_t pace;
+    pace_t pace;      /* of a client that a thread might copy for */
 } response_t;
 
 /* One call of the filter. */

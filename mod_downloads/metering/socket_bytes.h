@@ -45,8 +45,8 @@ int mdl_socket_bytes_socket(conn_rec *c);
 /** Sets TCP_NOTSENT_LOWAT: how many bytes the kernel takes at most beyond what it can send. */
 void mdl_socket_bytes_set_unsent_max(int fd, int bytes);
 
-/** Whether the kernel takes so many bytes without a wait, now or within so many milliseconds: the
-    client has taken all but as many of those before.  Of unsent_max they are half. */
+/** Whether the kernel takes so many bytes without a wait, now or within timeout_ms.  They are half
+    of what mdl_socket_bytes_set_unsent_max was given.  False for a connection that has ended. */
 int mdl_socket_bytes_has_room(int fd, int bytes, int timeout_ms);
 
 /** How far the bytes that the kernel took have come. */

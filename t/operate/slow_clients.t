@@ -33,7 +33,7 @@ is(api('GET', '/ping', key => $shop->{token})->{status}, 200, 'another client is
 is(scalar(grep { my $answer = <$_> // ''; $answer =~ /^HTTP\/1\.1 408 / } @slow), CLIENTS, 'each of them is told 408');
 $server->stop;
 
-# Its first megabytes are sent as fast as they can be copied, which takes a thread.
+# While they are fast, a thread copies the file for them.
 subtest 'Clients that take a file fast, and then no more of it, hold no threads' => sub {
     my $fast = MDL::Instance->new(single => 1, mpm => 'event')->start;
     my $shop = new_shop();
