@@ -224,9 +224,9 @@ static void settler_read_blocked(work_t *work)
     }
 }
 
-static void settler_tick(work_t *work, int transfers)
+static void settler_tick(work_t *work, int has_transfers)
 {
-    if (transfers > 0) {
+    if (has_transfers) {
         settler_cut_forbidden(work);
         mdl_transfer_reset_stalled();
         settler_renew(work);
@@ -242,12 +242,12 @@ static void settler_turn(work_t *work)
     apr_time_t now = mdl_clock_monotonic();
     int running, ended, waiting = 0, settled = BATCH;
 
-    mdl_transfer_count(&running, &ended);
-    if ((running + ended > 0 || mdl_takedown_watched()) && now >= work->next_tick) {
+    mdl_transfer_any(&running, &ended);
+    if ((running || ended || mdl_takedown_watched()) && now >= work->next_tick) {
         work->next_tick = now + TICK;
-        settler_tick(work, running + ended);
+        settler_tick(work, running || ended);
     }
-    for (work->settled = 0; ended > 0 && settled == BATCH; work->settled += settled) {
+    for (work->settled = 0; ended && settled == BATCH; work->settled += settled) {
         settled = settle_ended(work, &waiting);
         apr_pool_clear(work->turn);
     }
@@ -268,8 +268,8 @@ static void settler_wait_for_work(const work_t *work)
     if (work->settled > 0) {
         apr_sleep(GATHER);
     }
-    mdl_transfer_count(&running, &ended);
-    if (running == 0 && ended == 0 && !mdl_takedown_watched()) {
+    mdl_transfer_any(&running, &ended);
+    if (!running && !ended && !mdl_takedown_watched()) {
         while (sem_wait(&settler.work) != 0 && errno == EINTR) {
         }
     } else {

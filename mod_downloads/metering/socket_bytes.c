@@ -23,6 +23,7 @@ APLOG_USE_MODULE(downloads);
 struct mdl_socket_bytes_t {
     _Atomic apr_uint64_t out;
     _Atomic int references;
+    struct mdl_transfer_t *transfers;
 };
 
 static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * next; /* that was registered before */
@@ -55,6 +56,11 @@ void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes)
     if (atomic_fetch_sub(&socket_bytes->references, 1) == 1) {
         free(socket_bytes);
     }
+}
+
+struct mdl_transfer_t **mdl_socket_bytes_transfers(mdl_socket_bytes_t *socket_bytes)
+{
+    return &socket_bytes->transfers;
 }
 
 static apr_status_t socket_bytes_end(void *data)

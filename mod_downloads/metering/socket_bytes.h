@@ -39,6 +39,9 @@ apr_uint64_t mdl_socket_bytes_out(const mdl_socket_bytes_t *socket_bytes);
 void mdl_socket_bytes_retain(mdl_socket_bytes_t *socket_bytes);
 void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes);
 
+/** Where transfer.c keeps the connection's transfers, under its mutex; NULL at first. */
+struct mdl_transfer_t **mdl_socket_bytes_transfers(mdl_socket_bytes_t *socket_bytes);
+
 /** The descriptor of a connection's socket; -1 for none. */
 int mdl_socket_bytes_socket(conn_rec *c);
 

@@ -36,12 +36,13 @@ typedef struct {
 struct mdl_transfer_t {
     mdl_transfer_t *next;
     mdl_transfer_t *previous;
-    int references;            /* by the list, and by the request until it is logged */
+    mdl_transfer_t *other;     /* the next one of the connection's transfers */
+    int references;            /* by its ring, and by the request until it is logged */
     mdl_session_delivery_t of; /* as it began; its texts are these: */
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     char page_id[32];
-    request_rec *r;           /* NULL once it has ended */
+    request_rec *r;           /* NULL once it has ended, which moves it to the other ring */
     const mdl_layout_t *body; /* NULL once it has ended */
     mdl_layout_t layout;      /* a copy of as much of it as the parts need, which stays */
     int layout_first;         /* where in the body's that begins */
@@ -67,30 +68,45 @@ struct mdl_transfer_t {
 
 static struct {
     pthread_mutex_t mutex;
-    mdl_transfer_t head; /* of a ring */
-    int running;
-    int ended;
+    mdl_transfer_t running; /* heads of rings */
+    mdl_transfer_t ended;
     mdl_transfer_wake_fn *wake;
 } list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
-          .head = {.next = &list.head, .previous = &list.head}};
+          .running = {.next = &list.running, .previous = &list.running},
+          .ended = {.next = &list.ended, .previous = &list.ended}};
 
 void mdl_transfer_on_change(mdl_transfer_wake_fn *wake)
 {
     list.wake = wake;
 }
 
-static void transfer_append(mdl_transfer_t *transfer)
+static int ring_is_empty(const mdl_transfer_t *ring)
 {
-    transfer->previous = list.head.previous;
-    transfer->next = &list.head;
+    return ring->next == ring;
+}
+
+static void transfer_append(mdl_transfer_t *transfer, mdl_transfer_t *ring)
+{
+    transfer->previous = ring->previous;
+    transfer->next = ring;
     transfer->previous->next = transfer;
-    list.head.previous = transfer;
+    ring->previous = transfer;
 }
 
 static void transfer_unlink(mdl_transfer_t *transfer)
 {
     transfer->previous->next = transfer->next;
     transfer->next->previous = transfer->previous;
+}
+
+static void transfer_leave_connection(const mdl_transfer_t *transfer)
+{
+    mdl_transfer_t **link = mdl_socket_bytes_transfers(transfer->socket_bytes);
+
+    while (*link != transfer) {
+        link = &(*link)->other;
+    }
+    *link = transfer->other;
 }
 
 /* Under the mutex. */
@@ -168,12 +184,10 @@ static int transfer_ask(mdl_transfer_t *transfer)
 /* Resets its connection, after asking for the last time what each transfer on it delivered. */
 static void transfer_reset(const mdl_transfer_t *one)
 {
-    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
-         transfer = transfer->next) {
-        if (transfer->socket_bytes == one->socket_bytes) {
-            transfer_ask(transfer);
-            transfer->progress_is_final = 1;
-        }
+    for (mdl_transfer_t *transfer = *mdl_socket_bytes_transfers(one->socket_bytes);
+         transfer != NULL; transfer = transfer->other) {
+        transfer_ask(transfer);
+        transfer->progress_is_final = 1;
     }
     mdl_socket_bytes_reset(one->fd);
 }
@@ -214,8 +228,8 @@ static void transfer_end(mdl_transfer_t *transfer, int aborted)
     transfer->aborted = aborted;
     transfer->bytes_at_end = mdl_socket_bytes_out(transfer->socket_bytes);
     transfer->moved_at = mdl_clock_monotonic();
-    list.running--;
-    list.ended++;
+    transfer_unlink(transfer);
+    transfer_append(transfer, &list.ended);
     if (aborted && !transfer->is_stream) {
         transfer_reset(transfer);
     }
@@ -262,7 +276,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t 
                                    const mdl_layout_t *body)
 {
     conn_rec *c = r->connection;
-    mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
+    mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer), **of_connection;
     int is_first;
 
     transfer->r = r;
@@ -284,10 +298,13 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t 
     }
     transfer->first.connection_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
     mdl_socket_bytes_retain(transfer->socket_bytes);
+    of_connection = mdl_socket_bytes_transfers(transfer->socket_bytes);
     mdl_socket_bytes_set_unsent_max(transfer->fd, MDL_TRANSFER_UNSENT_MAX);
     pthread_mutex_lock(&list.mutex);
-    transfer_append(transfer);
-    is_first = list.running++ == 0;
+    is_first = ring_is_empty(&list.running);
+    transfer_append(transfer, &list.running);
+    transfer->other = *of_connection;
+    *of_connection = transfer;
     pthread_mutex_unlock(&list.mutex);
     apr_pool_pre_cleanup_register(r->pool, transfer, transfer_request_end);
     if (is_first) {
@@ -430,11 +447,11 @@ static int transfer_end_known(mdl_transfer_t *transfer, apr_time_t now)
     return transfer->progress_is_final;
 }
 
-void mdl_transfer_count(int *running, int *ended)
+void mdl_transfer_any(int *running, int *ended)
 {
     pthread_mutex_lock(&list.mutex);
-    *running = list.running;
-    *ended = list.ended;
+    *running = !ring_is_empty(&list.running);
+    *ended = !ring_is_empty(&list.ended);
     pthread_mutex_unlock(&list.mutex);
 }
 
@@ -444,22 +461,20 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
     mdl_transfer_t *transfer, *next, *last;
 
     pthread_mutex_lock(&list.mutex);
-    last = list.head.previous;
-    for (transfer = list.head.next; transfer != &list.head && deliveries->nelts < limit;
+    last = list.running.previous;
+    for (transfer = list.running.next; transfer != &list.running && deliveries->nelts < limit;
          transfer = next) {
-        next = transfer == last ? &list.head : transfer->next;
-        if (transfer->r != NULL) {
-            mdl_session_delivery_t delivery;
+        mdl_session_delivery_t delivery;
 
-            transfer_ask(transfer);
-            delivery = transfer_delivery(transfer, p);
-            if (delivery.bytes != transfer->reported || delivery.is_unwritten) {
-                transfer->reported = delivery.bytes;
-                APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
-                /* behind the others, whose turn it is next time */
-                transfer_unlink(transfer);
-                transfer_append(transfer);
-            }
+        next = transfer == last ? &list.running : transfer->next;
+        transfer_ask(transfer);
+        delivery = transfer_delivery(transfer, p);
+        if (delivery.bytes != transfer->reported || delivery.is_unwritten) {
+            transfer->reported = delivery.bytes;
+            APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
+            /* behind the others, whose turn it is next time */
+            transfer_unlink(transfer);
+            transfer_append(transfer, &list.running);
         }
     }
     pthread_mutex_unlock(&list.mutex);
@@ -473,12 +488,8 @@ apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
 
     *waiting = 0;
     pthread_mutex_lock(&list.mutex);
-    for (mdl_transfer_t *transfer = list.head.next;
-         transfer != &list.head && deliveries->nelts < limit && list.ended > 0;
-         transfer = transfer->next) {
-        if (transfer->r != NULL) {
-            continue;
-        }
+    for (mdl_transfer_t *transfer = list.ended.next;
+         transfer != &list.ended && deliveries->nelts < limit; transfer = transfer->next) {
         if (transfer_end_known(transfer, now)) {
             APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = transfer_delivery(transfer, p);
         } else {
@@ -489,14 +500,14 @@ apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
     return deliveries;
 }
 
-static mdl_transfer_t *transfer_find(const char *id)
+static mdl_transfer_t *transfer_find(mdl_transfer_t *ring, const char *id)
 {
-    mdl_transfer_t *transfer = list.head.next;
+    mdl_transfer_t *transfer = ring->next;
 
-    while (transfer != &list.head && strcmp(transfer->id, id) != 0) {
+    while (transfer != ring && strcmp(transfer->id, id) != 0) {
         transfer = transfer->next;
     }
-    return transfer != &list.head ? transfer : NULL;
+    return transfer != ring ? transfer : NULL;
 }
 
 void mdl_transfer_written(const apr_array_header_t *deliveries)
@@ -505,8 +516,9 @@ void mdl_transfer_written(const apr_array_header_t *deliveries)
     for (int i = 0; i < deliveries->nelts; i++) {
         const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
                                                                 mdl_session_delivery_t);
-        mdl_transfer_t *transfer = delivery->is_unwritten ? transfer_find(delivery->transfer_id)
-                                                          : NULL;
+        mdl_transfer_t *transfer = delivery->is_unwritten
+                                       ? transfer_find(&list.running, delivery->transfer_id)
+                                       : NULL;
 
         if (transfer != NULL) {
             transfer->of.is_unwritten = 0;
@@ -520,9 +532,9 @@ void mdl_transfer_remove(const char *id)
     mdl_transfer_t *transfer;
 
     pthread_mutex_lock(&list.mutex);
-    if ((transfer = transfer_find(id)) != NULL) {
+    if ((transfer = transfer_find(&list.ended, id)) != NULL) {
         transfer_unlink(transfer);
-        list.ended--;
+        transfer_leave_connection(transfer);
         transfer_release(transfer);
     }
     pthread_mutex_unlock(&list.mutex);
@@ -534,8 +546,8 @@ int mdl_transfer_cut(const char *id)
     int is_new = 0;
 
     pthread_mutex_lock(&list.mutex);
-    transfer = transfer_find(id);
-    if (transfer != NULL && transfer->r != NULL && !transfer->cut) {
+    transfer = transfer_find(&list.running, id);
+    if (transfer != NULL && !transfer->cut) {
         is_new = 1;
         transfer->cut_at = mdl_clock_monotonic();
         atomic_store(&transfer->cut, 1);
@@ -552,14 +564,13 @@ void mdl_transfer_end_all(void)
     mdl_transfer_t *transfer;
 
     pthread_mutex_lock(&list.mutex);
-    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
-        if (transfer->r != NULL) {
-            atomic_store(&transfer->cut, 1);
-            transfer_end(transfer, 1);
-            transfer_reset(transfer);
-        }
+    while (!ring_is_empty(&list.running)) {
+        transfer = list.running.next;
+        atomic_store(&transfer->cut, 1);
+        transfer_end(transfer, 1);
+        transfer_reset(transfer);
     }
-    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+    for (transfer = list.ended.next; transfer != &list.ended; transfer = transfer->next) {
         if (!transfer->progress_is_final) {
             transfer->progress.sent = transfer_handed_over(transfer);
             transfer->progress_is_final = 1;
@@ -574,10 +585,9 @@ void mdl_transfer_reset_stalled(void)
     apr_time_t now = mdl_clock_monotonic();
 
     pthread_mutex_lock(&list.mutex);
-    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+    for (mdl_transfer_t *transfer = list.running.next; transfer != &list.running;
          transfer = transfer->next) {
-        if (transfer->r != NULL && transfer->cut && !transfer->progress_is_final &&
-            now - transfer->cut_at >= CUT_WAIT) {
+        if (transfer->cut && !transfer->progress_is_final && now - transfer->cut_at >= CUT_WAIT) {
             transfer_reset(transfer);
         }
     }

@@ -6,8 +6,8 @@
  * reached; so the number of bytes that have come to the client tells which parts it has.  Where
  * that is not known to the byte, as with TLS and HTTP/2, it is rounded up.
  *
- * All transfers of this process are in one list, guarded by a mutex, for the thread that settles
- * them (settler.h).
+ * All transfers of this process are in two lists, of those that run and those that have ended,
+ * guarded by a mutex, for the thread that settles them (settler.h).
  */
 #ifndef MDL_METERING_TRANSFER_H
 #define MDL_METERING_TRANSFER_H
@@ -60,8 +60,8 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer);
 
 /* --- for the settler --- */
 
-/** Counts the running and the ended transfers. */
-void mdl_transfer_count(int *running, int *ended);
+/** Whether any transfer runs, and whether any has ended. */
+void mdl_transfer_any(int *running, int *ended);
 
 /** Returns the progress of running transfers since the last call, and of those that have no row:
     mdl_session_delivery_t, at most limit. */
@@ -75,6 +75,7 @@ void mdl_transfer_written(const apr_array_header_t *deliveries);
     yet. */
 apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p);
 
+/** Removes one that mdl_transfer_settled returned. */
 void mdl_transfer_remove(const char *id);
 
 /** Cuts the transfer of that id; true if it runs and was not cut before. */
