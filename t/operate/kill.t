@@ -48,8 +48,11 @@ sub ended { my ($pid) = @_; return (MDL::Test::slurp("/proc/$pid/stat") // ' Z '
 
 subtest 'the background process is killed in the middle of an import of 1 GB' => sub {
     my $sha256 = MDL::Source::sha256(GB);
-    my $id = import_of($source->offer('huge', { size => GB, etag => '"huge"', rate => 350 * MB }),
-        sha256 => $sha256);
+    # The first answer only shows that the file is large.  However late a kill comes, it finds the source
+    # waiting before the end.
+    my $piece = { size => GB, etag => '"huge"', rate => 350 * MB, hold => 0.5 * GB };
+    my $url   = $source->offer('huge', ($piece) x 2, { hold => 0.45 * GB }, { hold => GB });
+    my $id    = import_of($url, sha256 => $sha256);
     my $log = error_log_size();
     for my $part (0.2, 0.6) {
         wait_progress($id, $part * GB);
