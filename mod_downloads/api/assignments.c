@@ -172,19 +172,11 @@ static void urls_write(mdl_request_t *request)
     urls_write_zip(request, request->arg, &link);
 }
 
-/* Whoever has such a URL may download. */
-static apr_status_t urls_parse(mdl_request_t *request)
-{
-    return request->caller.scope < MDL_KEY_SCOPE_DELIVER
-               ? mdl_problem_set(&request->problem, 403, "insufficient_scope",
-                                 "This key may read, but not deliver.")
-               : assignment_parse(request);
-}
-
 const mdl_route_t mdl_route_download_urls = {
     .method = "GET",
     .path = "/orders/{}/assignments/{}/download-urls",
-    .parse = urls_parse,
+    .scope = MDL_KEY_SCOPE_DELIVER, /* whoever has such a URL may download */
+    .parse = assignment_parse,
     .snapshot = 1,
     .effect = urls_read,
     .write = urls_write,

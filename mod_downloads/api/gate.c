@@ -223,6 +223,21 @@ static apr_status_t gate_pass_read(mdl_request_t *request, mdl_stored_response_t
     return rv;
 }
 
+static apr_status_t gate_authorize(mdl_request_t *request, int writes)
+{
+    apr_status_t rv = mdl_authenticate(request);
+
+    if (rv == APR_SUCCESS && writes && request->caller.scope < MDL_KEY_SCOPE_FULL) {
+        return mdl_problem_set(&request->problem, 403, "insufficient_scope",
+                               "This key may only read.");
+    }
+    if (rv == APR_SUCCESS && request->caller.scope < request->route->scope) {
+        return mdl_problem_set(&request->problem, 403, "insufficient_scope",
+                               "This key may read, but not deliver.");
+    }
+    return rv;
+}
+
 static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_t *response)
 {
     gate_write_t write = {.request = request};
@@ -230,7 +245,9 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
 
     /* A body may take as long as the client likes, and connections are few. */
     mdl_request_release(request);
-    if ((rv = gate_prepare_write(request, &write)) != APR_SUCCESS) {
+    if ((rv = gate_prepare_write(request, &write)) != APR_SUCCESS ||
+        /* The key may have been revoked meanwhile. */
+        (rv = gate_authorize(request, 1)) != APR_SUCCESS) {
         return rv;
     }
     if ((rv = mdl_etag_parse(request)) == APR_SUCCESS &&
@@ -261,12 +278,8 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
 
 static apr_status_t gate_admit(mdl_request_t *request, int writes)
 {
-    apr_status_t rv = mdl_authenticate(request);
+    apr_status_t rv = gate_authorize(request, writes);
 
-    if (rv == APR_SUCCESS && writes && request->caller.scope < MDL_KEY_SCOPE_FULL) {
-        rv = mdl_problem_set(&request->problem, 403, "insufficient_scope",
-                             "This key may only read.");
-    }
     if (rv == APR_SUCCESS) {
         return mdl_rate_charge(request, writes);
     }

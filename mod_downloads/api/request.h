@@ -58,14 +58,15 @@ struct mdl_route_t {
     const char *noun; /* of a write: what the audit has of it */
     const char *action;
     int versioned; /* has an ETag, and a write minds If-Match: the entity has updated_at */
-    const char *cache_control;                     /* of a success; NULL: no-store */
-    const char *content_type;                      /* of a success; NULL: application/json */
-    int no_key;                                    /* open to everybody */
-    int snapshot;                                  /* a GET whose effect has several statements */
-    int optional_body;                             /* a write without a body counts as {} */
-    apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
-    apr_size_t max_values;                         /* in it; 0: MDL_JSON_MAX_VALUES */
-    mdl_write_entity_fn *write_entity;             /* for mdl_resource_write and mdl_list_write */
+    const char *cache_control;         /* of a success; NULL: no-store */
+    const char *content_type;          /* of a success; NULL: application/json */
+    int no_key;                        /* open to everybody */
+    mdl_key_scope_t scope;             /* the least for a GET; a write needs the full one */
+    int snapshot;                      /* a GET whose effect has several statements */
+    int optional_body;                 /* a write without a body counts as {} */
+    apr_size_t max_body;               /* bytes; 0: MDL_MAX_BODY */
+    apr_size_t max_values;             /* in it; 0: MDL_JSON_MAX_VALUES */
+    mdl_write_entity_fn *write_entity; /* for mdl_resource_write and mdl_list_write */
     apr_status_t (*parse)(mdl_request_t *request); /* NULL: nothing to parse */
     mdl_effect_fn *effect;                         /* NULL of a GET: no connection is needed */
     void (*write)(mdl_request_t *request);

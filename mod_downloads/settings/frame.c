@@ -180,6 +180,9 @@ int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)
                                  strcmp(visit->problem.code, "form_used") == 0 ? "form_used"
                                                                                : "refused");
     }
+    if (rv == APR_EACCES) {
+        return mdl_frame_message(visit, HTTP_FORBIDDEN, "not_allowed");
+    }
     if (mdl_db_unavailable(rv)) {
         apr_table_setn(visit->r->headers_out, "Retry-After", RETRY_AFTER);
         return mdl_frame_message(visit, HTTP_SERVICE_UNAVAILABLE, "try_again");

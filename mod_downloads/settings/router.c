@@ -189,6 +189,7 @@ static int route_post(mdl_visit_t *visit, const route_t *route)
 
     mdl_visit_end(visit); /* a body may take as long as the client likes */
     status = form_admit(visit, &refusal);
+    visit->acts = route->acts;
     visit->audit = (mdl_audit_t){.shop_id = visit->shop != NULL ? visit->shop->id : 0,
                                  .noun = route->noun,
                                  .noun_id = visit->argument,

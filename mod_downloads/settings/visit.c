@@ -6,7 +6,10 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/text/utf8.h"
+#include "core/shop/key.h"
+#include "core/shop/key_cache.h"
 
 static apr_status_t visit_run(mdl_visit_t *visit, mdl_db_run_fn *how, mdl_effect_fn *effect,
                               void *arg)
@@ -32,6 +35,16 @@ typedef struct {
     mdl_db_due_t due; /* what the effect has for the background process */
 } visit_write_t;
 
+/* The user may have lost the role while the form came. */
+static apr_status_t visit_check_role(mdl_db_t *db, const mdl_visit_t *visit, apr_pool_t *p)
+{
+    mdl_role_t role = MDL_ROLE_READ_ONLY;
+    apr_status_t rv = mdl_member_role(db, visit->user, visit->shop != NULL ? visit->shop->id : 0,
+                                      &role, p);
+
+    return rv == APR_ENOENT || (rv == APR_SUCCESS && role < visit->acts) ? APR_EACCES : rv;
+}
+
 static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     visit_write_t *write = arg;
@@ -40,6 +53,9 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     mdl_problem_clear(&visit->problem);
     mdl_db_take_due(db);
+    if ((rv = visit_check_role(db, visit, p)) != APR_SUCCESS) {
+        return rv;
+    }
     rv = mdl_form_use(db, &visit->form, apr_time_now(), p);
     if (rv == APR_EEXIST) {
         return mdl_problem_set(&visit->problem, HTTP_CONFLICT, "form_used",
@@ -58,6 +74,22 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+static apr_status_t visit_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_epoch(db, p, arg);
+}
+
+/* What the form has changed of a key or a shop counts from this node's next request on. */
+static void visit_renew_key_cache(mdl_visit_t *visit)
+{
+    apr_time_t asked_at = mdl_clock_monotonic();
+    apr_int64_t epoch;
+
+    if (visit_run(visit, mdl_db_read, visit_epoch_effect, &epoch) == APR_SUCCESS) {
+        mdl_key_cache_set_epoch(visit->service->key_cache, epoch, asked_at);
+    }
+}
+
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
     return mdl_visit_write_seen(visit, NULL, effect, arg);
@@ -71,6 +103,7 @@ apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_
 
     if (rv == APR_SUCCESS) {
         mdl_service_wake(visit->service, write.due);
+        visit_renew_key_cache(visit);
     } else if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_PRECONDITION_FAILED) {
         visit->problem.message = "Somebody has changed this since the page was shown, so nothing "
                                  "was done. Look at it as it is now, and decide anew.";

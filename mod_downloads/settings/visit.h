@@ -20,6 +20,7 @@ typedef struct {
     mdl_role_t role;      /* in the shop; of a page without one an operator's, or the least */
     mdl_shop_t *shop;     /* NULL: the page is about no shop */
     const char *argument; /* what the path names in the place of its "*", or NULL */
+    mdl_role_t acts;      /* the least role for the form that was sent */
     apr_table_t *fields;  /* of the form that was sent; NULL with GET */
     mdl_form_t form;
     mdl_audit_t audit; /* of the form: the router has filled it, an effect may add to it */
@@ -32,8 +33,10 @@ apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg
 
 /**
  * Runs the effect of the form that was sent, once: MDL_EPROBLEM with the problem "form_used" when
- * it has taken effect before, and a sentence for people when the effect refuses with 412.  What
- * visit->audit says is noted after it.  The jobs that it queues are begun at once.
+ * it has taken effect before, and a sentence for people when the effect refuses with 412;
+ * APR_EACCES when the user has no longer the role for it.  What visit->audit says is noted after
+ * it.  The jobs that it queues are begun at once, and keys of the API are as it leaves them from
+ * the next request on.
  */
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
