@@ -44,8 +44,7 @@ static apr_status_t order_read(mdl_visit_t *visit, mdl_order_t **order)
                              .storefront_order_id = visit->argument,
                              .default_download_limit = visit->service->settings->download_limit,
                              .with_events = 1,
-                             .with_lookup = 1,
-                             .no_license_keys = visit->role < MDL_ROLE_STAFF};
+                             .with_lookup = 1};
     apr_status_t rv = mdl_visit_read(visit, order_find_effect, &find);
 
     *order = find.order;

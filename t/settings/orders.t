@@ -126,6 +126,17 @@ is_deeply([ grep { !$signal{$_} } @codes ], [], 'and each has one, too');
 my $seen = visit('reader', 'GET', $path);
 unlike($seen->{body}, qr/\Q$first->{download_page_url}\E/, 'a reader does not see the customer\'s page');
 unlike($seen->{body}, qr/<form method="post"/, 'nor any button');
+{
+    my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })->{json}{id};
+    api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => ['KEY-OF-7003'] });
+    my $keys = api('POST', '/mappings', key => $shop->{token},
+        json => { storefront_product_id => MDL::Contract::product(), license_key_tag_ids => [$tag] })->{json};
+    assign($shop, 7003, [ $keys->{storefront_product_id} ]);
+    my @seen = map { visit($_, 'GET', "/$id/orders/7003")->{body} } qw(reader staff);
+    like($_, qr/license keys: 1/, 'an order of license keys alone says how many') for @seen;
+    unlike($_, qr/KEY-OF-7003/, 'and none of them') for @seen;
+    unlike($_, qr/has no content/, 'and is not taken for an empty one') for @seen;
+}
 is(visit('reader', 'GET', "/$id/orders/7999")->{status}, 404, 'an order that is not there');
 told('member', 'add', 'other', 'owner', '--shop', $other->{shop_id});
 is(visit('other', 'GET', $path)->{status}, 404, 'is as one of another shop');

@@ -114,7 +114,7 @@ apr_status_t mdl_content_read(mdl_db_t *db, mdl_content_read_t *read,
     if (has_links) {
         rv = content_ask(db, read, MDL_CONTENT_LINKS, MDL_ORDER_LINKS_MAX, &links, p);
     }
-    if (rv == APR_SUCCESS && has_license_keys && !read->no_license_keys) {
+    if (rv == APR_SUCCESS && has_license_keys) {
         rv = content_ask(db, read, MDL_CONTENT_LICENSE_KEYS, MDL_ORDER_LICENSE_KEYS_MAX,
                          &license_keys, p);
     }

@@ -18,7 +18,6 @@ typedef enum {
 typedef struct {
     int default_download_limit;
     int max_files;
-    int no_license_keys;                       /* they are not wanted */
     const mdl_statement_t *statements;         /* between the two calls */
     const apr_array_header_t *ids;             /* likewise */
     mdl_rows_t *files;                         /* likewise */

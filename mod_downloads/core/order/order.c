@@ -149,8 +149,7 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
     apr_status_t rv = APR_SUCCESS;
 
     *asked = (orders_asked_t){.content = {.default_download_limit = find->default_download_limit,
-                                          .max_files = MDL_ORDER_FILES_MAX,
-                                          .no_license_keys = find->no_license_keys}};
+                                          .max_files = MDL_ORDER_FILES_MAX}};
     if (find->made == NULL) {
         rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
     }

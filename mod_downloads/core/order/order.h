@@ -71,11 +71,10 @@ typedef struct {
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
-    int with_events;     /* and downloads */
-    int with_lookup;     /* and waiting_tags */
-    mdl_order_t *made;   /* the order, if this transaction has made it: with its email and its
-                            assignments, of which only what they give is read; or NULL */
-    int no_license_keys; /* they are not wanted */
+    int with_events;   /* and downloads */
+    int with_lookup;   /* and waiting_tags */
+    mdl_order_t *made; /* the order, if this transaction has made it: with its email and its
+                          assignments, of which only what they give is read; or NULL */
     const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */
     mdl_order_t *order;                 /* out */
 } mdl_order_find_t;
