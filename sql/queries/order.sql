@@ -1,4 +1,5 @@
--- Members that a request leaves out stay unchanged; null clears them.
+-- Members that a request leaves out stay unchanged; null clears them.  updated_at is that of the last
+-- change of one of them.
 -- name: customer_upsert
 INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_name, locale,
     created_at, updated_at)
@@ -8,8 +9,14 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
     first_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
     last_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
     locale = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
-    updated_at = excluded.updated_at
-RETURNING id, email, first_name, last_name, locale
+    updated_at = CASE WHEN (customer.email, customer.first_name, customer.last_name, customer.locale)
+        IS DISTINCT FROM (
+            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
+            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
+            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
+        THEN excluded.updated_at ELSE customer.updated_at END
+RETURNING id, email, first_name, last_name, locale, updated_at
 
 -- Of a customer that customer_upsert has made.  The update locks the order's row, so that assignments of
 -- one order go one after the other.

@@ -24,7 +24,8 @@ WHERE o.id = %lld
 -- name: customer_complete
 UPDATE customer SET email = COALESCE(email, %s), first_name = COALESCE(first_name, %s),
     last_name = COALESCE(last_name, %s), locale = COALESCE(locale, %s), updated_at = %lld
-WHERE id = %lld
+WHERE id = %lld AND (email, first_name, last_name, locale) IS DISTINCT FROM
+    (COALESCE(email, %s), COALESCE(first_name, %s), COALESCE(last_name, %s), COALESCE(locale, %s))
 
 -- name: order_lock_by_id
 SELECT id FROM orders WHERE id = %lld {{for_no_key_update}}

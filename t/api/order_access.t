@@ -488,6 +488,25 @@ my $moved = moved_at($moving);
 act($moving, 'revoke', {});
 assign($shop, $moving, [ @products[0, 1] ], storefront_customer_id => $moving);
 is(moved_at($moving), $moved, 'what changes nothing does not move it');
+act($moving, 'restore', {});
+{
+    my $again = sub { assign($shop, $moving, [ @products[0, 1] ], storefront_customer_id => $moving, customer => {@_}) };
+    my %given = (email => new_address(), first_name => 'Ada', last_name => 'Lovelace', locale => 'de');
+    for my $member (sort keys %given) {
+        $moved = moved_at($moving);
+        is($again->($member => $given{$member})->{json}{customer}{$member}, $given{$member}, "the customer's $member changes");
+        cmp_ok(moved_at($moving), '>', $moved, 'which moves it');
+        $moved = moved_at($moving);
+        $again->($member => $given{$member});
+        is(moved_at($moving), $moved, 'once');
+        $again->($member => undef);
+        cmp_ok(moved_at($moving), '>', $moved, 'as does clearing it');
+        $moved = moved_at($moving);
+        $again->($member => undef);
+        is(moved_at($moving), $moved, 'once');
+    }
+}
+act($moving, 'revoke', {});
 sql('UPDATE orders AS o SET updated_at = 4102444800000000 WHERE ' . where($moving));
 act($moving, 'restore', {});
 is(moved_at($moving), 4102444800001000, 'it moves on when the clock was ahead');

@@ -122,10 +122,32 @@ subtest 'an order that was decided on meanwhile stays decided' => sub {
         customer => { email => 'decided@buyer.example' });
     wait_for(sub { $storefront->requests($id) }, 10, 'the call');
     is api('POST', "/orders/$id/approve", key => $shop->{token})->{status}, 200, 'it is approved';
+    wait_email($shop, $id, 'sent');
+    my $approved = order($shop, $id);
     $storefront->release($id);
     wait_lookup($shop, $id);
-    is order($shop, $id)->{fraud}{decision}, 'approved', 'and stays so';
+    my $order = order($shop, $id);
+    is $order->{fraud}{decision}, 'approved', 'and stays so';
+    is_deeply [ signals($order) ], ['storefront_risk high'], 'the risk is shown';
+    cmp_ok $order->{updated_at}, 'gt', $approved->{updated_at}, 'and moves updated_at';
+};
+
+subtest "a customer's name that the storefront knows moves updated_at" => sub {
+    my $shop = shop_with_product();
+    my $id   = number();
+    $storefront->customer($id, first_name => 'Zoe');
+    $storefront->order($id, risks => ['HIGH'], answers => [ { hold => 1 } ]);
+    order_of($shop, order => $id, customer_id => $id, fraud_check => $true, customer => { email => 'named@buyer.example' });
+    wait_for(sub { $storefront->requests($id) }, 10, 'the call');
+    api('POST', "/orders/$id/approve", key => $shop->{token});
     wait_email($shop, $id, 'sent');
+    sql("UPDATE orders SET risk_pending = 0 WHERE storefront_order_id = '$id'");
+    my $before = order($shop, $id);
+    $storefront->release($id);
+    wait_lookup($shop, $id);
+    my $order = order($shop, $id);
+    is $order->{customer}{first_name}, 'Zoe', 'the name is there';
+    cmp_ok $order->{updated_at}, 'gt', $before->{updated_at}, 'and the order was updated';
 };
 
 subtest 'a risk that is not known yet is waited for' => sub {

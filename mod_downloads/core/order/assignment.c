@@ -23,7 +23,8 @@ typedef struct {
     apr_int64_t order_id;
     apr_int64_t customer_id;
     const char *email; /* of the customer, or NULL */
-    int is_new;        /* the order */
+    int customer_changed;
+    int is_new; /* the order */
     int held;
     apr_int64_t pinned; /* files, of the assignments made */
     apr_int64_t pinned_links;
@@ -53,6 +54,10 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
 {
     const mdl_order_assign_t *assign = run->assign;
     const mdl_customer_t *customer = &assign->customer;
+    mdl_arg_t email = assignment_clears(assign, MDL_CUSTOMER_EMAIL);
+    mdl_arg_t first_name = assignment_clears(assign, MDL_CUSTOMER_FIRST_NAME);
+    mdl_arg_t last_name = assignment_clears(assign, MDL_CUSTOMER_LAST_NAME);
+    mdl_arg_t locale = assignment_clears(assign, MDL_CUSTOMER_LOCALE);
     apr_status_t rv = APR_SUCCESS;
 
     asked->matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *asked->matches);
@@ -63,15 +68,13 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                                    item->storefront_variant_id, &asked->matches[i], p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(
-            db, MDL_Q_CUSTOMER_UPSERT, &asked->customer, p,
-            MDL_ARGS(mdl_int(assign->shop_id), mdl_text(customer->storefront_customer_id),
-                     mdl_text(customer->email), mdl_text(customer->first_name),
-                     mdl_text(customer->last_name), mdl_text(customer->locale), mdl_int(run->now),
-                     mdl_int(run->now), assignment_clears(assign, MDL_CUSTOMER_EMAIL),
-                     assignment_clears(assign, MDL_CUSTOMER_FIRST_NAME),
-                     assignment_clears(assign, MDL_CUSTOMER_LAST_NAME),
-                     assignment_clears(assign, MDL_CUSTOMER_LOCALE)));
+        rv = mdl_db_select(db, MDL_Q_CUSTOMER_UPSERT, &asked->customer, p,
+                           MDL_ARGS(mdl_int(assign->shop_id),
+                                    mdl_text(customer->storefront_customer_id),
+                                    mdl_text(customer->email), mdl_text(customer->first_name),
+                                    mdl_text(customer->last_name), mdl_text(customer->locale),
+                                    mdl_int(run->now), mdl_int(run->now), email, first_name,
+                                    last_name, locale, email, first_name, last_name, locale));
     }
     asked->page_id = mdl_signed_url_new_page_id(p);
     return rv == APR_SUCCESS
@@ -169,6 +172,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     }
     run->customer_id = mdl_rows_int(asked->customer, 0);
     run->email = mdl_rows_text(asked->customer, 1);
+    run->customer_changed = mdl_rows_int(asked->customer, 5) == run->now;
     run->order_id = mdl_rows_int(asked->order, 0);
     if (mdl_rows_int(asked->order, 1) != run->customer_id) {
         return mdl_problem_set(assign->problem, 409, "other_customer",
@@ -453,7 +457,7 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
                          .order_is_new = run->is_new};
 
     if (run->assign->created == 0 && !run->queued) {
-        return APR_SUCCESS;
+        return run->customer_changed ? mdl_event_touch(db, run->order_id, p) : APR_SUCCESS;
     }
     mdl_json_add_bool(details, "send_email", run->assign->send_email);
     mdl_json_add_bool(details, "fraud_check", run->assign->fraud_check);

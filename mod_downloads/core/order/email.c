@@ -6,6 +6,7 @@
 #include "base/ulid.h"
 #include "core/download/entitlement.h"
 #include "core/ids.h"
+#include "core/order/event.h"
 #include "core/shop/notice.h"
 
 const char *const mdl_email_status_names[] = {[MDL_EMAIL_NOT_REQUESTED] = "not_requested",
@@ -159,13 +160,6 @@ int mdl_email_is_awaited(const mdl_email_state_t *state)
            (state->status == MDL_EMAIL_QUEUED || state->status == MDL_EMAIL_HELD);
 }
 
-/* An order's answer has the state of its email. */
-static apr_status_t email_touch_order(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
-{
-    return mdl_db_exec(db, MDL_Q_ORDER_TOUCH, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
-}
-
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                const char *to, apr_pool_t *p)
 {
@@ -177,7 +171,7 @@ apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
         rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
                                         : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
     }
-    return rv == APR_SUCCESS ? email_touch_order(db, order_id, p) : rv;
+    return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
@@ -185,14 +179,14 @@ apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *w
     apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_NO_RECIPIENT, NULL, p,
                                   MDL_ARGS(mdl_text(why), mdl_int(order_id)));
 
-    return rv == APR_SUCCESS ? email_touch_order(db, order_id, p) : rv;
+    return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 {
     apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
 
-    return rv == APR_SUCCESS ? email_touch_order(db, order_id, p) : rv;
+    return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p)

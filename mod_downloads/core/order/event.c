@@ -2,16 +2,20 @@
 
 #include "core/version.h"
 
+apr_status_t mdl_event_touch(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_ORDER_TOUCH, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+}
+
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p)
 {
     apr_status_t rv;
 
-    event->created_at = apr_time_now();
-    if (!event->order_is_new && (rv = mdl_db_exec(db, MDL_Q_ORDER_TOUCH, NULL, p,
-                                                  MDL_ARGS(mdl_int(event->created_at),
-                                                           mdl_int(order_id)))) != APR_SUCCESS) {
+    if (!event->order_is_new && (rv = mdl_event_touch(db, order_id, p)) != APR_SUCCESS) {
         return rv;
     }
+    event->created_at = apr_time_now();
     return mdl_db_exec(db, MDL_Q_EVENT_INSERT, NULL, p,
                        MDL_ARGS(mdl_int(order_id), mdl_text(event->action),
                                 mdl_text(event->assignment_ids), mdl_text(event->key_id),

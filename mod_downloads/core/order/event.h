@@ -30,6 +30,9 @@ typedef struct {
     apr_int64_t event_id; /* the newest one */
 } mdl_event_seen_t;
 
+/** Moves an order's updated_at, for a change of what it shows that has no event. */
+apr_status_t mdl_event_touch(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
+
 /** Adds an event, and moves the order's updated_at. */
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p);
 

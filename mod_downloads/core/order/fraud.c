@@ -376,8 +376,11 @@ static apr_status_t end_wait(mdl_db_t *db, subject_t *subject, const finding_t *
     if (!is_to_be_held(subject, finding)) {
         mdl_order_step(&subject->state, MDL_ORDER_ANSWER_PASSES, NULL);
     }
-    if ((rv = fraud_store(db, subject, finding, p)) != APR_SUCCESS || !was_held) {
+    if ((rv = fraud_store(db, subject, finding, p)) != APR_SUCCESS) {
         return rv;
+    }
+    if (!was_held) {
+        return mdl_event_touch(db, subject->id, p);
     }
     if (subject->state.access == MDL_ORDER_ACTIVE &&
         (rv = mdl_email_release(db, subject->shop_id, subject->id, p)) == APR_SUCCESS) {

@@ -4,6 +4,7 @@
 
 #include "base/ulid.h"
 #include "core/order/email.h"
+#include "core/order/event.h"
 
 /* With the default delay, which doubles each time, enough for an outage of about six hours. */
 #define MAX_ATTEMPTS 12
@@ -74,25 +75,25 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
                                  const mdl_storefront_found_t *found, apr_pool_t *p)
 {
+    mdl_arg_t email = mdl_text(found->email), locale = mdl_text(found->locale);
+    mdl_arg_t first_name = mdl_text(found->first_name), last_name = mdl_text(found->last_name);
+    apr_int64_t changed;
     mdl_rows_t *row;
-    apr_status_t rv = APR_SUCCESS;
+    apr_status_t rv;
 
-    if (found->email != NULL || found->first_name != NULL || found->last_name != NULL ||
-        found->locale != NULL) {
-        rv = mdl_db_exec(db, MDL_Q_CUSTOMER_COMPLETE, NULL, p,
-                         MDL_ARGS(mdl_text(found->email), mdl_text(found->first_name),
-                                  mdl_text(found->last_name), mdl_text(found->locale),
-                                  mdl_int(apr_time_now()), mdl_int(lookup->customer_id)));
+    if ((rv = mdl_db_exec(db, MDL_Q_CUSTOMER_COMPLETE, &changed, p,
+                          MDL_ARGS(email, first_name, last_name, locale, mdl_int(apr_time_now()),
+                                   mdl_int(lookup->customer_id), email, first_name, last_name,
+                                   locale))) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
+                                MDL_ARGS(mdl_int(lookup->order_id)))) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_ORDER_SET_STOREFRONT, NULL, p,
+                          MDL_ARGS(mdl_text(found->rated ? mdl_risk_names[found->risk] : NULL),
+                                   mdl_text(found->client_ip), mdl_int(lookup->order_id)))) !=
+            APR_SUCCESS) {
+        return rv;
     }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
-                               MDL_ARGS(mdl_int(lookup->order_id)));
-    }
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_ORDER_SET_STOREFRONT, NULL, p,
-                             MDL_ARGS(mdl_text(found->rated ? mdl_risk_names[found->risk] : NULL),
-                                      mdl_text(found->client_ip), mdl_int(lookup->order_id)))
-               : rv;
+    return changed > 0 ? mdl_event_touch(db, lookup->order_id, p) : APR_SUCCESS;
 }
 
 static apr_status_t lookup_settle_emails(mdl_db_t *db, const mdl_lookup_t *lookup,
