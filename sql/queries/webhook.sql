@@ -94,10 +94,11 @@ FROM webhook_delivery d JOIN notice n ON n.id = d.notice_id
 WHERE d.endpoint_id = %lld AND d.due_at <= %lld
 ORDER BY d.due_at LIMIT %lld
 
+-- Unless the delivery has begun anew meanwhile.
 -- name: webhook_delivery_result
 UPDATE webhook_delivery SET status = %s, attempts = %lld, due_at = %lld, response_status = %lld,
     response_body = %s, error = %s, updated_at = {{later}}
-WHERE id = %lld
+WHERE id = %lld AND attempts = %lld
 
 -- name: webhook_endpoint_result
 UPDATE webhook_endpoint SET failing_since = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(failing_since, %lld) END

@@ -97,7 +97,8 @@ my %bad = (
 my %endpoint = map { $_ => $receiver->endpoint($shop, $_, event_types => ['order.assigned']) } sort keys %bad;
 $receiver->answers($_, $bad{$_}) for keys %bad;
 $receiver->answers('chatty', { body => 'x' x 1000 . "\0", repeat => 100 });
-$endpoint{chatty} = $receiver->endpoint($shop, 'chatty', event_types => ['order.assigned']);
+$receiver->answers('anew', { status => 500 }, { hold => 1 }, {});
+$endpoint{$_} = $receiver->endpoint($shop, $_, event_types => ['order.assigned']) for qw(chatty anew);
 
 my $second = order();
 my @fast = $receiver->await('fast', 3);
@@ -106,6 +107,10 @@ my $id = $fast[2]{id};
 is(scalar(grep { $_->{event_id} eq $id && $_->{status} eq 'pending' } deliveries($endpoint{slow})), 1,
     'while a slow one has not answered');
 $receiver->await($_, 1) for keys %bad;
+my $anew = delivery($endpoint{anew}, $id, sub { $_[0]{attempts} }, 'a first attempt');
+hurry($endpoint{anew});
+$receiver->await('anew', 2);
+is(call('POST', "/$endpoint{anew}{id}/deliveries/$anew->{id}/resend")->{status}, 202, 'a delivery is sent again during an attempt');
 
 my %body;
 my %expected = (
@@ -127,6 +132,8 @@ is($body{failing}, 'Out of order', "an answer's first bytes are kept");
 my $chatty = delivery($endpoint{chatty}, $id, sub { $_[0]{attempts} }, 'the long answer');
 is("$chatty->{status} " . length $chatty->{response_body}, 'succeeded 1024', 'of a long answer the first kilobyte');
 is(scalar $receiver->received('elsewhere'), 0, 'the redirect was not followed');
+$anew = delivery($endpoint{anew}, $id, sub { $_[0]{status} eq 'succeeded' }, 'what was sent again');
+is($anew->{attempts}, 1, 'what was sent again has begun anew, whatever came of the attempt');
 
 # A second attempt comes after 5 s, or sooner where the test hurries it.
 for my $name (sort keys %bad) {

@@ -248,7 +248,8 @@ static apr_status_t result_write(mdl_db_t *db, const mdl_webhook_result_t *resul
                        MDL_ARGS(mdl_text(mdl_delivery_status_names[status]), mdl_int(attempts),
                                 due_at, mdl_int_or_null(result->response_status),
                                 mdl_text(result->response_body), mdl_text(result->error),
-                                mdl_int(now), mdl_int(result->message->id)));
+                                mdl_int(now), mdl_int(result->message->id),
+                                mdl_int(result->message->attempts)));
 }
 
 static apr_status_t endpoint_notify(mdl_db_t *db, const mdl_webhook_round_t *round, apr_pool_t *p)
