@@ -111,14 +111,14 @@ static apr_status_t body_not_json(mdl_request_t *request)
 
 static apr_status_t body_parse(mdl_request_t *request, const char *text, apr_size_t length)
 {
-    apr_size_t max_values = request->route->max_values;
+    apr_size_t max_values = request->route->max_values != 0 ? request->route->max_values
+                                                            : MDL_JSON_MAX_VALUES;
     const char *why;
     mdl_json_t *json;
-    apr_status_t rv = mdl_json_parse(&json, text, length,
-                                     max_values != 0 ? max_values : MDL_JSON_MAX_VALUES, &why,
-                                     request->r->pool);
+    apr_status_t rv = mdl_json_parse(&json, text, length, max_values, &why, request->r->pool);
 
     if (rv == APR_ENOSPC) {
+        mdl_problem_count(&request->problem, (apr_int64_t)max_values, -1);
         return mdl_problem_set(&request->problem, 413, "request_too_large", why);
     }
     if (rv != APR_SUCCESS) {

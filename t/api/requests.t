@@ -253,8 +253,9 @@ sub values_of { my ($n, $value) = @_; return '{"x":[' . join(',', ($value) x ($n
 refused(post('/mappings', body => values_of(10_000, '[]')), 400, 'invalid_request', '10,000 values',
     '/storefront_product_id', '/x');
 for my $value ('[]', '{}', '1', '","', '{ }', "[\n]") {
-    is_error(post('/mappings', body => values_of(10_001, $value)), 413, 'request_too_large',
-        "10,001 values: $value");
+    my $reply = post('/mappings', body => values_of(10_001, $value));
+    is_error($reply, 413, 'request_too_large', "10,001 values: $value");
+    is($reply->{json}{error}{limit}, 10_000, 'with the limit');
 }
 is_error(post('/mappings', body => '{' . join(',', map { "\"$_\":1" } 1 .. 10_000) . '}'), 413,
     'request_too_large', '10,001 values, members of the body');
