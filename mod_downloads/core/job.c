@@ -433,14 +433,14 @@ apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
         MDL_ARGS(mdl_text(job->error_code), mdl_text(job->error_message), mdl_text(job->id)));
 }
 
-apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
-                                   apr_pool_t *p)
+apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but,
+                                   mdl_job_t **job, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_OPEN_OF_ASSET, &row, p,
                                         MDL_ARGS(mdl_int(asset_id), mdl_text(but ? but : "")));
 
-    *open = rv == APR_SUCCESS;
+    *job = rv == APR_SUCCESS ? job_of_row(row, p) : NULL;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 

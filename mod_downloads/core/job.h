@@ -196,9 +196,9 @@ apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker);
     error_message. */
 apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
-/** Reads into *open whether an asset has an open job other than this one (NULL: any). */
-apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
-                                   apr_pool_t *p);
+/** Reads an open job of an asset other than this one (NULL: any); *job is NULL for none. */
+apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but,
+                                   mdl_job_t **job, apr_pool_t *p);
 
 /** Effect that reads a page of the jobs that a shop may see and that fit the filters.  It looks at
     1,000 jobs at most, and may have fewer entries than there are, or none, and a next place. */

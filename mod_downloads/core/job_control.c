@@ -69,7 +69,7 @@ static apr_status_t asset_await_again(mdl_db_t *db, const mdl_job_control_t *ret
 {
     const mdl_job_t *job = retry->job;
     mdl_asset_t *asset;
-    int open;
+    mdl_job_t *open;
     apr_status_t rv = mdl_asset_lock(db, job->shop_id, job->asset_id, &asset, retry->problem, p);
 
     if (rv == MDL_EPROBLEM) {
@@ -79,9 +79,9 @@ static apr_status_t asset_await_again(mdl_db_t *db, const mdl_job_control_t *ret
         (rv = mdl_job_open_of_asset(db, job->asset_id, job->id, &open, p)) != APR_SUCCESS) {
         return rv;
     }
-    return open ? mdl_problem_set(retry->problem, 409, "asset_not_ready",
-                                  "Another job of the asset is under way.")
-                : mdl_asset_retry(db, job->asset_id, p);
+    return open != NULL ? mdl_problem_set(retry->problem, 409, "asset_not_ready",
+                                          "Another job of the asset is under way.")
+                        : mdl_asset_retry(db, job->asset_id, p);
 }
 
 apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry)

@@ -29,7 +29,7 @@ SELECT {{category_columns}} FROM category WHERE id = %lld AND +shop_id = %lld {{
 UPDATE asset SET category_id = NULL, updated_at = {{later}} WHERE category_id = %lld
 
 -- name: category_leave_uploads
-UPDATE upload SET category_id = NULL WHERE category_id = %lld
+UPDATE upload SET category_id = NULL, updated_at = {{later}} WHERE category_id = %lld
 
 -- name: category_delete
 DELETE FROM category WHERE id = %lld

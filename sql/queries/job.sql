@@ -36,7 +36,7 @@ SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND status = 'failed' AND {
 ORDER BY id DESC LIMIT %lld
 
 -- name: job_open_of_asset
-SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
+SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 
 -- A job can be claimed once due_at has passed: a queued job's next attempt.  A running job has none, until
 -- others see that its worker does not renew its lease any more (job_expire).  One that a dead worker has left

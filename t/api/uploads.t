@@ -213,6 +213,14 @@ my %ids = map { $_->[1] => 1 } @racers;
 is(scalar(keys %ids), 1, 'and all get the same asset');
 is(scalar(@{ get('/assets?filename=race.bin')->{json}{data} }), 1, 'there is one asset');
 
+# --- its category ----------------------------------------------------------------------------------
+
+my $category = api('POST', '/categories', key => $token, json => { name => 'Short-lived' })->{json}{id};
+my $filed = begin_upload($shop, filename => 'a', category_id => $category);
+api('DELETE', "/categories/$category", key => $token);
+is(look($filed)->{json}{category_id}, undef, 'an upload loses a category that is deleted');
+cmp_ok(look($filed)->{json}{updated_at}, 'gt', $filed->{updated_at}, 'which updates it');
+
 # --- aborting --------------------------------------------------------------------------------------
 
 my $gone = begin_upload($shop, size => 10);
@@ -310,6 +318,10 @@ sql("UPDATE asset SET status = 'pending', sha256 = NULL WHERE id = $reply->{json
 sql("UPDATE job SET status = 'queued', due_at = 1, finished_at = NULL WHERE id = '$reply->{json}{job}{id}'");
 is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'so the job can run again');
 is(asset_of($reply)->{sha256}, sha256_hex('again'), 'with the same result');
+sql("UPDATE job SET status = 'queued', due_at = 4102444800000000, finished_at = NULL WHERE id = '$reply->{json}{job}{id}'");
+my $more = complete_upload($shop, $again);
+is_answer($more, 202, 'a second completion, while the bytes are hashed');
+is($more->{json}{job}{id}, $reply->{json}{job}{id}, 'has the job that does it');
 
 my $lost = in_pieces('lost');
 unlink partial($lost);

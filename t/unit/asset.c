@@ -105,7 +105,7 @@ static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
                              .source_url = "https://files.test/c",
                              .import = {.shop_id = shop, .max_attempts = 3, .problem = &problem}};
     mdl_entity_ref_t delete = {.shop_id = shop, .id = version.asset_id, .problem = &problem};
-    int open = 1;
+    mdl_job_t *open;
 
     meets(db,
           (meeting_t){database, mdl_version_queue_effect, &version, mdl_asset_delete_effect,
@@ -113,7 +113,7 @@ static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
           "an asset is deleted while a job is queued for it", p);
     is_int(mdl_job_open_of_asset(db, version.asset_id, NULL, &open, p), APR_SUCCESS,
            "the asset's open jobs are looked up");
-    is_int(open, 0, "a deleted asset has none");
+    ok(open == NULL, "a deleted asset has none");
 }
 
 static apr_status_t lock_category(mdl_db_t *in, apr_pool_t *p, void *arg)

@@ -332,12 +332,12 @@ apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 static apr_status_t asset_check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
                                             mdl_problem_t *problem, apr_pool_t *p)
 {
-    int open = 1;
+    mdl_job_t *open = NULL;
     apr_status_t rv = asset->status != MDL_ASSET_PENDING
                           ? mdl_job_open_of_asset(db, asset->id, NULL, &open, p)
                           : APR_SUCCESS;
 
-    return rv == APR_SUCCESS && open
+    return rv == APR_SUCCESS && (asset->status == MDL_ASSET_PENDING || open != NULL)
                ? mdl_problem_set(problem, 409, "asset_not_ready",
                                  "The asset is waiting for the bytes of another job.")
                : rv;

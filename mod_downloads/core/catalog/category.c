@@ -94,7 +94,8 @@ apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *
                          MDL_ARGS(mdl_int(apr_time_now()), id));
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_CATEGORY_LEAVE_UPLOADS, NULL, p, MDL_ARGS(id));
+        rv = mdl_db_exec(db, MDL_Q_CATEGORY_LEAVE_UPLOADS, NULL, p,
+                         MDL_ARGS(mdl_int(apr_time_now()), id));
     }
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_CATEGORY_DELETE, NULL, p, MDL_ARGS(id)) : rv;
 }

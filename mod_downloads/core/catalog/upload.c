@@ -324,8 +324,11 @@ static apr_status_t upload_find_completed(mdl_db_t *db, mdl_upload_complete_t *c
         return upload_finished(complete->problem);
     }
     complete->repeated = 1;
-    return mdl_asset_find(db, complete->shop_id, get.upload->asset_id, &complete->asset,
-                          complete->problem, p);
+    rv = mdl_asset_find(db, complete->shop_id, get.upload->asset_id, &complete->asset,
+                        complete->problem, p);
+    return rv == APR_SUCCESS
+               ? mdl_job_open_of_asset(db, complete->asset->id, NULL, &complete->job, p)
+               : rv;
 }
 
 static apr_status_t upload_incomplete(mdl_problem_t *problem, const mdl_upload_t *upload,
