@@ -1,7 +1,8 @@
 /*
  * Shared by the tests that use a database: on_each_database runs them on a fresh SQLite file and,
- * if MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  Also a
- * clock that can be put forward, so that no test waits for the end of a lease or a time limit.
+ * if MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  Also
+ * clocks that can be put forward and stopped, so that no test waits for the end of a lease or a
+ * time limit, or finds one reached because the machine is slow.
  */
 #ifndef MDL_T_UNIT_DATABASE_H
 #define MDL_T_UNIT_DATABASE_H
@@ -32,6 +33,10 @@ static atomic_llong clock_ahead;
 static atomic_llong monotonic_ahead;
 static atomic_int sleep_at_once;
 
+/* What the system's clocks showed when they were stopped. */
+static atomic_int clocks_stopped;
+static struct timespec stopped_at[2]; /* CLOCK_REALTIME and CLOCK_MONOTONIC */
+
 /* These replace libc's and APR's own; they have to be visible for the libraries to use them, too.
  */
 
@@ -56,10 +61,16 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
 
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    int failed = (int)syscall(SYS_clock_gettime, clock, now);
-    long long ahead = atomic_load(&monotonic_ahead) * 1000 + now->tv_nsec;
+    int stands = atomic_load(&clocks_stopped) &&
+                 (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC);
+    int failed = stands ? 0 : (int)syscall(SYS_clock_gettime, clock, now);
 
+    if (stands) {
+        *now = stopped_at[clock];
+    }
     if (!failed && clock == CLOCK_MONOTONIC) {
+        long long ahead = atomic_load(&monotonic_ahead) * 1000 + now->tv_nsec;
+
         now->tv_sec += ahead / 1000000000;
         now->tv_nsec = ahead % 1000000000;
     }
@@ -84,6 +95,14 @@ __attribute__((visibility("default"))) void apr_sleep(apr_interval_time_t t)
     } else {
         usleep((useconds_t)t);
     }
+}
+
+/** From now on time only goes by where the test puts a clock forward. */
+static inline void stop_clocks(void)
+{
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &stopped_at[CLOCK_REALTIME]);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &stopped_at[CLOCK_MONOTONIC]);
+    atomic_store(&clocks_stopped, 1);
 }
 
 typedef struct {

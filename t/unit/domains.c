@@ -210,6 +210,7 @@ int main(void)
 
     snprintf(path, sizeof path, "%s/mdl-domains-%ld", temp != NULL ? temp : "/tmp", (long)getpid());
     mdl_log_set_sink(keep_log);
+    stop_clocks();
     test_lines(p);
     test_bad_lines(p);
     test_changes(p);

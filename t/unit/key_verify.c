@@ -231,6 +231,7 @@ int main(void)
     apr_pool_t *p = tap_begin();
 
     secret = make_secret('s', p);
+    stop_clocks();
     on_each_database(tests, p);
     return tap_end(p);
 }

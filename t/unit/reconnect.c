@@ -122,6 +122,7 @@ int main(void)
     apr_pool_t *p = tap_begin();
 
     mdl_log_set_sink(count_lines);
+    stop_clocks();
     on_each_database(tests, p);
     return tap_end(p);
 }
