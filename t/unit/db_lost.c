@@ -283,8 +283,8 @@ static void test_pgsql_read_too_long(apr_pool_t *p)
            "a read that takes too long is MDL_DB_ELOCKED even if its effect sees no rows");
     is_int(mdl_db_snapshot(db, count_rows, &n, p), MDL_DB_ELOCKED,
            "a snapshot that takes too long is MDL_DB_ELOCKED");
-    mdl_db_command(db, "DROP VIEW pg_temp.epoch");
     mdl_db_command(db, "SET statement_timeout = 6000");
+    mdl_db_command(db, "DROP VIEW pg_temp.epoch");
     is_int(count(db, p), before, "the connection can be used afterwards");
 }
 
