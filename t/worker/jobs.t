@@ -15,7 +15,8 @@ use constant { KB => 1024, MB => 1024 * 1024 };
 
 # The poll interval is so long that what happens at once here depends on a wake-up.
 my $server = MDL::Instance->new(extra => <<'END')->start;
-DownloadsPollInterval 25
+DownloadsPollInterval 60
+DownloadsLeaseTime 300
 DownloadsRetryDelay 3600000
 END
 my $shop   = new_shop();
@@ -41,7 +42,7 @@ sub partial_files { my @files = glob storage_dir() . '/partial/*'; return @files
 sub wait_no_partial
 {
     my ($name) = @_;
-    return ok(wait_for(sub { !partial_files() }, 2, 'the partial file to go'), "$name: no partial file is left");
+    return ok(wait_for(sub { !partial_files() }, 20, 'the partial file to go'), "$name: no partial file is left");
 }
 
 # Begins an import of $size bytes, whose source stops after $hold of them until it is released.
@@ -86,7 +87,7 @@ for my $case ([ 'large', 3 * MB, 2 * MB ], [ 'small', 600 * KB, 300 * KB ]) {
     my $made  = held_import($name, $size, $hold);
     my $began = time;
     is_cancelled(cancel($made->{job}{id}), $made, "a $name import that runs");
-    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests($name) }, 2, 'the end of the transfer'),
+    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests($name) }, 20, 'the end of the transfer'),
         'the source sees its connection cut');
     wait_no_partial("a $name import");
     diag sprintf 'a running import was gone %.0f ms after it was cancelled', 1000 * (time - $began);
@@ -116,7 +117,7 @@ subtest 'an import that is cancelled and tried again at once begins anew' => sub
         is(retry($made->{job}{id})->{status},  202, 'and tried again');
     }
     kill CONT => $worker;
-    ok(wait_for(sub { ($source->requests('at-once'))[ $old - 1 ]{ended} }, 2, 'the end of the transfer'),
+    ok(wait_for(sub { ($source->requests('at-once'))[ $old - 1 ]{ended} }, 20, 'the end of the transfer'),
         'the transfer that ran is broken off');
     $source->release('at-once');
     succeeds($made, MDL::Source::sha256(3 * MB, 'at-once'), 'in the end');
@@ -126,7 +127,7 @@ subtest 'an asset whose import runs is deleted' => sub {
     my $made = held_import('deleted', 3 * MB, 2 * MB);
     is(api('DELETE', "/assets/$made->{asset}{id}", key => $key)->{status}, 204, 'it is deleted');
     is(job($made->{job}{id})->{status}, 'cancelled', 'the import is cancelled with it');
-    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests('deleted') }, 2, 'the end of the transfer'),
+    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests('deleted') }, 20, 'the end of the transfer'),
         'the transfer ends');
     wait_no_partial('a deleted asset');
     is_error(retry($made->{job}{id}), 409, 'job_finished', 'it is not tried again');
