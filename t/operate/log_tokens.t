@@ -128,9 +128,10 @@ subtest 'mod_status shows requests that are under way without their tokens' => s
         push @slow, $pid;
     }
     my $status;
-    wait_for(sub { $status = page('GET', '/status')->{body}; $status =~ m{stream \d+, GET /d/f/\*} }, 10,
-        'the stream of HTTP/2, masked, in the page');
-    like($status, qr{<td nowrap>GET /d/f/\*+}, 'a request of HTTP/1.1 is there, too');
+    wait_for(sub {
+        $status = page('GET', '/status')->{body};
+        return $status =~ m{stream \d+, GET /d/f/\*} && $status =~ m{<td nowrap>GET /d/f/\*+};
+    }, 20, 'the stream of HTTP/2 and the request of HTTP/1.1, masked, in the page');
     is_deeply([ tokens_in($status) ], [], 'no token');
     like($status, qr{</html>}, 'and the page is whole');
     kill TERM => @slow;
