@@ -144,7 +144,8 @@ sub webhooks
     unlike($page->{html}, qr/\Q$secret\E/, 'and the secret is not shown again');
     like(task('owner', 'press', name => 'Send a test')->{text}, qr/A test is on its way/, 'a test is sent');
     my ($hook) = @{ api('GET', '/webhook-endpoints', %key)->{json}{data} };
-    wait_for(sub { grep { $_->{attempts} } @{ api('GET', "/webhook-endpoints/$hook->{id}/deliveries", %key)->{json}{data} } }, 20, 'an answer');
+    wait_for(sub { sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 WHERE endpoint_id = $hook->{id} AND attempts = 1 RETURNING id") },
+        20, 'an answer, which is the only one');
     like(task('owner', 'open', url => "$tab/$hook->{id}")->{text}, qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
     task('owner', 'press', name => '500: what it said');
     seen('owner', 'webhook-failing');

@@ -99,7 +99,9 @@ like($done->{headers}{location}, qr{$own\?done=webhook_tested$}, 'and leads back
 is(audited(), "tested $first->{id} owner", 'the audit has it');
 my ($test) = $receiver->await('first', 1);
 is_deeply($test->{verified}, [$true], 'the secret that was shown verifies it');
-my $delivery = wait_for(sub { (grep { $_->{attempts} } @{ of_api('GET', "$first->{id}/deliveries")->{data} })[0] }, 20, 'the result');
+wait_for(sub { sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 WHERE endpoint_id = $first->{id} AND attempts = 1 RETURNING id") },
+    20, 'the result, which is the only one');
+my ($delivery) = @{ of_api('GET', "$first->{id}/deliveries")->{data} };
 $page = visit('owner', 'GET', "$own?done=webhook_tested");
 like($page->{body}, qr/role="status">A test is on its way/, 'the page says so');
 like($page->{body}, qr{A test<br><code>\Q$delivery->{event_id}\E<}, 'the event is in the list');
