@@ -67,20 +67,19 @@ sub write_some
     return { wrote => 1 };
 }
 
-# Reads until the writers have ended and nothing follows.
+# Reads until the writers have ended, each event has its number and nothing follows.
 sub follow
 {
     my $call  = connection_of_shop();
     my $after = 0;
-    my (@seen, $ended);
+    my @seen;
     for (my $until = time + $LIMIT; time < $until; ) {
-        my $last = -e $done && 1;
+        my $last = -e $done && !(sql('SELECT count(*) FROM notice WHERE number IS NULL'))[0][0];
         my $page = $call->('GET', "/events?limit=100&after=$after");
         push @seen, map { [ $_->{number}, $_->{id}, $_->{type}, $_->{data}{storefront_order_id} ] } @{ $page->{data} };
         $after = $page->{next_after};
         next if $page->{has_more} || @{ $page->{data} };
-        $ended = $last ? ($ended // time) : undef;
-        return { seen => \@seen } if $ended && time - $ended > 3;
+        return { seen => \@seen } if $last;
         sleep 0.05;
     }
     die "the events did not come to an end\n";
