@@ -12,9 +12,11 @@ use JSON::PP;
 use Test::More;
 
 use MDL::Contract;
+use MDL::Instance;
 use MDL::Test;
 
-
+# The links are made long before the browsers open the last of them.
+my $server  = MDL::Instance->new(extra => "DownloadsLinkLifetime 3600\n")->start;
 my $shop    = new_shop(name => 'Books & Bytes');
 my $folder  = MDL::Target::top_dir() . '/t/logs/screenshots';
 my $reason  = "We refunded your payment on 20 November. Thank you for telling us.";
@@ -215,4 +217,5 @@ subtest 'The page shows the button of a file by itself once it is ready, and wor
     is($header->(), undef, 'the page is not reloaded any more');
 };
 
+$server->stop;
 done_testing();
