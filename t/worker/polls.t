@@ -31,6 +31,7 @@ subtest 'times of before the clock was set back are looked for ever less often' 
     sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, lease_token, '
         . "bytes_received, created_at, updated_at) VALUES ('job_ahead', $shop->{shop_id}, 'email', 'mail', "
         . "'queued', 0, 1, $due, 0, 0, $ahead, $ahead)");
+    httpd_graceful();    # a background process that begins looks most often
     my %seen = ($due => 1);
     for (1 .. 8) {
         sql(insert_event());
