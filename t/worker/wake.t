@@ -19,6 +19,15 @@ END
 my $shop   = shop_with_product('Wake');
 my ($worker) = worker_pids();
 
+# Has another background process begin with its first poll, so that the next is a minute away.
+sub begin_anew
+{
+    my $before = $worker;
+    httpd_graceful();
+    wait_for(sub { ($worker) = my @pids = worker_pids(); @pids == 1 && $worker != $before }, 30, 'its successor');
+    return at_rest();
+}
+
 # How often the thread that looks for jobs has waited.
 sub waits
 {
@@ -52,7 +61,7 @@ sub unseen
 }
 
 subtest 'an order without a job has nobody look for jobs' => sub {
-    at_rest();
+    begin_anew();
     ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
     my $unseen = unseen(order_for($shop, 'unseen@buyer.example'));
     ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
@@ -68,12 +77,14 @@ subtest 'an order without a job has nobody look for jobs' => sub {
 };
 
 subtest 'a job that is due later has nobody look for jobs' => sub {
+    begin_anew();
     my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
     is $code, 0, 'the shop delays its emails';
-    my $order = unseen(order_for($shop, 'later@buyer.example'));
+    my $unseen = unseen(order_for($shop, 'unseen-too@buyer.example'));
+    order_for($shop, 'later@buyer.example');
     numbered();
     at_rest();
-    is email_of($shop, $order)->{status}, 'queued', 'the email waits, and nobody has looked for it';
+    is email_of($shop, $unseen)->{status}, 'queued', 'an email that was due waits on';
     ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
 };
 
