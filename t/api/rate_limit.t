@@ -7,6 +7,7 @@ use warnings;
 
 use MDL::Contract;
 use MDL::Instance;
+use MDL::Limits qw(limited);
 use MDL::Test;
 use POSIX qw(ceil);
 use Test::More;
@@ -267,17 +268,24 @@ DownloadsRateReadCost 3
 DownloadsRateWriteCost 4
 END
 $server->start;
-$key = fresh();
-$is = standing($reply = api('GET', '/ping', key => $key->{token}));
+my $ask = sub { api('GET', '/ping', key => $key->{token}) };
+my $refused;
+for (1 .. 5) {    # until none could come back before the second request
+    $key   = fresh();
+    $began = time;
+    ($reply, $refused) = ($ask->(), $ask->());
+    last if time - $began < 2;
+    done($key);
+}
+$is = standing($reply);
 is_deeply([ @$is{qw(limit remaining q w t)} ], [ 4, 1, 4, 4, 1 ],
     'burst, refill and costs can be configured') or diag(explain($reply->{headers}));
-$reply = api('GET', '/ping', key => $key->{token});
-is_error($reply, 429, 'rate_limited', 'a request that costs more than what is left');
-$began = time;
-my $promised = $reply->{headers}{'retry-after'};
-wait_for(sub { api('GET', '/ping', key => $key->{token})->{status} == 200 }, 10, 'tokens to come back');
-cmp_ok(time - $began, '<=', $promised + 1, 'tokens come back when Retry-After says');
-cmp_ok(ceil(time - $began), '>=', $promised, 'and not much earlier');
+is_error($refused, 429, 'rate_limited', 'a request that costs more than what is left');
+wait_for(sub { $ask->()->{status} == 200 }, 10, 'tokens to come back');
+cmp_ok(ceil(time - $began), '>=', $refused->{headers}{'retry-after'},
+    'tokens come back not much earlier than Retry-After says');
+sleep limited($ask)->{headers}{'retry-after'};
+is($ask->()->{status}, 200, 'and no later');
 
 httpd_graceful();
 is(left(api('GET', '/ping', key => $key->{token})), 1, 'after a restart the bucket is full');
