@@ -98,8 +98,9 @@ each_step('Transfers', sub {
 each_step('A download that is broken off', sub {
     my ($step) = @_;
     my $buy = begin();
-    $buy->{client}->leave;
     wait_for(sub { account($buy)->{sessions}[0] && account($buy)->{used} == 1 }, 20, 'the session');
+    $buy->{client}->leave;
+    wait_for(sub { !sql("SELECT 1 FROM download_transfer WHERE assignment_id = $buy->{assignment}") }, 20, 'its end');
     $step->();
     is eval { settled($buy, 40)->{used} }, 0, 'is given back';
 });
@@ -123,14 +124,15 @@ each_step('Jobs', sub {
     my ($step) = @_;
     my $n = ++$count;
     my $running = import_of("running-$n", { size => MB, etag => '"r"', hold => MB / 2 });
-    my $waiting = import_of("waiting-$n", { status => 503 }, { status => 200, size => 1000 });
     wait_for(sub { (job($running)->{progress}{bytes_received} // 0) > 0 }, 20, 'a running job');
-    wait_for(sub { job($waiting)->{attempts} == 1 && job($waiting)->{status} eq 'queued' }, 20,
+    my $waiting = import_of("waiting-$n", { status => 503 });
+    wait_for(sub { my $job = job($waiting); $job->{error} && $job->{status} eq 'queued' }, 20,
         'a job that is to be tried again');
     my $early = order_for($buyers, "early-$n\@buyer.example");
     $step->();
     my $late = order_for($buyers, "late-$n\@buyer.example");
-    is wait_job($shop, $waiting, 20)->{status}, 'succeeded', 'a job that waited is tried again';
+    $source->offer("waiting-$n", { size => 1000 });
+    is wait_job($shop, $waiting, 60)->{status}, 'succeeded', 'a job that waited is tried again';
     is wait_email($buyers, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email is sent'
         for $early, $late;
     $source->release("running-$n");
