@@ -3,7 +3,7 @@
 #   my $source = MDL::Source->new;
 #   my $url = $source->offer('cut.bin', { size => 1 << 20, etag => '"a"', cut => 1000 }, {});
 #   …
-#   my @requests = $source->requests('cut.bin');    # { number, range, if_range, sent, ended }
+#   my @requests = $source->requests('cut.bin');    # { number, range, if_range, sent, ended (when) }
 #
 # Each request gets the next answer, and the last one serves all later requests.  An answer inherits
 # what it does not set from the one before it:
@@ -218,7 +218,7 @@ sub serve
     my $answers = decode_json(do { local $/; <$in> });
     my $answer = $answers->[$number - 1] // $answers->[-1];
     my $sent = $self->answer($socket, $watch, $name, $answer, $range, $if_range);
-    $self->note($name, { number => $number, sent => $sent, ended => 1 });
+    $self->note($name, { number => $number, sent => $sent, ended => time });
     return;
 }
 
