@@ -26,16 +26,13 @@ our @EXPORT = qw(start_lookups end_lookups connect_shop shop_with_product number
 
 my ($server, $storefront);
 
-# Starts a server with short retry delays and timeouts, and the mock storefront.
+# Starts a server with short retry delays, and the mock storefront.
 sub start_lookups
 {
     binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
     $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsRetryDelay 1
 DownloadsPollInterval 1
-DownloadsIngestConnectTimeout 1
-DownloadsIngestStallTimeout 1
-DownloadsIngestTimeout 2
 END
     $storefront = MDL::Storefront->new;
     return ($server, $storefront);
