@@ -521,7 +521,8 @@ for my $way (@shared[ 0, 1, 2 ]) {
     my $same = $make->();
     my @told = parallel(50, sub {
         my ($i) = @_;
-        my %order = (id => 700000 + $i, customer => '' . (700000 + $i), email => "at-once-$i\@mail.example", $same->());
+        my %order = (id => 700000 + $i, customer => '' . (700000 + $i), email => "at-once-$i\@mail.example", $same->(),
+            patient => 1);
         return { is => outcome(checked($shop, %order)) };
     });
     is_deeply(tally(@told), {
@@ -537,7 +538,7 @@ subtest 'fifty orders at once that share customers, addresses and IP addresses' 
         my ($i) = @_;
         my $reply = assign($shop, 710000 + $i % 40, [ $shop->{product} ], fraud_check => $true, send_email => $true,
             storefront_customer_id => '' . (710000 + $i % 40 % 4), client_ip => '10.9.9.' . $i % 3,
-            customer => { email => 'mixed-' . $i % 5 . '@mail.example' });
+            customer => { email => 'mixed-' . $i % 5 . '@mail.example' }, patient => 1);
         return { is => $reply->{status} };
     });
     is_deeply(tally(@replies), { 200 => 10, 201 => 40 }, 'all requests succeed');

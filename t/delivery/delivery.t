@@ -506,7 +506,7 @@ subtest 'When the limit is reached the button disappears and links stop working'
 subtest 'If one download is left, fifty simultaneous attempts use only that one' => sub {
     my ($order, $asset, $file) = one_file('one for all', download_limit => 1);
     my @links = parallel(50, sub { link_of($order, $file) });
-    my @answers = parallel(50, sub { page('GET', $links[ $_[0] ])->{status} });
+    my @answers = parallel(50, sub { page('GET', $links[ $_[0] ], patient => 1)->{status} });
     my %count;
     $count{ ref $_ ? $_->{died} : $_ }++ for @answers;
 
@@ -517,7 +517,7 @@ subtest 'If one download is left, fifty simultaneous attempts use only that one'
 subtest 'Fifty requests of one link open one session' => sub {
     my ($order, $asset, $file) = one_file('one session', download_limit => 1);
     my $link = link_of($order, $file);
-    my @answers = parallel(50, sub { page('GET', $link)->{status} });
+    my @answers = parallel(50, sub { page('GET', $link, patient => 1)->{status} });
 
     my %count;
     $count{ ref $_ ? $_->{died} : $_ }++ for @answers;

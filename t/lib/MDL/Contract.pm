@@ -507,7 +507,7 @@ sub mapping_of
 sub assign
 {
     my ($shop, $order, $products, %members) = @_;
-    my %request = map { exists $members{$_} ? ($_ => delete $members{$_}) : () } qw(idem timeout);
+    my %request = map { exists $members{$_} ? ($_ => delete $members{$_}) : () } qw(idem timeout patient);
     my @items = map { ref $_ ? $_ : { storefront_product_id => $_ } } @$products;
     return api('POST', "/orders/$order/assignments", key => $shop->{token}, %request,
         json => { storefront_customer_id => '77', items => \@items, %members });

@@ -80,13 +80,27 @@ sub reply_of
 #   idem    => the Idempotency-Key; by default a write gets a new one, undef sends none
 #   headers => { … }, which replace those above; undef removes one
 #   timeout => seconds (30)
+#   patient => 1: repeats the request while the answer is one that tells a client to (contract, sections
+#              3 and 4)
 sub api
 {
     my ($method, $path, %opt) = @_;
     my ($headers, $body) = headers_and_body($method, %opt);
     my %arguments = (headers => $headers);
     $arguments{content} = $body if defined $body;
-    return reply_of(client(%opt)->request($method, base_url() . $path, \%arguments));
+    return asked($method, base_url() . $path, \%arguments, %opt);
+}
+
+sub asked
+{
+    my ($method, $url, $arguments, %opt) = @_;
+    my $until = time + 120;
+    while (1) {
+        my $reply = reply_of(client(%opt)->request($method, $url, $arguments));
+        return $reply if !$opt{patient} || time > $until
+            || $reply->{status} != 503 && $reply->{body} !~ /"idempotency_conflict_in_progress"/;
+        sleep $reply->{headers}{'retry-after'} // 1;
+    }
 }
 
 sub headers_and_body
@@ -137,7 +151,7 @@ sub parse_reply
 }
 
 # A customer's request to any URL of the server.  form => { … } is sent as a form, body => bytes as
-# they are.  An answer of more than max_size bytes gets the status 599.
+# they are.  An answer of more than max_size bytes gets the status 599.  patient is as of api().
 sub page
 {
     my ($method, $url, %opt) = @_;
@@ -148,7 +162,7 @@ sub page
         $arguments{content} = HTTP::Tiny->new->www_form_urlencode($opt{form});
         $arguments{headers}{'content-type'} = 'application/x-www-form-urlencoded';
     }
-    return reply_of(client(%opt)->request($method, $url, \%arguments));
+    return asked($method, $url, \%arguments, %opt);
 }
 
 # Sends bytes that no proper client would send; returns every byte of the answer.  The request should
