@@ -16,7 +16,6 @@ use constant { KB => 1024, MB => 1024 * 1024 };
 # The poll interval is so long that each import here depends on a wake-up.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsIngestMaxSize 8M
-DownloadsIngestStallTimeout 2
 DownloadsIngestAttempts 3
 DownloadsRetryDelay 50
 DownloadsPollInterval 25
@@ -36,9 +35,6 @@ sub import_of
     return $reply->{json};
 }
 
-# This import takes long, so it begins first and is checked last.
-my $stalled = import_of($source->offer('stalled', { size => 500 * KB, hold => KB }));
-
 sub asset
 {
     my ($id) = @_;
@@ -55,8 +51,7 @@ sub blob_path
     return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
 }
 
-# The partial files of running imports but the stalled one.
-sub partial_files { return grep { !/$stalled->{job}{id}/ } glob storage_dir() . '/partial/*' }
+sub partial_files { return glob storage_dir() . '/partial/*' }
 
 # Performs an import; returns (job, asset).
 sub done
@@ -288,14 +283,15 @@ subtest 'small imports do not wait for large ones' => sub {
 
 subtest 'progress can be seen and only grows' => sub {
     my $made = import_of($source->offer('progress',
-        { size => 6 * MB, etag => '"p"', version => 'p', rate => 2.5 * MB }));
+        { size => 6 * MB, etag => '"p"', version => 'p', rate => 2.5 * MB, hold => 3 * MB }));
     my @seen;
     wait_for(sub {
         my $job = api('GET', "/jobs/$made->{job}{id}", key => $shop->{token})->{json};
         push @seen, $job->{progress}
             if !@seen || $seen[-1]{bytes_received} != $job->{progress}{bytes_received};
+        $source->release('progress') if $job->{progress}{bytes_received};
         return $job->{status} eq 'succeeded';
-    }, 20, 'the end of a slow import');
+    }, 60, 'the end of a slow import');
     my @received = map { $_->{bytes_received} } @seen;
     my @between  = grep { $_->{bytes_received} > 0 && $_->{bytes_received} < 6 * MB } @seen;
     ok @between > 0, "it is seen on its way (@received)";
@@ -307,11 +303,17 @@ subtest 'progress can be seen and only grows' => sub {
 };
 
 subtest 'a transfer that stalls is given up' => sub {
-    my $job = wait_job($shop, $stalled->{job}{id}, 20);
+    my $extra = $server->{extra};
+    $server->configure(extra => "${extra}DownloadsIngestStallTimeout 1\n");
+    httpd_restart();
+    my $made = import_of($source->offer('stalled', { size => 500 * KB, hold => KB }));
+    my $job  = wait_job($shop, $made->{job}{id}, 60);
     is $job->{status}, 'failed', 'the job fails';
     is $job->{error}{code}, 'source_timeout', 'with source_timeout';
     is $job->{attempts}, 3, 'after 3 attempts';
-    is_deeply [ glob storage_dir() . '/partial/*' ], [], 'no partial file is left';
+    is_deeply [ partial_files() ], [], 'no partial file is left';
+    $server->configure(extra => $extra);
+    httpd_restart();
 };
 
 # --- addresses ------------------------------------------------------------------------------------
