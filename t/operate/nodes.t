@@ -13,7 +13,7 @@ use Test::More;
 plan skip_all => 'SQLite serves one node' if database() ne 'pgsql';
 plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
-use constant { MB => 1024 * 1024, LEASE => 3, JOBS => 12 };
+use constant { MB => 1024 * 1024, LEASE => 6, JOBS => 12 };
 
 my $conf = <<"END";
 DownloadsPollInterval 1
@@ -109,7 +109,7 @@ each_clock('Jobs', sub {
         $to => order_for($shop, $to);
     } ($right, $wrong) x 4;
     $right->aim;
-    wait_running($ids, 3 * LEASE);
+    wait_running($ids, 1.5 * LEASE);
     $source->release($_) for keys %$ids;
     is_deeply [ map { wait_job($shop, $_, 30)->{status} } values %$ids ], [ ('succeeded') x JOBS ],
         'all imports succeed';

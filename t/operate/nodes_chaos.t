@@ -25,7 +25,7 @@ use Time::HiRes qw(sleep time);
 plan skip_all => 'SQLite serves one node' if database() ne 'pgsql';
 plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
-use constant { KB => 1024, MB => 1024 * 1024, LEASE => 2, PATIENCE => 5, AHEAD => 60, DOWNLOADERS => 2 };
+use constant { KB => 1024, MB => 1024 * 1024, LEASE => 4, PATIENCE => 5, AHEAD => 60, DOWNLOADERS => 2 };
 
 my $seed    = $ENV{SEED}  // ($ENV{CHAOS} ? time ^ $$ : 1);
 my $seconds = $ENV{CHAOS} // 0;    # 0: a few things, once

@@ -11,7 +11,7 @@ use Test::More;
 
 plan skip_all => 'only PostgreSQL locks rows' if database() ne 'pgsql';
 
-use constant { MB => 1024 * 1024, LEASE => 2 };
+use constant { MB => 1024 * 1024, LEASE => 6 };
 
 my $conf  = "DownloadsPollInterval 1\nDownloadsLeaseTime @{[LEASE]}\n";
 my $node  = MDL::Instance->new(extra => $conf)->start;
