@@ -153,7 +153,7 @@ sub stored_whole
 subtest 'a restart replaces a background process that hangs' => sub {
     my $id = held_import('hangs');
     my ($hung) = worker_pids();
-    kill STOP => $hung;
+    pause_process($hung);
     httpd_graceful();
     wait_for(sub { ended($hung) }, 10, 'the end of the process that hung');
     my $next = next_worker($hung);
@@ -180,7 +180,7 @@ subtest 'a worker that hangs loses its job to another node, and changes nothing 
     my $has = sub { scalar grep { (readlink($_) // '') =~ /$id$/ } glob "/proc/$_[0]/fd/*" };
     my ($owner) = grep { $has->($_) } $hung, $next;
     ok $owner, 'one of two nodes does the import';
-    kill STOP => $owner;
+    pause_process($owner);
     $server->aim;
     my $taken = wait_for(sub { sql("SELECT 1 FROM job WHERE id = '$id' AND lease_token > 1") }, 20,
         'another lease');

@@ -62,7 +62,7 @@ each_clock('Transfers', sub {
     my @buys = map { transfer($_) } ($right, $wrong) x 2;
     my $left = transfer($wrong);
     # So that the other node's process gives it back.
-    kill STOP => $worker;
+    pause_process($worker);
     $left->{client}->leave;
     is eval { settled($left, 60)->{used} }, 0, 'a download is given back by the node that is wrong';
     kill CONT => $worker;
@@ -124,7 +124,7 @@ each_clock('A node that stands still', sub {
     wait_running($ids, 0);
     my $has = sub { scalar grep { my $fd = readlink($_) // ''; grep { $fd =~ /$_/ } values %$ids } glob "/proc/$_[0]/fd/*" };
     is $has->($worker) + $has->($other), JOBS, 'two nodes have the jobs';
-    kill STOP => $worker;
+    pause_process($worker);
     wait_for(sub { $has->($other) == JOBS }, 60, 'the other node to take them over');
     $source->release($_) for keys %$ids;
     is_deeply [ map { wait_job($shop, $_, 30)->{status} } values %$ids ], [ ('succeeded') x JOBS ],

@@ -112,7 +112,7 @@ for my $case (
 
 subtest 'a backlog of emails does not delay those of another shop' => sub {
     my ($worker) = worker_pids();
-    kill STOP => $worker;
+    pause_process($worker);
     order_for($shop,  "busy$_\@buyer.example")  for 1 .. 200;
     order_for($other, "other$_\@buyer.example") for 1 .. 5;
     kill CONT => $worker;

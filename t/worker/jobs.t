@@ -111,7 +111,7 @@ subtest 'an import that is cancelled and tried again at once begins anew' => sub
     my $made = held_import('at-once', 3 * MB, 2 * MB);
     my $old  = () = $source->requests('at-once');
     my ($worker) = worker_pids();
-    kill STOP => $worker;    # so that it finds both at once
+    pause_process($worker);    # so that it finds both at once
     for (1 .. 3) {
         is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
         is(retry($made->{job}{id})->{status},  202, 'and tried again');
@@ -163,7 +163,7 @@ for my $case ('running', 'queued') {
             wait_for(sub { job($made->{job}{id})->{error} }, 10, 'the end of the first attempt');
         }
         my ($worker) = worker_pids();
-        kill STOP => $worker;
+        pause_process($worker);
         is_cancelled(cancel($made->{job}{id}), $made, 'cancelled meanwhile');
         is(scalar(partial_files()), 1, 'the partial file is still there');
         kill KILL => $worker;
@@ -178,7 +178,7 @@ for my $case ('running', 'queued') {
 subtest 'the server is stopped before the background process has seen it' => sub {
     my $made = held_import('stopped', 3 * MB, 2 * MB);
     my ($worker) = worker_pids();
-    kill STOP => $worker;
+    pause_process($worker);
     is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
     kill TERM => $server->pid;
     wait_for(sub { MDL::Test::slurp("/proc/$worker/status") =~ /^ShdPnd:\s+\S*[4-7c-f]\S{3}$/m }, 10,

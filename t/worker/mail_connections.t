@@ -120,7 +120,7 @@ sub backlog
 {
     my ($name, $n) = @_;
     my ($worker) = worker_pids();
-    kill STOP => $worker;
+    pause_process($worker);
     my %orders = map { my $to = "$name$_\@buyer.example"; ($to => order_for($shop, $to)) } 1 .. $n;
     kill CONT => $worker;
     return %orders;
@@ -129,7 +129,7 @@ sub backlog
 sub all_sent
 {
     my (%orders) = @_;
-    return wait_for(sub { my @open = sql("SELECT id FROM email WHERE status <> 'sent'"); !@open }, 60,
+    return wait_for(sub { my @open = sql("SELECT id FROM email WHERE status <> 'sent'"); !@open }, 300,
         'all emails to be sent');
 }
 

@@ -24,12 +24,12 @@ my $shop = shop_with_product('Lease');
 
 sub taken { my ($to) = @_; return grep { $_->[1] eq 'taken' && $_->[3] eq $to } $mail->lines }
 
-kill STOP => $second;
+pause_process($second);
 my $order = order_for($shop, 'held@buyer.example');
 wait_for(sub { grep { $_->[1] eq 'open' } $mail->lines }, 10, 'a conversation');
 my ($job) = map { $_->[0] } sql("SELECT id FROM job WHERE type = 'email'");
 wait_for(sub { sql("SELECT 1 FROM job WHERE id = '$job' AND status = 'running'") }, 10, 'the job');
-kill STOP => $first;
+pause_process($first);
 kill CONT => $second;
 wait_for(sub { taken('held@buyer.example') }, 20, 'the other node to send the email');
 is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'another node sends it when the lease has ended';

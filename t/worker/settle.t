@@ -58,12 +58,12 @@ sub outlast_lease
 
 # One that ends while its asset is locked, one that is sent while its email is, one that runs while it is
 # locked itself, and one that runs beside them.  The other node waits for their leases to end.
-kill STOP => $second;
+pause_process($second);
 my $ended   = import_of('ended', hold => MB / 2);
 my $running = import_of('running', hold => MB / 2);
 my $held    = import_of('held', hold => MB / 2);
 wait_for(sub { job_row('status', $_->{job}) eq 'running' }, 10, 'an import') for $ended, $running, $held;
-kill STOP => $worker;
+pause_process($worker);
 my $order = order_for($shop, 'locked@buyer.example');
 my ($email) = map { $_->[0] } sql('SELECT max(id) FROM email');
 my @locks = map { lock_rows($_) } "asset WHERE id = $ended->{asset}", "email WHERE id = $email",

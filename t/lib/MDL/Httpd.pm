@@ -7,9 +7,10 @@ use warnings;
 use Exporter qw(import);
 use HTTP::Tiny;
 
+use MDL::Database;
 use MDL::Target qw(:DEFAULT slurp vars);
 
-our @EXPORT = qw(httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids);
+our @EXPORT = qw(httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids pause_process);
 
 sub httpd_pid
 {
@@ -71,5 +72,31 @@ sub children
 
 sub server_pids { my ($servers) = children(); return @$servers }
 sub worker_pids { my (undef, $workers) = children(); return @$workers }
+
+# Whether a process may hold a lock of the database: on SQLite its own of the file for writers; on PostgreSQL
+# anybody's transaction counts, but for a suite's.
+sub holds_lock
+{
+    my ($pid) = @_;
+    if (database() eq 'sqlite3') {
+        my $inode = (stat vars()->{db_params} . '-writer')[1] // return 0;
+        return (slurp('/proc/locks') // '') =~ /FLOCK\s.*\s$pid\s+\w+:\w+:$inode\s/;
+    }
+    return (sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        . " AND backend_type = 'client backend' AND state <> 'idle' AND application_name <> 'psql'"))[0][0];
+}
+
+# Stops a process by SIGSTOP, at a moment at which no one else waits for its transaction.
+sub pause_process
+{
+    my ($pid) = @_;
+    return wait_for(sub {
+        kill STOP => $pid;
+        wait_for(sub { !grep { (slurp("$_/stat") // ') T') !~ /\) [TZ]/ } glob "/proc/$pid/task/*" }, 10, "$pid to stop");
+        return 1 if !holds_lock($pid);
+        kill CONT => $pid;
+        return 0;
+    }, 30, "a moment at which $pid has no transaction");
+}
 
 1;
