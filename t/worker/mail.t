@@ -143,13 +143,14 @@ sub accepted
     return grep { (MDL::Test::slurp($_) // '') =~ /^To: .*\Q$address\E/m } glob "$folder/*.eml";
 }
 
+# From the end of the last attempt.
 sub minutes_until_next
 {
     my ($order) = @_;
-    my ($row) = sql(qq{SELECT due_at FROM job WHERE status = 'queued' AND email_id IN
+    my ($row) = sql(qq{SELECT due_at - updated_at FROM job WHERE status = 'queued' AND email_id IN
         (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id
          WHERE o.storefront_order_id = '$order')});
-    return ($row->[0] / 1e6 - time) / 60;
+    return $row->[0] / 1e6 / 60;
 }
 
 $server->start;
