@@ -113,7 +113,7 @@ is(wait_job($shop, $small->{json}{job}{id})->{status}, 'succeeded', 'an import g
 is(job($id)->{status}, 'running', 'while a large upload is hashed');
 
 httpd_graceful();
-my $job = wait_job($shop, $id, 120);
+my $job = wait_job($shop, $id, 600);
 is($job->{status}, 'succeeded', 'a restart in between does no harm');
 is($job->{attempts}, 1, 'and is no failed attempt');
 is_deeply($job->{progress}, { bytes_received => LARGE, bytes_total => LARGE, percent => 100 }, 'all was read');
@@ -124,7 +124,7 @@ is($sha256, 'a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51', 
 my $offset = error_log_size();
 kill KILL => worker_pids();
 wait_for(sub { error_log_since($offset) =~ /MDL0331/ }, 15, 'the next background process');
-$job = wait_job($shop, $id, 120);
+$job = wait_job($shop, $id, 600);
 is($job->{status}, 'succeeded', 'nor does a kill');
 is(asset($asset_id)->{sha256}, $sha256, 'the same bytes have the same digest');
 
@@ -133,7 +133,7 @@ is(api('POST', "/jobs/$id/cancel", key => $shop->{token})->{status}, 200, 'the j
 is(asset($asset_id)->{status}, 'failed', 'the asset fails');
 my ($next, $next_id, $next_asset) = large();
 is(job($id)->{status}, 'cancelled', 'and stays so');
-is(wait_job($shop, $next_id, 120)->{status}, 'succeeded', 'the next one does not wait for it');
+is(wait_job($shop, $next_id, 600)->{status}, 'succeeded', 'the next one does not wait for it');
 httpd_graceful();
 ok(wait_for(sub { !-e partial($upload) && !-e partial($next) }, 15, 'the sweep'), 'the bytes of both are swept');
 $reply = api('POST', "/jobs/$id/retry", key => $shop->{token});

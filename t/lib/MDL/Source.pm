@@ -254,7 +254,7 @@ sub answer
         if (defined $answer->{hold} && !-e "$self->{folder}/$name.released") {
             $until = $answer->{hold} if $answer->{hold} < $until;
             if ($sent >= $until) {
-                both_there($socket, $watch, 0.01) or return $sent;
+                both_there($socket, $watch, 0.05) or return $sent;
                 next;
             }
         }
