@@ -12,6 +12,7 @@ use IO::Socket::INET;
 use JSON::PP;
 use List::Util qw(sum0);
 use MDL::Instance;
+use MDL::Path;
 use MDL::Test;
 use MDL::Upload;
 use POSIX ();
@@ -107,8 +108,16 @@ sub ended
 
 sub tus_js_client
 {
-    my ($upload, $file, $piece) = @_;
-    return run('tools/node', 't/node/tus-upload.mjs', $upload->{upload_url}, $file->{path}, $piece);
+    my ($url, $file, $piece) = @_;
+    return run('tools/node', 't/node/tus-upload.mjs', $url, $file->{path}, $piece);
+}
+
+# A path that carries so many bytes to the server until it is released, and the upload's URL by it.
+sub held_path
+{
+    my ($upload, $bytes) = @_;
+    my $path = MDL::Path->new(to => port(), up => $bytes);
+    return ($path, $upload->{upload_url} =~ s{//[^/]+}{'//127.0.0.1:' . $path->port}er);
 }
 
 sub succeeds
@@ -128,11 +137,13 @@ sub wait_offset
     return $offset;
 }
 
-# Kills the client once $bytes bytes have arrived; returns how many have by then.
+# Kills a client once $bytes bytes have arrived, $before of them before it; returns how many have by then.
 sub killed_after
 {
-    my ($client, $upload, $bytes) = @_;
+    my ($start, $upload, $bytes, $before) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($path, $url) = held_path($upload, $bytes - $before + MB);
+    my $client = $start->($url);
     my $offset = wait_offset($upload, $bytes);
     kill KILL => $client->{pid};
     my ($status, $output) = ended($client);
@@ -181,13 +192,13 @@ for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
         my $since  = log_size();
         my $offset = 0;
         for my $fifth (0 .. 4) {
-            my $client = tus_js_client($upload, $big, $piece);
-            my $point  = int(($fifth + 0.2 + rand 0.7) / 6 * $big->{size});
-            my $next   = killed_after($client, $upload, $point > $offset ? $point : $offset + MB);
+            my $point = int(($fifth + 0.2 + rand 0.7) / 6 * $big->{size});
+            my $next  = killed_after(sub { tus_js_client($_[0], $big, $piece) }, $upload,
+                $point > $offset ? $point : $offset + MB, $offset);
             cmp_ok $next, '>', $offset, 'a new process went on from its offset';
             $offset = $next;
         }
-        like succeeds(tus_js_client($upload, $big, $piece), 'the sixth process completes the upload'), qr/done/,
+        like succeeds(tus_js_client($upload->{upload_url}, $big, $piece), 'the sixth process completes the upload'), qr/done/,
             'and says so';
         cmp_ok bytes_received('PATCH', $since), '<', $big->{size} + 5 * MB,
             'the server has received hardly any byte twice';
@@ -198,7 +209,7 @@ for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
 subtest 'curl -T puts 320 MB' => sub {
     my $upload = begin_upload($shop, size => $middle->{size}, sha256 => $middle->{sha256});
     my $since  = log_size();
-    killed_after(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}), $upload, 30 * MB);
+    killed_after(sub { run('curl', '-sS', '-T', $middle->{path}, $_[0]) }, $upload, 30 * MB, 0);
     wait_for(sub { received('PUT', $since) }, 10, 'the end of the request that was cut off');
     succeeds(run('curl', '-sSf', '-T', $middle->{path}, $upload->{upload_url}),
         'a PUT replaces one that was cut off');
@@ -234,7 +245,9 @@ sub uppy
 
 subtest "Uppy uploads from another origin's page" => sub {
     my $upload = begin_upload($shop, size => $small->{size});
-    my $result = uppy('127.0.0.1', $upload, cut => 25 * MB);
+    # In the middle of a piece, so that its request is under way when the network is cut.
+    my ($path, $url) = held_path($upload, 27 * MB);
+    my $result = uppy('127.0.0.1', $upload, by => $url, cut => 26 * MB, release => $path->released);
     is $result->{failed}, 'net::ERR_INTERNET_DISCONNECTED', 'the network is cut';
     cmp_ok $result->{offset}, '>', 20 * MB, 'after some bytes have arrived';
     cmp_ok $result->{offset}, '<', $small->{size}, 'and before the last';
@@ -267,9 +280,11 @@ sub uploads_over
     my ($how, $do, $status) = @_;
     my $upload = begin_upload($shop, size => $middle->{size});
     my $since  = log_size();
-    my $client = tus_js_client($upload, $middle, 0);
+    my ($path, $url) = held_path($upload, 60 * MB);
+    my $client = tus_js_client($url, $middle, 0);
     wait_offset($upload, 50 * MB);
     $do->();
+    $path->release;
     my $output = succeeds($client, "$how: the same process completes the upload");
     completes($upload, $middle, $status);
     return ($output, received('PATCH', $since));

@@ -385,13 +385,16 @@ for my $way ('HTTP/1.1', 'TLS') {
         my $buy  = buy($shop, $large, limit => 1);
         my $path = link_of($buy);
         my $got  = target();
-        my @wget = ('wget', '-nv', '-c', '-O', $got, '--ca-certificate', $server->certificate,
-            url($way, $path));
-        my $cut = 0;
+        my $url  = url($way, $path);
+        my @wget = ('wget', '-nv', '-c', '-O', $got, '--ca-certificate', $server->certificate);
+        my $cut  = 0;
         for (1 .. 3) {
             my $more = int((4 + rand 4) * MB);
-            $cut += killed_at(start(@wget, '--limit-rate=40m'), $got, (-s $got // 0) + $more);
+            my $road = MDL::Path->new(to => $url =~ /:(\d+)/, down => $more + MB);
+            my $by   = $url =~ s/:\d+/':' . $road->port/er;
+            $cut += killed_at(start(@wget, $by), $got, (-s $got // 0) + $more);
         }
+        push @wget, $url;
         is $cut, 3, 'it is killed three times';
         my ($status, $output) = run(@wget);
         is $status, 0, 'the fourth run succeeds' or diag $output;

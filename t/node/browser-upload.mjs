@@ -1,11 +1,12 @@
 // Uploads a file from a page in a browser, and cuts the page's network on the way if cut is given.
 //
 //   node t/node/browser-upload.mjs '{ "listener": 3, "page": "http://127.0.0.1:1234/",
-//       "upload_url": "…", "file": "…", "cut": 30000000, "rate": 20000000 }'
+//       "upload_url": "…", "file": "…", "rate": 20000000, "by": "…", "cut": 30000000, "release": "…" }'
 //
-// listener is an open descriptor that listens at the page's address; cut is the number of uploaded
-// bytes after which the network is cut; rate is in bytes a second.  Writes the result as a line of
-// JSON.
+// listener is an open descriptor that listens at the page's address; rate is in bytes a second.  by is
+// another address of the upload URL, for the page, which holds the bytes until the file release is made; cut
+// is the number of uploaded bytes after which the network is cut.  Writes the result as a line of JSON.
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
 import { build } from 'esbuild';
@@ -57,12 +58,14 @@ async function perform(page) {
     await network(false);
     await page.goto(wish.page);
     await page.setInputFiles('input', wish.file);
-    await page.evaluate(([url, piece]) => globalThis.upload(url, piece), [wish.upload_url, wish.piece]);
+    await page.evaluate(([url, piece]) => globalThis.upload(url, piece), [wish.by ?? wish.upload_url, wish.piece]);
     if (wish.cut) {
         await page.waitForFunction((cut) => globalThis.seen.uploaded >= cut, wish.cut,
             { timeout: PATIENCE });
         const failed = page.waitForEvent('requestfailed', { timeout: PATIENCE });
         await network(true);
+        // Chromium fails the request when something happens to it.
+        writeFileSync(wish.release, '');
         result.failed = (await failed).failure().errorText;
         result.offset = await offset();
         await network(false);

@@ -23,6 +23,7 @@ sub run
 {
     my ($self, $listener, $watch) = @_;
     local $SIG{PIPE} = 'IGNORE';
+    $self->{watch} = $watch;
     my $select = IO::Select->new($watch, $listener);
     while (1) {
         for my $ready ($select->can_read) {
