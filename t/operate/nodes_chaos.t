@@ -235,7 +235,7 @@ wait_for(sub {
     sql("UPDATE job SET due_at = 1 WHERE status = 'queued'");
     my ($row) = sql("SELECT count(*) FROM job WHERE status IN ('queued', 'running')");
     return $row->[0] == 0;
-}, 90, 'the end of all jobs');
+}, 300, 'the end of all jobs');
 wait_for(sub { my ($row) = sql("SELECT count(*) FROM download_session WHERE status = 'open'"); $row->[0] == 0 }, 60,
     'the end of all sessions');
 

@@ -264,7 +264,7 @@ subtest 'small imports do not wait for large ones' => sub {
     my $running = wait_for(sub {
         my @begun = grep { -s $_ } partial_files();
         return @begun == 8;
-    }, 10, 'eight transfers at once');
+    }, 60, 'eight transfers at once');
     ok $running, 'eight large ones are running';
     my $began = time;
     my ($job) = done($source->offer('quick', { size => KB }));

@@ -148,7 +148,7 @@ subtest 'a server that hesitates over one email holds up no other' => sub {
     open my $file, '>', $hold or die "$hold: $!";
     close $file;
     my $slow = order_for($shop, 'tarpit@buyer.example');
-    wait_for(sub { grep { / tarpit/ } lines('taken') }, 10, 'the email that gets no answer');
+    wait_for(sub { grep { / tarpit/ } lines('taken') }, 60, 'the email that gets no answer');
     my %orders = backlog('beside', 30);
     for my $order (values %orders) {
         is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email beside it';
@@ -165,7 +165,7 @@ subtest "a server that hesitates over all emails of a shop leaves connections to
     open my $file, '>', $hold or die "$hold: $!";
     close $file;
     my %slow = backlog('tarpit', 2 * CONNECTIONS);
-    wait_for(sub { CONNECTIONS * 4 / 5 <= grep({ / tarpit/ } lines('taken')) - $ended }, 20, 'the conversations');
+    wait_for(sub { CONNECTIONS * 4 / 5 <= grep({ / tarpit/ } lines('taken')) - $ended }, 120, 'the conversations');
     for my $number (1 .. 5) {
         my $order = order_for($other, "free$number\@buyer.example");
         is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "another shop's email";
@@ -178,7 +178,7 @@ subtest "a server that hesitates over all emails of a shop leaves connections to
 subtest 'a kill repeats one email for each connection at most' => sub {
     my %orders = backlog('killed', 60);
     my ($worker) = worker_pids();
-    wait_for(sub { lines('taken') >= 91 + 2 * CONNECTIONS + 5 + 20 }, 20, 'twenty of the emails');
+    wait_for(sub { lines('taken') >= 91 + 2 * CONNECTIONS + 5 + 20 }, 120, 'twenty of the emails');
     kill KILL => $worker;
     ok all_sent(%orders), 'all are sent in the end';
     my $copies = copies('killed');
