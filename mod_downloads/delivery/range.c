@@ -1,22 +1,28 @@
 #include "delivery/range.h"
 
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
 #include <apr_lib.h>
 #include <apr_strings.h>
+#include <http_core.h>
 #include <http_protocol.h>
 
 #include "core/download/coverage.h"
 
-/* Reads digits into *number, which stays at APR_INT64_MAX for a larger one. */
-static const char *read_number(const char *text, apr_int64_t *number)
+/* Reads digits into *number, which stays at APR_INT64_MAX for a larger one: httpd ignores that. */
+static const char *read_number(const char *text, apr_int64_t *number, int *ignored)
 {
+    char *end = (char *)text;
+
     *number = 0;
-    for (; apr_isdigit(*text); text++) {
-        *number = *number > (APR_INT64_MAX - 9) / 10 ? APR_INT64_MAX : *number * 10 + *text - '0';
+    if (apr_isdigit(*text)) {
+        errno = 0;
+        *number = apr_strtoi64(text, &end, 10);
+        *ignored |= errno != 0;
     }
-    return text;
+    return end;
 }
 
 static const char *range_skip_blanks(const char *text)
@@ -25,23 +31,25 @@ static const char *range_skip_blanks(const char *text)
 }
 
 /* Adds "a-b", "a-" or "-n" to what is asked for, and returns what follows; NULL for anything else.
- *any becomes true when it
-   is satisfiable (RFC 9110 section 14.1.2). */
-static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *asked, int *any)
+   *any becomes true when it is satisfiable (RFC 9110 section 14.1.2), *ignored when httpd ignores
+   the whole header for it. */
+static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *asked, int *any,
+                             int *ignored)
 {
     apr_int64_t first, last;
-    const char *dash = read_number(text, &first);
+    const char *dash = read_number(text, &first, ignored);
     const char *end;
 
     if (*dash != '-') {
         return NULL;
     }
-    end = read_number(dash + 1, &last);
+    end = read_number(dash + 1, &last, ignored);
     if (dash == text) {
         if (end == dash + 1) {
             return NULL;
         }
         *any |= last > 0;
+        *ignored |= last == 0;
         mdl_coverage_add(asked, last < size ? size - last : 0, size);
         return end;
     }
@@ -60,7 +68,8 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, apr_int64_t *bytes)
 {
     const char *text = apr_table_get(r->headers_in, "Range");
     mdl_coverage_t *asked = mdl_coverage_make(r->pool);
-    int any = 0;
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
+    int specs = 0, any = 0, ignored;
 
     *bytes = size;
     if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
@@ -68,8 +77,10 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, apr_int64_t *bytes)
         return MDL_RANGE_WHOLE;
     }
     text += 6;
+    ignored = strpbrk(text, " \t") != NULL || core->max_ranges == AP_MAXRANGES_NORANGES;
     do {
-        text = read_spec(range_skip_blanks(text), size, asked, &any);
+        specs++;
+        text = read_spec(range_skip_blanks(text), size, asked, &any, &ignored);
         if (text == NULL) {
             return MDL_RANGE_WHOLE;
         }
@@ -81,6 +92,12 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, apr_int64_t *bytes)
     if (!any) {
         return MDL_RANGE_BEYOND;
     }
-    *bytes = mdl_coverage_bytes(asked);
-    return mdl_coverage_is_whole(asked, size) ? MDL_RANGE_WHOLE : MDL_RANGE_PART;
+    if (ignored || mdl_coverage_is_whole(asked, size)) {
+        return MDL_RANGE_WHOLE;
+    }
+    /* In place of several that are too many, overlap or go back, httpd sends the whole, too. */
+    if (specs == 1) {
+        *bytes = mdl_coverage_bytes(asked);
+    }
+    return MDL_RANGE_PART;
 }

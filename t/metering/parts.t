@@ -13,6 +13,9 @@ use constant KB => 1024;
 my $server = MDL::Instance->new(mpm => 'event', single => 1, extra => <<'END')->start;
 LogFormat "%{X-Test}i %>s %{downloads-db}n" asked
 CustomLog "@t_logs@/asked" asked
+<If "req('X-Ranges') == 'none'">
+    MaxRanges none
+</If>
 END
 my $shop   = new_shop();
 my $turn   = 0;
@@ -24,17 +27,22 @@ sub part
     return page('GET', $path, headers => { Range => sprintf('bytes=%d-%d', $from, $from + $bytes - 1), %headers });
 }
 
+# A request's status, and what it asked of the database.
+sub asked
+{
+    my ($path, $range, %headers) = @_;
+    my $test = 'test-' . ++$turn;
+    page('GET', $path, headers => { Range => "bytes=$range", 'X-Test' => $test, %headers });
+    my $line = wait_for(sub { (grep { /^$test / } split /\n/, MDL::Test::slurp(logs_dir() . '/asked') // '')[0] },
+        10, 'its line in the log');
+    return $line =~ s/^\S+ //r;
+}
+
 # Whether a request for a part is served without a statement, at least once in a while.
 sub asks_nothing
 {
-    my ($path, $bytes) = @_;
-    return wait_for(sub {
-        my $test = 'test-' . ++$turn;
-        part($path, 10, $bytes, 'X-Test' => $test);
-        my $line = wait_for(sub { (grep { /^$test / } split /\n/, MDL::Test::slurp(logs_dir() . '/asked') // '')[0] },
-            10, 'its line in the log');
-        return $line =~ / 206 -$/;
-    }, 20, 'a part that asks nothing of the database');
+    my ($path) = @_;
+    return wait_for(sub { asked($path, '10-19') eq '206 -' }, 20, 'a part that asks nothing of the database');
 }
 
 # An order of a file of so many KB whose whole was downloaded: its link, parts of which ask nothing.
@@ -46,7 +54,7 @@ sub counted
     my $path = link_of($buy);
     is page('GET', $path)->{status}, 200, 'the whole comes';
     is settled($buy)->{used}, 1, 'for one download';
-    ok asks_nothing($path, 10), 'parts of it ask nothing of the database';
+    ok asks_nothing($path), 'parts of it ask nothing of the database';
     return ($buy, $path);
 }
 
@@ -100,7 +108,7 @@ subtest 'A file that comes in small parts is one download' => sub {
     my @parts = map { part($path, 8 * KB * $_, 8 * KB) } 0 .. 63;
     is join('', map { $_->{body} } @parts), $file->{bytes}, 'its bytes come';
     is settled($buy)->{used}, 1, 'for one download';
-    ok asks_nothing($path, 10), 'then parts ask nothing of the database';
+    ok asks_nothing($path), 'then parts ask nothing of the database';
     is page('GET', $path)->{status}, 200, 'the whole comes';
     is settled($buy)->{used}, 2, 'for another one';
 };
@@ -109,7 +117,7 @@ subtest 'Only parts are sent without asking' => sub {
     my ($buy, $path) = counted(64, limit => 2);
     is page('GET', $path, headers => { Range => 'bytes=0-' })->{status}, 206, 'a range of the whole comes';
     is settled($buy)->{used}, 2, 'for the second download';
-    ok asks_nothing($path, 10), 'parts still ask nothing of the database';
+    ok asks_nothing($path), 'parts still ask nothing of the database';
     is page('GET', $path)->{status}, 403, 'there is no third';
     is part($path, 64 * KB, 10)->{status}, 416, 'a part beyond the end is refused';
     is part($path, 5, 10, 'If-Match' => '"other"')->{status}, 412, 'so is one of another file';
@@ -117,6 +125,31 @@ subtest 'Only parts are sent without asking' => sub {
     is part($path, 5, 10, 'Sec-Purpose' => 'prefetch')->{status}, 403, 'and a prefetch';
     is page('HEAD', $path, headers => { Range => 'bytes=5-14' })->{headers}{'content-length'}, 64 * KB,
         'HEAD tells of the whole';
+};
+
+# After each a part asks nothing, so there is a grant that the next one might use.
+subtest 'A range that httpd ignores is a request for the whole' => sub {
+    my ($buy, $path) = counted(64, limit => 9);
+    my $used = 1;
+    for ([ '0-0 ,2-2' ], [ '0-0, 2-2' ], [ '0-0,-0' ], [ '0-0,9223372036854775808-' ], [ '0-0', 'X-Ranges' => 'none' ]) {
+        like asked($path, @$_), qr/^200 statements=/, "@$_: the whole comes, and the database is asked";
+        is settled($buy)->{used}, ++$used, 'for another download';
+        ok asks_nothing($path), 'then parts ask nothing of it';
+    }
+};
+
+subtest 'Several ranges in place of which httpd sends the whole are not small' => sub {
+    my %several = (overlapping => [ (5) x 22 ], reversed => [ reverse 1 .. 22 ], 'too many' => [ map { 2 * $_ } 1 .. 201 ]);
+    for my $name (sort keys %several) {
+        my ($buy, $path) = counted(64);
+        for (1, 2) {
+            like asked($path, join ',', map { "$_-$_" } @{ $several{$name} }), qr/^200 statements=/,
+                "$name: the whole comes, and the database is asked";
+        }
+        ok wait_for(sub { part($path, 5, 10)->{status} == 403 }, 20, 'a part that is refused'),
+            'then the link has sent three times the size';
+        is account($buy)->{used}, 1, 'for one download';
+    }
 };
 
 $server->stop;
