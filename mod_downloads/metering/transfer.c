@@ -455,28 +455,40 @@ void mdl_transfer_any(int *running, int *ended)
     pthread_mutex_unlock(&list.mutex);
 }
 
-apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
+/* Under the mutex: adds the progress of those that have a row, if they moved, or of those that have
+   none, limit at most. */
+static void transfers_report(apr_array_header_t *deliveries, int unwritten, int limit)
 {
-    apr_array_header_t *deliveries = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
-    mdl_transfer_t *transfer, *next, *last;
+    mdl_transfer_t *transfer, *next, *last = list.running.previous;
 
-    pthread_mutex_lock(&list.mutex);
-    last = list.running.previous;
-    for (transfer = list.running.next; transfer != &list.running && deliveries->nelts < limit;
-         transfer = next) {
+    for (transfer = list.running.next; transfer != &list.running && limit > 0; transfer = next) {
         mdl_session_delivery_t delivery;
 
         next = transfer == last ? &list.running : transfer->next;
+        if (transfer->of.is_unwritten != unwritten) {
+            continue;
+        }
         transfer_ask(transfer);
-        delivery = transfer_delivery(transfer, p);
-        if (delivery.bytes != transfer->reported || delivery.is_unwritten) {
+        delivery = transfer_delivery(transfer, deliveries->pool);
+        if (delivery.bytes != transfer->reported || unwritten) {
             transfer->reported = delivery.bytes;
             APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
+            limit--;
             /* behind the others, whose turn it is next time */
             transfer_unlink(transfer);
             transfer_append(transfer, &list.running);
         }
     }
+}
+
+/* Without a row a transfer can't be found forbidden, so those don't wait for all that move. */
+apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
+{
+    apr_array_header_t *deliveries = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
+
+    pthread_mutex_lock(&list.mutex);
+    transfers_report(deliveries, 1, limit);
+    transfers_report(deliveries, 0, limit);
     pthread_mutex_unlock(&list.mutex);
     return deliveries;
 }

@@ -64,7 +64,7 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer);
 void mdl_transfer_any(int *running, int *ended);
 
 /** Returns the progress of running transfers since the last call, and of those that have no row:
-    mdl_session_delivery_t, at most limit. */
+    mdl_session_delivery_t, at most limit of each kind. */
 apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p);
 
 /** These, which mdl_transfer_moved returned, have rows now. */
