@@ -49,7 +49,8 @@ typedef struct {
     mdl_reconnect_t *database;
     apr_time_t next_tick;
     apr_interval_time_t nap;
-    int settled; /* in the last turn */
+    int settled;  /* in the last turn */
+    int has_more; /* that can be settled now */
 } work_t;
 
 const char *mdl_settler_lease_id(void)
@@ -240,17 +241,20 @@ static void settler_tick(work_t *work, int has_transfers)
 static void settler_turn(work_t *work)
 {
     apr_time_t now = mdl_clock_monotonic();
-    int running, ended, waiting = 0, settled = BATCH;
+    int running, ended, waiting, settled;
 
     mdl_transfer_any(&running, &ended);
     if ((running || ended || mdl_takedown_watched()) && now >= work->next_tick) {
         work->next_tick = now + TICK;
         settler_tick(work, running || ended);
     }
-    for (work->settled = 0; ended && settled == BATCH; work->settled += settled) {
+    work->settled = 0;
+    do {
         settled = settle_ended(work, &waiting);
+        work->settled += settled;
         apr_pool_clear(work->turn);
-    }
+    } while (settled == BATCH && mdl_clock_monotonic() < work->next_tick);
+    work->has_more = settled == BATCH;
     if (waiting == 0) {
         work->nap = TICK;
     } else {
@@ -311,7 +315,7 @@ static void *settler_main(void *unused)
     apr_pool_tag(work.turn, "mdl_settler_turn");
     while (!atomic_load(&settler.stopping)) {
         settler_turn(&work);
-        if (!atomic_load(&settler.stopping)) {
+        if (!work.has_more && !atomic_load(&settler.stopping)) {
             settler_wait_for_work(&work);
         }
     }
