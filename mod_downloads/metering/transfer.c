@@ -17,6 +17,7 @@
 
 #define MARKS       256 /* cover at least the last 16 MB: more than a kernel has under way */
 #define SETTLE_WAIT apr_time_from_sec(60)
+#define SETTLE_MAX  apr_time_from_sec(600)
 #define CUT_WAIT    apr_time_from_msec(2500)
 
 /* The connection had sent so many bytes when the response had come to this position. */
@@ -53,6 +54,7 @@ struct mdl_transfer_t {
     apr_time_t cut_at;
     mdl_socket_progress_t progress;
     int progress_is_final;
+    apr_time_t ended_at;
     apr_time_t moved_at;       /* when it ended, or when the last acknowledgement came after that */
     apr_uint64_t bytes_at_end; /* that the kernel had taken of the connection when it ended */
     apr_uint64_t position;     /* passed so far */
@@ -227,7 +229,7 @@ static void transfer_end(mdl_transfer_t *transfer, int aborted)
     transfer->r = NULL;
     transfer->aborted = aborted;
     transfer->bytes_at_end = mdl_socket_bytes_out(transfer->socket_bytes);
-    transfer->moved_at = mdl_clock_monotonic();
+    transfer->moved_at = transfer->ended_at = mdl_clock_monotonic();
     transfer_unlink(transfer);
     transfer_append(transfer, &list.ended);
     if (aborted && !transfer->is_stream) {
@@ -420,8 +422,9 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
 
 /* --- for the settler --- */
 
-/* For a client to which nothing has come for long.  What the kernel holds will not come to it any
-   more; what an HTTP/2 connection holds of a stream still may at any time. */
+/* For a client to which nothing has come for long, or little for very long: it would keep a
+   descriptor that httpd does not count.  What the kernel holds will not come to it any more; what
+   an HTTP/2 connection holds of a stream still may at any time. */
 static void transfer_give_up(mdl_transfer_t *transfer)
 {
     if (transfer->is_stream && transfer->progress.acknowledged >= transfer->bytes_at_end) {
@@ -441,7 +444,7 @@ static int transfer_end_known(mdl_transfer_t *transfer, apr_time_t now)
          (!transfer->is_stream || transfer->aborted))) {
         return 1;
     }
-    if (now - transfer->moved_at > SETTLE_WAIT) {
+    if (now - transfer->moved_at > SETTLE_WAIT || now - transfer->ended_at > SETTLE_MAX) {
         transfer_give_up(transfer);
     }
     return transfer->progress_is_final;
