@@ -72,6 +72,7 @@ static struct {
     pthread_mutex_t mutex;
     mdl_transfer_t running; /* heads of rings */
     mdl_transfer_t ended;
+    int is_over; /* nothing is settled any more */
     mdl_transfer_wake_fn *wake;
 } list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
           .running = {.next = &list.running, .previous = &list.running},
@@ -304,6 +305,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t 
     mdl_socket_bytes_set_unsent_max(transfer->fd, MDL_TRANSFER_UNSENT_MAX);
     pthread_mutex_lock(&list.mutex);
     is_first = ring_is_empty(&list.running);
+    transfer->cut = list.is_over;
     transfer_append(transfer, &list.running);
     transfer->other = *of_connection;
     *of_connection = transfer;
@@ -579,6 +581,7 @@ void mdl_transfer_end_all(void)
     mdl_transfer_t *transfer;
 
     pthread_mutex_lock(&list.mutex);
+    list.is_over = 1;
     while (!ring_is_empty(&list.running)) {
         transfer = list.running.next;
         atomic_store(&transfer->cut, 1);

@@ -84,8 +84,8 @@ int mdl_transfer_cut(const char *id);
 /** Resets the connections of those that were cut 2.5 seconds ago and have not ended. */
 void mdl_transfer_reset_stalled(void);
 
-/** Ends all, for this process ends.  Those that run are cut: a thread that waits for its client
-    would keep the process alive.  What has ended is left to the kernel to deliver. */
+/** Ends all, for this process ends.  Those that run, or begin later, are cut: a thread that waits
+    for its client would keep the process alive.  What has ended is left to the kernel to deliver. */
 void mdl_transfer_end_all(void);
 
 #endif
