@@ -400,16 +400,20 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
         .idle = settings->session_idle,
         .lease_id = mdl_settler_lease_id(),
         .transfer_id = mdl_random_base62(MDL_TRANSFER_ID_LENGTH, r->pool)};
+    mdl_transfer_t *transfer;
     apr_status_t rv;
 
     mdl_settler_start();
-    rv = mdl_transfer_flush(r->connection);
-    if (rv == APR_SUCCESS && serve->is_granted) {
+    transfer = mdl_transfer_make(r);
+    if (transfer == NULL) {
+        rv = MDL_DB_EGONE; /* 503 */
+    } else if (serve->is_granted) {
+        rv = APR_SUCCESS;
         session.entitlement = MDL_ENTITLEMENT_OK;
         session.generation = serve->grant.generation;
         session.is_unwritten = 1;
         session.why = serve->grant.why;
-    } else if (rv == APR_SUCCESS) {
+    } else {
         rv = file_begin(serve, &session, scratch);
     }
     /* If the answer to the COMMIT was lost, the settler ends what may have begun. */
@@ -423,7 +427,8 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
                                            .is_small = session.is_unwritten,
                                            .is_unwritten = session.is_unwritten};
 
-        serve->transfer = mdl_transfer_begin(r, &of, layout);
+        mdl_transfer_begin(transfer, r, &of, layout);
+        serve->transfer = transfer;
     }
     apr_pool_destroy(scratch);
     if (rv == APR_SUCCESS) {

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <util_filter.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "metering/socket_bytes.h"
 
 #define MARKS       256 /* cover at least the last 16 MB: more than a kernel has under way */
@@ -43,12 +45,12 @@ struct mdl_transfer_t {
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     char page_id[32];
-    request_rec *r;           /* NULL once it has ended, which moves it to the other ring */
+    request_rec *r;           /* NULL unless it runs; what has ended is in the other ring */
     const mdl_layout_t *body; /* NULL once it has ended */
     mdl_layout_t layout;      /* a copy of as much of it as the parts need, which stays */
     int layout_first;         /* where in the body's that begins */
     mdl_socket_bytes_t *socket_bytes;
-    int fd; /* a duplicate of the connection's socket, which httpd may close first; -1 for none */
+    int fd; /* a duplicate of the connection's socket, which httpd may close first */
     int is_stream;
     _Atomic int cut;
     apr_time_t cut_at;
@@ -116,9 +118,7 @@ static void transfer_leave_connection(const mdl_transfer_t *transfer)
 static void transfer_release(mdl_transfer_t *transfer)
 {
     if (--transfer->references == 0) {
-        if (transfer->fd >= 0) {
-            close(transfer->fd);
-        }
+        close(transfer->fd);
         mdl_socket_bytes_release(transfer->socket_bytes);
         free(transfer->marks);
         free(transfer->parts);
@@ -243,11 +243,13 @@ static void transfer_end(mdl_transfer_t *transfer, int aborted)
 static apr_status_t transfer_request_end(void *data)
 {
     mdl_transfer_t *transfer = data;
+    int is_running;
 
     if (pthread_mutex_lock(&list.mutex) != 0) {
         return APR_SUCCESS; /* prefork ends a child in a signal handler: this thread may hold it */
     }
-    if (transfer->r != NULL) {
+    is_running = transfer->r != NULL;
+    if (is_running) {
         const conn_rec *c = transfer->r->connection;
 
         transfer_end(transfer,
@@ -255,35 +257,60 @@ static apr_status_t transfer_request_end(void *data)
     }
     transfer_release(transfer);
     pthread_mutex_unlock(&list.mutex);
-    list.wake();
+    if (is_running) {
+        list.wake();
+    }
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_transfer_flush(conn_rec *c)
+static void connection_flush(conn_rec *c)
 {
-    apr_bucket_brigade *brigade;
+    apr_bucket_brigade *brigade = apr_brigade_create(c->pool, c->bucket_alloc);
 
-    if (mdl_socket_bytes_of(c) == NULL) {
-        return APR_ECONNABORTED;
-    }
-    if (c->master == NULL) {
-        brigade = apr_brigade_create(c->pool, c->bucket_alloc);
-        APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
-        ap_pass_brigade(c->output_filters, brigade);
-        apr_brigade_destroy(brigade);
-    }
-    return APR_SUCCESS;
+    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
+    ap_pass_brigade(c->output_filters, brigade);
+    apr_brigade_destroy(brigade);
 }
 
-mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t *of,
-                                   const mdl_layout_t *body)
+mdl_transfer_t *mdl_transfer_make(request_rec *r)
 {
     conn_rec *c = r->connection;
-    mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer), **of_connection;
+    mdl_socket_bytes_t *socket_bytes = mdl_socket_bytes_of(c);
+    mdl_transfer_t *transfer;
+    int fd;
+
+    if (socket_bytes == NULL) {
+        return NULL;
+    }
+    mdl_socket_bytes_retain(socket_bytes);
+    if ((fd = fcntl(mdl_socket_bytes_socket(c), F_DUPFD_CLOEXEC, 0)) < 0) {
+        mdl_log(MDL_LOG_ERR, errno,
+                "MDL0414: a download was refused: no descriptor is left for it");
+        mdl_socket_bytes_release(socket_bytes);
+        return NULL;
+    }
+    transfer = ap_calloc(1, sizeof *transfer);
+    transfer->references = 1;
+    transfer->is_stream = c->master != NULL;
+    transfer->socket_bytes = socket_bytes;
+    transfer->fd = fd;
+    transfer->reported = -1;
+    if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
+        transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
+    }
+    apr_pool_pre_cleanup_register(r->pool, transfer, transfer_request_end);
+    if (!transfer->is_stream) {
+        connection_flush(c);
+    }
+    return transfer;
+}
+
+void mdl_transfer_begin(mdl_transfer_t *transfer, request_rec *r, const mdl_session_delivery_t *of,
+                        const mdl_layout_t *body)
+{
+    mdl_transfer_t **of_connection = mdl_socket_bytes_transfers(transfer->socket_bytes);
     int is_first;
 
-    transfer->r = r;
-    transfer->references = 2;
     apr_cpystrn(transfer->id, of->transfer_id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, of->session_id, sizeof transfer->session_id);
     apr_cpystrn(transfer->page_id, of->page_id, sizeof transfer->page_id);
@@ -292,29 +319,20 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t 
     transfer->of.session_id = transfer->session_id;
     transfer->of.page_id = transfer->page_id;
     transfer->body = body;
-    transfer->is_stream = c->master != NULL;
-    transfer->socket_bytes = mdl_socket_bytes_of(c);
-    transfer->fd = fcntl(mdl_socket_bytes_socket(c), F_DUPFD_CLOEXEC, 0);
-    transfer->reported = -1;
-    if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
-        transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
-    }
     transfer->first.connection_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
-    mdl_socket_bytes_retain(transfer->socket_bytes);
-    of_connection = mdl_socket_bytes_transfers(transfer->socket_bytes);
     mdl_socket_bytes_set_unsent_max(transfer->fd, MDL_TRANSFER_UNSENT_MAX);
     pthread_mutex_lock(&list.mutex);
+    transfer->r = r;
+    transfer->references++;
     is_first = ring_is_empty(&list.running);
     transfer->cut = list.is_over;
     transfer_append(transfer, &list.running);
     transfer->other = *of_connection;
     *of_connection = transfer;
     pthread_mutex_unlock(&list.mutex);
-    apr_pool_pre_cleanup_register(r->pool, transfer, transfer_request_end);
     if (is_first) {
         list.wake();
     }
-    return transfer;
 }
 
 void mdl_transfer_mark(mdl_transfer_t *transfer)

@@ -27,16 +27,19 @@ typedef void mdl_transfer_wake_fn(void);
    first transfer has begun, or one has ended.  Before any transfer begins. */
 void mdl_transfer_on_change(mdl_transfer_wake_fn *wake);
 
-/** Flushes what httpd still holds of earlier responses on this connection: it would be counted as
-    the next one's, and their transfers have to end before it is decided whether the next one is
-    another download.  APR_ECONNABORTED for a stream whose connection is gone. */
-apr_status_t mdl_transfer_flush(conn_rec *c);
+/**
+ * Makes a transfer ready that may begin with the response to r.  Flushes what httpd still holds of
+ * earlier responses on the connection: it would be counted as this one's, and their transfers have
+ * to end before it is decided whether this one is another download.  NULL for a stream whose
+ * connection is gone, and with a log line when no descriptor is left.
+ */
+mdl_transfer_t *mdl_transfer_make(request_rec *r);
 
-/** Begins a transfer just before the response to r.  It ends with r's pool.  of, which has no files
-    or bytes yet, is copied; body says which files are where, and lives until mdl_transfer_end_body,
-    or as long as r. */
-mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t *of,
-                                   const mdl_layout_t *body);
+/** Begins it just before the response to r, with whose pool it ends.  of, which has no files or
+    bytes yet, is copied; body says which files are where, and lives until mdl_transfer_end_body, or
+    as long as r. */
+void mdl_transfer_begin(mdl_transfer_t *transfer, request_rec *r, const mdl_session_delivery_t *of,
+                        const mdl_layout_t *body);
 
 /* --- for the output filter, in the order in which things are passed --- */
 
@@ -84,8 +87,8 @@ int mdl_transfer_cut(const char *id);
 /** Resets the connections of those that were cut 2.5 seconds ago and have not ended. */
 void mdl_transfer_reset_stalled(void);
 
-/** Ends all, for this process ends.  Those that run, or begin later, are cut: a thread that waits
-    for its client would keep the process alive.  What has ended is left to the kernel to deliver. */
+/** Ends all, for this process ends.  Those that run, and later ones, are cut: a thread that waits
+    for its client would keep the process alive.  The kernel delivers what has ended. */
 void mdl_transfer_end_all(void);
 
 #endif

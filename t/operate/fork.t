@@ -1,8 +1,10 @@
 # once: forks do not depend on the database
-# What httpd can't fork it tries again later, and goes on meanwhile.
+# What httpd can't fork it tries again later, and goes on meanwhile.  A download for which it has not what
+# metering takes is refused.
 use strict;
 use warnings;
 
+use MDL::Customer;
 use MDL::Instance;
 use MDL::Test;
 use Test::More;
@@ -12,7 +14,13 @@ my $shop   = new_shop();
 my $parent = httpd_pid();
 my ($worker) = worker_pids();
 
-sub limit_processes { return system(qw(prlimit --pid), $parent, "--nproc=$_[0]:") == 0 || die "prlimit failed\n" }
+sub limit
+{
+    my ($pid, $what, $most) = @_;
+    return system(qw(prlimit --pid), $pid, "--$what=$most:") == 0 || die "prlimit failed\n";
+}
+
+sub limit_processes { return limit($parent, nproc => $_[0]) }
 
 # Waits for a line in what is new in the log since the last call.
 my $read = error_log_size();
@@ -41,6 +49,40 @@ my $url   = source('any', 'x' x 1000);
 my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });
 is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'which works';
 is scalar(worker_pids()), 1, 'it is the only one';
+
+# Two descriptors are for the connection and the file.
+sub leave_descriptors
+{
+    my ($pid, $left) = @_;
+    my $least = 0;
+    while ($left >= 0) {
+        $left-- if !-l "/proc/$pid/fd/$least";
+        $least++;
+    }
+    return limit($pid, nofile => $least - 1);
+}
+
+subtest 'A download without a descriptor left for it is refused' => sub {
+    my $file = new_file($shop, 1000);
+    my ($child) = server_pids();
+    my ($nofile) = qx(prlimit --pid $child --nofile --output SOFT --noheadings --raw) =~ /(\w+)/;
+    is page('GET', link_of(buy($shop, $file)))->{status}, 200, 'with one it comes';
+    my ($buy, $reply);
+    # Those of connections that have just ended are still open now and then.
+    my $is_refused = sub {
+        $buy = buy($shop, $file);
+        my $path = link_of($buy);
+        leave_descriptors($child, 2);
+        $reply = page('GET', $path);
+        limit($child, nofile => $nofile);
+        return $reply->{status} == 503;
+    };
+    ok eval { wait_for($is_refused, 20, '503') }, 'without one it is refused' or diag $@;
+    like $reply->{headers}{'retry-after'}, qr/^\d+$/, 'until later';
+    is_deeply account($buy), { used => 0, sessions => [] }, 'which costs nothing';
+    wait_log(qr/MDL0414: /, 'the log says so');
+    is page('GET', link_of($buy))->{status}, 200, 'and later it comes';
+};
 
 $server->stop;
 done_testing;
