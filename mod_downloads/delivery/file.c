@@ -403,8 +403,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     mdl_transfer_t *transfer;
     apr_status_t rv;
 
-    mdl_settler_start();
-    transfer = mdl_transfer_make(r);
+    transfer = mdl_settler_start() ? mdl_transfer_make(r) : NULL;
     if (transfer == NULL) {
         rv = MDL_DB_EGONE; /* 503 */
     } else if (serve->is_granted) {

@@ -325,21 +325,28 @@ static void *settler_main(void *unused)
     return NULL;
 }
 
-void mdl_settler_start(void)
+int mdl_settler_start(void)
 {
     sigset_t all, before;
+    int error;
 
     if (settler.started) {
-        return;
+        return 1;
     }
     pthread_mutex_lock(&settler.mutex);
     if (!settler.started) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        settler.started = pthread_create(&settler.thread, NULL, settler_main, NULL) == 0;
+        error = pthread_create(&settler.thread, NULL, settler_main, NULL);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
+        settler.started = error == 0;
+        if (error != 0) {
+            mdl_log(MDL_LOG_ERR, error,
+                    "MDL0415: the thread that settles downloads can't be started");
+        }
     }
     pthread_mutex_unlock(&settler.mutex);
+    return settler.started;
 }
 
 void mdl_settler_watch(void)

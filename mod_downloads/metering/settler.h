@@ -16,8 +16,9 @@
     write down what is known. */
 void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service);
 
-/** Starts the thread unless it runs; before a transfer begins. */
-void mdl_settler_start(void);
+/** Starts the thread unless it runs; before a transfer begins.  False, with a log line, if it can't
+    be started: then none may begin. */
+int mdl_settler_start(void);
 
 /** Has the thread find out which shops are blocked (takedown.h); mdl_takedown_unwatch ends that. */
 void mdl_settler_watch(void);

@@ -50,6 +50,20 @@ my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url =
 is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'which works';
 is scalar(worker_pids()), 1, 'it is the only one';
 
+subtest 'Downloads without a thread to settle them are refused' => sub {
+    my $buy  = buy($shop, new_file($shop, 1000));
+    my $path = link_of($buy);
+    my ($child) = server_pids();
+    limit($child, nproc => 1);
+    my $reply = page('GET', $path);
+    limit($child, nproc => $most);
+    is $reply->{status}, 503, 'one is refused';
+    like $reply->{headers}{'retry-after'}, qr/^\d+$/, 'until later';
+    is_deeply account($buy), { used => 0, sessions => [] }, 'which costs nothing';
+    wait_log(qr/MDL0415: /, 'the log says so');
+    is page('GET', $path)->{status}, 200, 'once there is room for a thread, it comes';
+};
+
 # Two descriptors are for the connection and the file.
 sub leave_descriptors
 {
