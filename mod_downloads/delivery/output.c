@@ -290,6 +290,9 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
     response_t *response = apr_pcalloc(r->pool, sizeof *response);
 
     *response = (response_t){.transfer = transfer, .body = body};
+    if (transfer != NULL && body->size == 0) {
+        mdl_transfer_add_part(transfer, 0, 0); /* no other will come */
+    }
     ap_add_output_filter_handle(filter, response, r, r->connection);
     APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));

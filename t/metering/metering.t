@@ -49,6 +49,16 @@ subtest 'A session is open as long as it is not idle, and takes its download aga
     is answer('HTTP/1.1', $other)->status, 403, 'and it was the only one';
 };
 
+subtest 'An empty file is a download' => sub {
+    my $buy  = buy($shop, new_file($shop, 0), limit => 2);
+    my $path = link_of($buy);
+    is page('GET', $path)->{status}, 200, 'it comes';
+    costs($buy, 1, 'counted');
+    is page('GET', $path, headers => { Range => 'bytes=-5' })->{status}, 200, 'and comes again by a range of nothing';
+    costs($buy, 2, 'counted counted');
+    is page('GET', $path)->{status}, 403, 'then none is left';
+};
+
 # --- what is never whole ---------------------------------------------------------------------------
 
 subtest 'All but the last byte, again and again, is a download once it adds up to three times the file' => sub {
