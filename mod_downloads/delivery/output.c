@@ -133,6 +133,7 @@ static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_
             mdl_transfer_mark(output->transfer);
         }
         mdl_transfer_add_part(output->transfer, offset, *taken);
+        output->response->next = offset + *taken;
     }
     if (output->is_last && *taken == left && body->end != NULL) {
         body->end(body->owner);

@@ -14,7 +14,7 @@ use MDL::Test;
 
 use constant SIZE => 1_000_000;
 
-my $server = MDL::Instance->new(modules => [qw(filter buffer substitute)], mpm => 'event', tls => 1,
+my $server = MDL::Instance->new(modules => [qw(filter buffer substitute perl)], mpm => 'event', tls => 1,
     extra => <<'END')->start;
 DownloadsSessionIdle 1
 <Location /d>
@@ -23,6 +23,27 @@ DownloadsSessionIdle 1
     AddOutputFilterByType SUBSTITUTE text/html
     Substitute "s/ and this goes//n"
 </Location>
+<Perl>
+package First;
+use base qw(Apache2::Filter);
+use Apache2::Const -compile => qw(OK);
+use APR::Brigade;
+use APR::Bucket;
+# Reads the first bucket and passes on the rest as it is.
+sub handler : FilterRequestHandler
+{
+    my ($filter, $brigade) = @_;
+    my $first = $brigade->first;
+    $first->read(my $bytes) if $first && !$filter->ctx;
+    $filter->ctx(1);
+    $filter->next->pass_brigade($brigade);
+    return Apache2::Const::OK;
+}
+$INC{'First.pm'} = 1;
+</Perl>
+<If "req('X-Filter') == 'first'">
+    PerlOutputFilterHandler First
+</If>
 END
 my $shop = new_shop();
 
@@ -60,6 +81,7 @@ sub costs
 
 my $plain = text_file('text/plain', "a line that stays as it is\n");
 my $html  = text_file('text/html',  "one that stays and this goes\n");
+my $binary = new_file($shop, SIZE);
 my $short = $html->{bytes} =~ s/ and this goes//gr;
 
 for my $way ('HTTP/1.1', 'HTTP/2') {
@@ -74,6 +96,13 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
         costs($buy, 0, 'and is none');
         is got($way, $path, '-r', '500000-'), '206 ' . ($plain->{size} - 500_000), 'so does the other';
         costs($buy, 1, 'both are one download');
+    };
+
+    subtest "A filter that reads the beginning of what is sent, over $way" => sub {
+        my $buy = buy($shop, $binary, limit => 1);
+        is got($way, link_of($buy), '-H', 'X-Filter: first'), "200 $binary->{size}", 'the whole comes';
+        costs($buy, 1, 'and is a download');
+        is account($buy)->{sessions}[0]{bytes_delivered}, $binary->{size}, 'each byte counts once';
     };
 
     subtest "A filter that shortens what is sent, over $way" => sub {
