@@ -28,8 +28,13 @@ typedef enum { PACE_UNKNOWN, PACE_ON_TRIAL, PACE_SLOW } pace_t;
 
 /* A response, over all calls of the filter. */
 typedef struct {
+    ap_filter_t *f;
     mdl_transfer_t *transfer;
     mdl_body_t *body;
+    apr_bucket_brigade *out;   /* waits to be passed */
+    apr_bucket_brigade *taken; /* from the body */
+    apr_int64_t piece; /* bytes of the body that are passed at a time; 0: as many as it gives */
+    int is_last;       /* nothing of the body comes after the part that is expanded */
     /* When another filter made its own bytes of the body, they are counted as these of the body's:
      */
     int counting;
@@ -37,17 +42,6 @@ typedef struct {
     apr_int64_t end;  /* to before this one */
     int in_parts;     /* several ranges, and there is no telling which */
     pace_t pace;      /* of a client that a thread might copy for */
-} response_t;
-
-/* One call of the filter. */
-typedef struct {
-    ap_filter_t *f;
-    response_t *response;
-    mdl_transfer_t *transfer;
-    apr_bucket_brigade *out;   /* waits to be passed */
-    apr_bucket_brigade *taken; /* from the body */
-    apr_int64_t piece; /* bytes of the body that are passed at a time; 0: as many as it gives */
-    int is_last;       /* nothing of the body comes after the part that is expanded */
 } output_t;
 
 static apr_status_t output_pass(output_t *output, int flush)
@@ -89,9 +83,9 @@ static apr_status_t output_copy(output_t *output, apr_int64_t length)
 }
 
 /* How many bytes of what is left are passed now; decides whether they are copied. */
-static apr_int64_t output_next(const output_t *output, mdl_body_t *body, apr_int64_t left)
+static apr_int64_t output_next(output_t *output, apr_int64_t left)
 {
-    response_t *response = output->response;
+    mdl_body_t *body = output->body;
     int fd = mdl_socket_bytes_socket(output->f->c);
 
     if (output->piece > 0) {
@@ -99,11 +93,11 @@ static apr_int64_t output_next(const output_t *output, mdl_body_t *body, apr_int
     }
     body->is_copied = 0;
     if (!body->may_copy || output->transfer == NULL || left < COPIED_MIN ||
-        response->pace == PACE_SLOW) {
+        output->pace == PACE_SLOW) {
         return left;
     }
-    if (response->pace == PACE_UNKNOWN) {
-        response->pace = PACE_ON_TRIAL;
+    if (output->pace == PACE_UNKNOWN) {
+        output->pace = PACE_ON_TRIAL;
         mdl_socket_bytes_set_unsent_max(fd, COPIED_UNSENT);
         return COPIED_UNSENT;
     }
@@ -111,18 +105,19 @@ static apr_int64_t output_next(const output_t *output, mdl_body_t *body, apr_int
         body->is_copied = 1;
         return COPIED_PIECE;
     }
-    response->pace = PACE_SLOW;
+    output->pace = PACE_SLOW;
     mdl_socket_bytes_set_unsent_max(fd, MDL_TRANSFER_UNSENT_MAX);
     return left;
 }
 
 /* Appends bytes of the body, of which so many are left, to what waits, and passes that unless it
    can go on waiting. */
-static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_int64_t offset,
-                                        apr_int64_t left, apr_int64_t *taken)
+static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, apr_int64_t left,
+                                        apr_int64_t *taken)
 {
+    mdl_body_t *body = output->body;
     int is_stream = output->f->c->master != NULL;
-    apr_int64_t wanted = output_next(output, body, left);
+    apr_int64_t wanted = output_next(output, left);
     apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
 
     if (rv != APR_SUCCESS) {
@@ -133,7 +128,7 @@ static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_
             mdl_transfer_mark(output->transfer);
         }
         mdl_transfer_add_part(output->transfer, offset, *taken);
-        output->response->next = offset + *taken;
+        output->next = offset + *taken;
     }
     if (output->is_last && *taken == left && body->end != NULL) {
         body->end(body->owner);
@@ -149,15 +144,14 @@ static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_
     return output_pass(output, 1);
 }
 
-static apr_status_t output_expand(output_t *output, mdl_body_t *body, apr_int64_t offset,
-                                  apr_int64_t length)
+static apr_status_t output_expand(output_t *output, apr_int64_t offset, apr_int64_t length)
 {
     apr_status_t rv = APR_SUCCESS;
 
     while (length > 0 && rv == APR_SUCCESS) {
         apr_int64_t taken;
 
-        rv = output_expand_piece(output, body, offset, length, &taken);
+        rv = output_expand_piece(output, offset, length, &taken);
         if (rv == APR_SUCCESS) {
             offset += taken;
             length -= taken;
@@ -179,44 +173,42 @@ static int is_last_part(const apr_bucket_brigade *in, const apr_bucket *part)
 }
 
 /* Which bytes of the body a response has that another filter made of it. */
-static void output_begin_counting(const output_t *output)
+static void output_begin_counting(output_t *output)
 {
     const request_rec *r = output->f->r;
     const char *range = apr_table_get(r->headers_out, "Content-Range");
-    response_t *response = output->response;
     apr_int64_t first, last;
 
-    response->counting = 1;
-    response->end = response->body->size;
-    response->in_parts = r->content_type != NULL &&
-                         strncasecmp(r->content_type, "multipart/byteranges", 20) == 0;
+    output->counting = 1;
+    output->end = output->body->size;
+    output->in_parts = r->content_type != NULL &&
+                       strncasecmp(r->content_type, "multipart/byteranges", 20) == 0;
     if (range != NULL &&
         sscanf(range, "bytes %" APR_INT64_T_FMT "-%" APR_INT64_T_FMT "/", &first, &last) == 2) {
-        response->next = first;
-        response->end = last < response->end ? last + 1 : response->end;
+        output->next = first;
+        output->end = last < output->end ? last + 1 : output->end;
     }
 }
 
 /* Counts another filter's bytes as the same number of the body's, and the last as all the rest; but
    not the rest of several ranges, which nobody asked for. */
-static void output_add_foreign(const output_t *output, apr_int64_t length, int is_last)
+static void output_add_foreign(output_t *output, apr_int64_t length, int is_last)
 {
-    response_t *response = output->response;
     apr_int64_t left, part;
 
-    if (!response->counting) {
+    if (!output->counting) {
         output_begin_counting(output);
     }
-    left = response->end - response->next;
+    left = output->end - output->next;
     part = length < left ? length : left;
     if (part > 0) {
-        mdl_transfer_add_part(output->transfer, response->next, part);
+        mdl_transfer_add_part(output->transfer, output->next, part);
     }
     mdl_transfer_add_other(output->transfer, (apr_uint64_t)(length - part));
-    response->next += part;
-    if (is_last && part < left && !response->in_parts) {
-        mdl_transfer_add_rest(output->transfer, response->next, left - part);
-        response->next = response->end;
+    output->next += part;
+    if (is_last && part < left && !output->in_parts) {
+        mdl_transfer_add_rest(output->transfer, output->next, left - part);
+        output->next = output->end;
     }
 }
 
@@ -229,7 +221,7 @@ static void output_keep(output_t *output, apr_bucket *bucket)
     if (output->transfer == NULL) {
         return;
     }
-    if (output->response->body->is_read && output->f->r->sent_bodyct &&
+    if (output->body->is_read && output->f->r->sent_bodyct &&
         (has_bytes || APR_BUCKET_IS_EOS(bucket))) {
         output_add_foreign(output, has_bytes ? (apr_int64_t)bucket->length : 0, !has_bytes);
     } else if (has_bytes) {
@@ -239,43 +231,30 @@ static void output_keep(output_t *output, apr_bucket *bucket)
 
 static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
 {
-    response_t *response = f->ctx;
-    output_t output = {.f = f,
-                       .response = response,
-                       .transfer = response->transfer,
-                       .out = apr_brigade_create(f->r->pool, in->bucket_alloc),
-                       .taken = apr_brigade_create(f->r->pool, in->bucket_alloc)};
+    output_t *output = f->ctx;
     apr_status_t rv = APR_SUCCESS;
 
-    if (f->c->master != NULL) {
-        output.piece = STREAM_PIECE;
-    } else if (ap_ssl_conn_is_ssl(f->c)) {
-        output.piece = TLS_PIECE;
-    } else if (output.transfer != NULL && !response->body->may_copy) {
-        mdl_socket_bytes_set_unsent_max(mdl_socket_bytes_socket(f->c), COPIED_UNSENT);
-    }
     while (rv == APR_SUCCESS && !APR_BRIGADE_EMPTY(in)) {
         apr_bucket *bucket = APR_BRIGADE_FIRST(in);
-        mdl_body_t *body = mdl_body_of(bucket);
 
-        if (body != NULL) {
-            output.is_last = is_last_part(in, bucket);
-            rv = output_expand(&output, body, bucket->start, (apr_int64_t)bucket->length);
+        if (mdl_body_of(bucket) != NULL) {
+            output->is_last = is_last_part(in, bucket);
+            rv = output_expand(output, bucket->start, (apr_int64_t)bucket->length);
             apr_bucket_delete(bucket);
         } else {
-            output_keep(&output, bucket);
+            output_keep(output, bucket);
         }
     }
     if (rv == APR_SUCCESS) {
-        rv = output_pass(&output, 0);
+        rv = output_pass(output, 0);
     }
     if (rv != APR_SUCCESS) {
         /* The client knows the length, and would take the next response for the rest of this one.
          */
         f->c->keepalive = AP_CONN_CLOSE;
     }
-    apr_brigade_destroy(output.taken);
-    apr_brigade_destroy(output.out);
+    apr_brigade_cleanup(output->taken);
+    apr_brigade_cleanup(output->out);
     return rv;
 }
 
@@ -286,16 +265,26 @@ void mdl_output_register(void)
 
 apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *transfer)
 {
-    apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
-    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
-    response_t *response = apr_pcalloc(r->pool, sizeof *response);
+    conn_rec *c = r->connection;
+    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, c->bucket_alloc);
+    output_t *output = apr_pcalloc(r->pool, sizeof *output);
 
-    *response = (response_t){.transfer = transfer, .body = body};
+    *output = (output_t){.f = ap_add_output_filter_handle(filter, output, r, c),
+                         .transfer = transfer,
+                         .body = body,
+                         .out = apr_brigade_create(r->pool, c->bucket_alloc),
+                         .taken = apr_brigade_create(r->pool, c->bucket_alloc)};
+    if (c->master != NULL) {
+        output->piece = STREAM_PIECE;
+    } else if (ap_ssl_conn_is_ssl(c)) {
+        output->piece = TLS_PIECE;
+    } else if (transfer != NULL && !body->may_copy) {
+        mdl_socket_bytes_set_unsent_max(mdl_socket_bytes_socket(c), COPIED_UNSENT);
+    }
     if (transfer != NULL && body->size == 0) {
         mdl_transfer_add_part(transfer, 0, 0); /* no other will come */
     }
-    ap_add_output_filter_handle(filter, response, r, r->connection);
-    APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, alloc));
-    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
+    APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, c->bucket_alloc));
+    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(c->bucket_alloc));
     return ap_pass_brigade(r->output_filters, brigade);
 }
