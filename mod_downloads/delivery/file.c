@@ -593,10 +593,8 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
     if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return file_forged(r, service);
     }
-    if ((rv = file_look(&serve)) == APR_ENOENT) {
-        return file_not_found(r);
+    if ((rv = file_look(&serve)) != APR_SUCCESS) {
+        return rv == APR_ENOENT ? file_not_found(r) : mdl_view_failure(r, rv);
     }
-    return rv == APR_SUCCESS
-               ? file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"})
-               : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
+    return file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"});
 }

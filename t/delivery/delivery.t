@@ -668,7 +668,8 @@ SKIP: {
         my ($order, $asset, $file) = one_file('away');
         my $link = link_of($order, $file);
         stop_database();
-        my @replies = (page('GET', $order->{path}), press($order, $file), page('GET', $link));
+        my @replies = (page('GET', $order->{path}), press($order, $file), page('GET', $link),
+            page('PUT', $link));
         start_database();
 
         for my $reply (@replies) {
