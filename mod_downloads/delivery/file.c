@@ -514,11 +514,6 @@ static int file_is_granted(serve_t *serve)
     return serve->download.entitlement == MDL_ENTITLEMENT_OK;
 }
 
-static int file_not_found(request_rec *r)
-{
-    return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
-}
-
 static int serve_link(serve_t *serve)
 {
     request_rec *r = serve->r;
@@ -542,7 +537,7 @@ static int serve_link(serve_t *serve)
     }
     if (rv != APR_SUCCESS) {
         unset_validators(r);
-        return rv == APR_ENOENT ? file_not_found(r) : mdl_view_failure(r, rv);
+        return mdl_view_failure(r, rv, "file_not_found");
     }
     if (message.status == HTTP_NOT_MODIFIED) {
         return send_unchanged(serve);
@@ -557,7 +552,7 @@ static int serve_link(serve_t *serve)
 static int file_forged(request_rec *r, const mdl_service_t *service)
 {
     mdl_customer_forged(r, service);
-    return file_not_found(r);
+    return mdl_view_failure(r, APR_ENOENT, "file_not_found");
 }
 
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
@@ -594,7 +589,7 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
         return file_forged(r, service);
     }
     if ((rv = file_look(&serve)) != APR_SUCCESS) {
-        return rv == APR_ENOENT ? file_not_found(r) : mdl_view_failure(r, rv);
+        return mdl_view_failure(r, rv, "file_not_found");
     }
     return file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"});
 }

@@ -69,12 +69,6 @@ static apr_status_t link_find(visit_t *visit, const char *token)
     return mdl_customer_order(r, visit->service, page_id, link_find_order_effect, &visit->order);
 }
 
-static int link_not_found(request_rec *r, apr_status_t rv)
-{
-    return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "link_not_found", NULL)
-                            : mdl_view_failure(r, rv);
-}
-
 int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *token)
 {
     visit_t visit = {.r = r, .service = service};
@@ -83,7 +77,7 @@ int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *tok
     apr_status_t rv = link_find(&visit, token);
 
     if (rv != APR_SUCCESS) {
-        return link_not_found(r, rv);
+        return mdl_view_failure(r, rv, "link_not_found");
     }
     entitlement = mdl_entitlement_of_order(visit.order->state.access);
     if (entitlement == MDL_ENTITLEMENT_OK) {
@@ -105,5 +99,5 @@ int mdl_link_wrong_method(request_rec *r, const mdl_service_t *service, const ch
     apr_status_t rv = link_find(&visit, token);
 
     return rv == APR_SUCCESS ? link_refuse(&visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
-                             : link_not_found(r, rv);
+                             : mdl_view_failure(r, rv, "link_not_found");
 }

@@ -97,12 +97,6 @@ static apr_status_t page_find(page_t *page)
     return rv;
 }
 
-static int page_not_found(request_rec *r, apr_status_t rv)
-{
-    return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL)
-                            : mdl_view_failure(r, rv);
-}
-
 static int page_say(const page_t *page, int status, const char *state)
 {
     mdl_view_customer_t customer = mdl_customer_view(page->service, page->order, page->r->pool);
@@ -115,7 +109,8 @@ int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *toke
     page_t page = {.r = r, .service = service, .token = token};
     apr_status_t rv = page_find(&page);
 
-    return rv == APR_SUCCESS ? page_show(&page, HTTP_OK) : page_not_found(r, rv);
+    return rv == APR_SUCCESS ? page_show(&page, HTTP_OK)
+                             : mdl_view_failure(r, rv, "page_not_found");
 }
 
 int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
@@ -124,7 +119,7 @@ int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const ch
     apr_status_t rv = page_find(&page);
 
     return rv == APR_SUCCESS ? page_say(&page, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
-                             : page_not_found(r, rv);
+                             : mdl_view_failure(r, rv, "page_not_found");
 }
 
 /* Reads the field "file" or "zip"; anything but OK is the status of the answer. */
@@ -218,7 +213,7 @@ int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *tok
     int status, is_archive;
 
     if (rv != APR_SUCCESS) {
-        return page_not_found(r, rv);
+        return mdl_view_failure(r, rv, "page_not_found");
     }
     if ((status = read_form(r, &is_archive, &id)) != OK) {
         return page_say(&page, status, "no_button");

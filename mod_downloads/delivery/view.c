@@ -144,8 +144,11 @@ int mdl_view_message(request_rec *r, int status, const char *state,
     return view_render(r, status, "message.html", customer, data, NULL);
 }
 
-int mdl_view_failure(request_rec *r, apr_status_t rv)
+int mdl_view_failure(request_rec *r, apr_status_t rv, const char *not_found)
 {
+    if (rv == APR_ENOENT) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, not_found, NULL);
+    }
     if (rv == APR_EAGAIN) {
         return mdl_view_message(r, HTTP_TOO_MANY_REQUESTS, "too_often", NULL);
     }

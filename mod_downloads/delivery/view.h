@@ -45,9 +45,10 @@ int mdl_view_message(request_rec *r, int status, const char *state,
 /** The same as plain text, for those who ask for a file. */
 int mdl_view_text(request_rec *r, int status, const char *text);
 
-/** Sends the page for an error: 429 for APR_EAGAIN, 403 for APR_EACCES, by which a shop is blocked,
-    503 when the database is out of reach, else 500 and a log line. */
-int mdl_view_failure(request_rec *r, apr_status_t rv);
+/** Sends the page for an error: 404 with the state not_found for APR_ENOENT, 429 for APR_EAGAIN,
+   403 for APR_EACCES, by which a shop is blocked, 503 when the database is out of reach, else 500
+   and a log line. */
+int mdl_view_failure(request_rec *r, apr_status_t rv, const char *not_found);
 
 /** The address of an order's page. */
 const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id, apr_pool_t *p);
