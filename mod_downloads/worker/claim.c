@@ -453,7 +453,7 @@ void mdl_claim_renew(mdl_worker_t *worker)
     for (mdl_task_t *task = worker->ended; task != NULL; task = task->next) {
         renewal_add(&renewal, task);
     }
-    for (mdl_task_t *task = worker->locked; task != NULL; task = task->next) {
+    for (mdl_task_t *task = worker->postponed; task != NULL; task = task->next) {
         renewal_add(&renewal, task);
     }
     if (renewal.tasks->nelts > 0) {
@@ -479,7 +479,7 @@ static int worker_has(const mdl_worker_t *worker, const char *job_id)
             return 1;
         }
     }
-    return list_has(worker->ended, job_id) || list_has(worker->locked, job_id);
+    return list_has(worker->ended, job_id) || list_has(worker->postponed, job_id);
 }
 
 static apr_status_t job_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

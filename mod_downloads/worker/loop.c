@@ -48,7 +48,7 @@ static apr_time_t loop_next_turn(const loop_t *loop)
     if (loop->connections != 0 && mdl_maintenance_due(loop->maintenance) < until) {
         until = mdl_maintenance_due(loop->maintenance);
     }
-    if ((worker->active != NULL || worker->ended != NULL || worker->locked != NULL) &&
+    if ((worker->active != NULL || worker->ended != NULL || worker->postponed != NULL) &&
         loop->next_tick < until) {
         until = loop->next_tick;
     }
@@ -191,7 +191,7 @@ static void loop_finish(loop_t *loop)
 
     mdl_lanes_stop(worker->lanes);
     mdl_worker_take_back(worker);
-    worker->locked_until = 0;
+    worker->postponed_until = 0;
     mdl_settle_ended(worker);
     mdl_cleanup_cancelled(worker);
     mdl_maintenance_finish(loop->maintenance, worker->turn);

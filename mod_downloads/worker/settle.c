@@ -9,7 +9,8 @@
 #include "worker/handler.h"
 
 #define MAX_DOUBLINGS 10
-#define LOCKED        apr_time_from_sec(1) /* between tries */
+#define AGAIN         apr_time_from_sec(1) /* between tries of what was postponed */
+#define MAX_REFUSALS  5
 
 static apr_interval_time_t task_back_off(const mdl_task_t *task)
 {
@@ -32,6 +33,9 @@ static apr_status_t task_end_job(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **he
     mdl_task_progress(task);
     if (task->outcome == MDL_TASK_RETRY && job->attempts >= job->max_attempts) {
         task->outcome = MDL_TASK_FAILED;
+    }
+    if (task->outcome == MDL_TASK_FAILED && job->type == MDL_JOB_WEBHOOK) {
+        task->outcome = MDL_TASK_RETRY; /* it lasts as long as its endpoint */
     }
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
@@ -159,13 +163,15 @@ static apr_status_t task_settle_refused(mdl_worker_t *worker, mdl_task_t *task, 
         rv = list_write(worker, task);
     }
     mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
-            task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
+            task->job->id,
+            rv == APR_SUCCESS && task->outcome == MDL_TASK_FAILED ? "it has failed"
+                                                                  : "it is done again later");
     return rv;
 }
 
-static void locked_append(mdl_worker_t *worker, mdl_task_t *task)
+static void postpone(mdl_worker_t *worker, mdl_task_t *task)
 {
-    mdl_task_t **at = &worker->locked;
+    mdl_task_t **at = &worker->postponed;
 
     while (*at != NULL) {
         at = &(*at)->next;
@@ -177,11 +183,13 @@ static void locked_append(mdl_worker_t *worker, mdl_task_t *task)
 /* Forgets a task that was settled alone, or keeps it if it could not be. */
 static void task_put(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
-    if (rv != APR_SUCCESS && !is_passing(rv)) {
+    int again = rv == MDL_DB_EOTHER && ++task->refusals < MAX_REFUSALS;
+
+    if (rv != APR_SUCCESS && !is_passing(rv) && !again) {
         rv = task_settle_refused(worker, task, rv);
     }
-    if (rv == MDL_DB_ELOCKED) {
-        locked_append(worker, task);
+    if (rv == MDL_DB_ELOCKED || again) {
+        postpone(worker, task);
     } else if (is_passing(rv)) {
         mdl_worker_end(worker, task, task->outcome);
     } else {
@@ -204,24 +212,24 @@ static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
     }
 }
 
-/* Until one is locked still: each of them takes a wait. */
-static void settle_locked(mdl_worker_t *worker)
+/* Until one has to wait on: on a locked row each try waits. */
+static void settle_postponed(mdl_worker_t *worker)
 {
     apr_time_t now = mdl_clock_monotonic();
     apr_status_t rv = APR_SUCCESS;
 
-    if (worker->locked == NULL || now < worker->locked_until) {
+    if (worker->postponed == NULL || now < worker->postponed_until) {
         return;
     }
-    while (worker->locked != NULL && rv == APR_SUCCESS) {
-        mdl_task_t *task = worker->locked;
+    while (worker->postponed != NULL && rv == APR_SUCCESS) {
+        mdl_task_t *task = worker->postponed;
 
-        worker->locked = task->next;
+        worker->postponed = task->next;
         task->next = NULL;
         rv = list_write(worker, task);
         task_put(worker, task, rv);
     }
-    worker->locked_until = now + LOCKED;
+    worker->postponed_until = now + AGAIN;
 }
 
 void mdl_settle_ended(mdl_worker_t *worker)
@@ -230,7 +238,7 @@ void mdl_settle_ended(mdl_worker_t *worker)
     mdl_task_t *group = NULL;
     mdl_task_t *next;
 
-    settle_locked(worker);
+    settle_postponed(worker);
     worker->ended = NULL;
     for (; task != NULL; task = next) {
         next = task->next;

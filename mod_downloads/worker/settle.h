@@ -10,8 +10,9 @@
 /**
  * Settles all ended tasks, those that may in one transaction, which costs one fsync for many small
  * jobs.  A task whose lease is lost leaves nothing but the bytes that it has stored.  What the
- * database can't take now stays for the next turn, and so does what needs a row that somebody else
- * has locked: that keeps no other task from being settled.
+ * database can't take now stays for the next turn, and what needs a row that somebody else has
+ * locked, or what the database refuses, is tried again each second: that keeps no other task from
+ * being settled.  After five refusals the job has failed.
  */
 void mdl_settle_ended(mdl_worker_t *worker);
 

@@ -57,6 +57,7 @@ struct mdl_task_t {
     mdl_job_lane_t lane;  /* that it was claimed from */
     apr_status_t renewal; /* of the last attempt */
     apr_int64_t reported; /* bytes, as last written down */
+    int refusals;         /* how often the database did not take the outcome */
     mdl_runner_t *runner;
     mdl_task_t *next; /* in the queue that the task is in */
 };

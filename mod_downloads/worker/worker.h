@@ -20,17 +20,18 @@ typedef struct {
     mdl_reconnect_t *database;
     mdl_beats_t *leases; /* of all nodes' jobs */
     mdl_lane_t lanes[MDL_LANES];
-    mdl_job_look_t jobs;      /* when the next of each lane is due, as far as known */
-    int look;                 /* whether others may have queued jobs since */
-    int notices;              /* whether there may be some without a number */
-    apr_int64_t notices_from; /* where they are looked for */
-    apr_time_t notices_at;    /* when they are numbered, by mdl_clock_monotonic */
-    int look_cancelled;       /* whether there may be cancelled jobs to clean up after */
-    mdl_queue_t *done;        /* tasks that come back from the lanes */
-    mdl_task_t *active;       /* in the lanes' threads */
-    mdl_task_t *ended;        /* back, not yet settled */
-    mdl_task_t *locked; /* the same, of which others have locked a row; the next to try first */
-    apr_time_t locked_until; /* none of them is tried before, by mdl_clock_monotonic */
+    mdl_job_look_t jobs;        /* when the next of each lane is due, as far as known */
+    int look;                   /* whether others may have queued jobs since */
+    int notices;                /* whether there may be some without a number */
+    apr_int64_t notices_from;   /* where they are looked for */
+    apr_time_t notices_at;      /* when they are numbered, by mdl_clock_monotonic */
+    int look_cancelled;         /* whether there may be cancelled jobs to clean up after */
+    mdl_queue_t *done;          /* tasks that come back from the lanes */
+    mdl_task_t *active;         /* in the lanes' threads */
+    mdl_task_t *ended;          /* back, not yet settled */
+    mdl_task_t *postponed;      /* the same, for a row is locked or the database has refused it; the
+                                   next to try first */
+    apr_time_t postponed_until; /* none of them is tried before, by mdl_clock_monotonic */
 } mdl_worker_t;
 
 /** Opens the storage and starts the lanes' threads.  An error has been logged. */

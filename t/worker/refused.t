@@ -1,0 +1,92 @@
+# The database refuses what came of a job (here by a trigger, as it may for want of memory or by a fault of the
+# disk): it is written down a little later, and only what is refused for long has failed.
+use strict;
+use warnings;
+
+use MDL::Instance;
+use MDL::Mail;
+use MDL::Receiver;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+
+my $server   = MDL::Instance->new(extra => "DownloadsRetryDelay 100\n")->start;
+my $source   = MDL::Source->new;
+my $receiver = MDL::Receiver->new;
+my $shop     = shop_with_product('Refused');
+
+# From here on the database refuses to update a table's rows that fit.
+sub refuse
+{
+    my ($table, $rows) = @_;
+    return sql(database() eq 'pgsql'
+        ? "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END'; "
+            . "CREATE TRIGGER refuse BEFORE UPDATE ON $table FOR EACH ROW WHEN ($rows) EXECUTE FUNCTION refuse()"
+        : "CREATE TRIGGER refuse BEFORE UPDATE ON $table WHEN $rows BEGIN SELECT RAISE(ABORT, 'refused'); END");
+}
+
+sub take_again { return sql(database() eq 'pgsql' ? 'DROP FUNCTION refuse CASCADE' : 'DROP TRIGGER refuse') }
+
+sub wait_refused
+{
+    my ($offset, $times) = @_;
+    return wait_for(sub { (() = error_log_since($offset) =~ /MDL0101.*refused/g) >= $times }, 30, "$times refusals");
+}
+
+sub import_of
+{
+    my ($name) = @_;
+    my $reply = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => $source->offer($name, { size => 1000 }) });
+    die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    return $reply->{json}{job}{id};
+}
+
+subtest 'what the database refuses once' => sub {
+    my $log = error_log_size();
+    refuse('job', "NEW.status = 'succeeded'");
+    my $order = order_for($shop, 'once@buyer.example');
+    wait_refused($log, 1);
+    take_again();
+    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent', 'an email is sent';
+    is scalar mails('once@buyer.example'), 1, 'and only once';
+
+    $log = error_log_size();
+    refuse('job', "NEW.status = 'succeeded'");
+    my $job = import_of('once');
+    wait_refused($log, 1);
+    take_again();
+    is wait_job($shop, $job)->{status}, 'succeeded', 'an import succeeds';
+    is scalar $source->requests('once'), 1, 'and is not done again';
+};
+
+subtest 'what the database refuses each time' => sub {
+    refuse('asset', "NEW.status = 'ready'");
+    my $job = wait_job($shop, import_of('always'));
+    take_again();
+    is "$job->{status} $job->{error}{code}", 'failed internal_error', 'an import fails';
+};
+
+subtest "an endpoint's job lasts" => sub {
+    my $endpoint = $receiver->endpoint($shop, 'hook');
+    my $test     = sub { api('POST', "/webhook-endpoints/$endpoint->{id}/test", key => $shop->{token}) };
+    my $log      = error_log_size();
+    refuse('webhook_delivery', '1 = 1');
+    $test->();
+    wait_for(sub { error_log_since($log) =~ /MDL0324/ }, 30, 'the last refusal');
+    take_again();
+    my $deliveries;
+    wait_for(sub {
+        $deliveries = api('GET', "/webhook-endpoints/$endpoint->{id}/deliveries", key => $shop->{token})->{json}{data};
+        return $deliveries->[0]{status} eq 'succeeded';
+    }, 20, 'the delivery');
+    is $deliveries->[0]{attempts}, 1, 'after refusals, the delivery goes on';
+
+    wait_for(sub { (sql("SELECT status FROM job WHERE type = 'webhook'"))[0][0] eq 'queued' }, 10, 'its job to wait');
+    sql("UPDATE job SET interruptions = 3 WHERE type = 'webhook'");
+    my $before = () = $receiver->received('hook');
+    $test->();
+    ok $receiver->await('hook', $before + 1), 'and after its worker died three times';
+};
+
+done_testing;
