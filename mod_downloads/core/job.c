@@ -417,7 +417,7 @@ apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return mdl_db_exec(db, MDL_Q_JOBS_SET_BACK, NULL, p, MDL_ARGS(now, now, now));
+    return mdl_db_exec(db, MDL_Q_JOBS_SET_BACK, NULL, p, MDL_ARGS(now, now, now, now));
 }
 
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker)

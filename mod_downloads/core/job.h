@@ -71,7 +71,8 @@ typedef struct {
     apr_time_t created_at;
     apr_time_t started_at;
     apr_time_t finished_at;
-    apr_time_t updated_at; /* moves with whatever of it changes, its progress too; never back */
+    apr_time_t updated_at; /* moves with whatever of it changes, its progress too; back only when
+                              the clock was set back and the job waits (mdl_job_set_back) */
     mdl_job_lane_t lane;
     const char *source_url; /* as mdl_source_seal */
     const char *expected_sha256;

@@ -101,7 +101,7 @@ ORDER BY s.idle_at LIMIT %lld
 
 -- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
 -- name: download_sessions_set_back
-UPDATE download_session SET idle_at = %lld + idle_at - updated_at
+UPDATE download_session SET idle_at = %lld + idle_at - updated_at, updated_at = %lld
 WHERE idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
 
 -- part: session_view_columns

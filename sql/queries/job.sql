@@ -236,9 +236,9 @@ WHERE {{job_lost}}
 WHERE id = ANY (ARRAY(SELECT id FROM job WHERE {{job_lost}} FOR UPDATE SKIP LOCKED))
 
 -- Jobs of a time that has not come, for the clock was set back: they wait as long as they were to wait.
--- Those that do already are due long before they were written, and stay so.
+-- Those that do already were written now, and those that are due long before they were written stay so.
 -- name: jobs_set_back
-UPDATE job SET due_at = %lld + due_at - updated_at
+UPDATE job SET due_at = %lld + due_at - updated_at, updated_at = %lld
 WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'webhook', 'cleanup', 'blocked-small',
         'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup', 'blocked-webhook')
     AND due_at > %lld AND updated_at > %lld AND due_at + 1000000 > updated_at

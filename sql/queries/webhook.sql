@@ -144,5 +144,5 @@ UPDATE webhook_endpoint SET secret = %s, old_secret = %s WHERE id = %lld
 
 -- Deliveries of a time that has not come, for the clock was set back.
 -- name: webhook_deliveries_set_back
-UPDATE webhook_delivery SET due_at = %lld + due_at - updated_at
+UPDATE webhook_delivery SET due_at = %lld + due_at - updated_at, updated_at = %lld
 WHERE due_at > %lld AND updated_at > %lld AND due_at >= updated_at

@@ -107,6 +107,20 @@ static void test_set_back(apr_pool_t *p)
     mdl_db_write(db, set_back_effect, NULL, p);
     ok(claim_one("w", p) == NULL, "nothing changes while the clock is right");
     forget_jobs();
+
+    make_job(MDL_LANE_SMALL, 0, p);
+    job = claim_one("w", p);
+    job->due_at = apr_time_now() + apr_time_from_sec(3600);
+    end_work(mdl_job_retry_later, job, p);
+    put_clock_forward(-apr_time_from_sec(600));
+    mdl_db_write(db, set_back_effect, NULL, p);
+    mdl_db_write(db, set_back_effect, NULL, p);
+    put_clock_forward(apr_time_from_sec(3590));
+    mdl_db_write(db, set_back_effect, NULL, p);
+    ok(claim_one("w", p) == NULL, "what was to wait for longer than the clock was set back does");
+    put_clock_forward(apr_time_from_sec(20));
+    ok(claim_one("w", p) != NULL, "as long as it was to, too");
+    forget_jobs();
 }
 
 static void test_finish(apr_pool_t *p)

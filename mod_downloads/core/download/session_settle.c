@@ -510,5 +510,5 @@ apr_status_t mdl_session_set_back(mdl_db_t *db, apr_pool_t *p)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSIONS_SET_BACK, NULL, p, MDL_ARGS(now, now, now));
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSIONS_SET_BACK, NULL, p, MDL_ARGS(now, now, now, now));
 }
