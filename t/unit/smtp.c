@@ -263,6 +263,7 @@ typedef enum {
 
 typedef struct {
     mock_behaviour_t behaviour;
+    const char *refuses; /* a command that is answered by 554, "" for the greeting, or NULL */
     int listener;
     int port;
     apr_thread_t *thread;
@@ -322,6 +323,10 @@ static void mock_session(mock_t *mock, FILE *client)
         fall_silent(mock, client);
         return;
     }
+    if (mock->refuses != NULL && *mock->refuses == '\0') {
+        say(client, "554 not you\r\n");
+        return;
+    }
     say(client, "220 mock.test\r\n");
     while (fgets(line, sizeof line, client) != NULL) {
         if (strncmp(line, "MAIL", 4) == 0 && ++mails == 2 &&
@@ -335,7 +340,11 @@ static void mock_session(mock_t *mock, FILE *client)
             fall_silent(mock, client);
             return;
         }
-        if (strncmp(line, "DATA", 4) != 0) {
+        if (mock->refuses != NULL && strncmp(line, mock->refuses, strlen(mock->refuses)) == 0) {
+            say(client, "554 not you\r\n");
+        } else if (strncmp(line, "EHLO", 4) == 0) {
+            say(client, "250-mock.test\r\n250 STARTTLS\r\n");
+        } else if (strncmp(line, "DATA", 4) != 0) {
             say(client, "250 fine\r\n");
         } else if (!mock_data(mock, client)) {
             return;
@@ -396,7 +405,9 @@ static int mock_is_silent(void *baton)
 /* Sends a number of messages to a mock; returns the last outcome. */
 static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **detail, apr_pool_t *p)
 {
-    mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(url("smtp", mock->port, p), mock->refuses != NULL
+                                                                         ? MDL_MAIL_TLS_REQUIRED
+                                                                         : MDL_MAIL_TLS_OFF);
     mdl_mail_outcome_t outcome = MDL_MAIL_FAILED;
     mdl_mailer_t *mailer;
     apr_pool_t *own;
@@ -434,6 +445,21 @@ static void smtp_broken(apr_pool_t *p)
            "a long reply of 550 gives MDL_MAIL_FAILED");
     ok(detail && strncmp(detail, "550 last ?[31m?? xxx", 20) == 0 && strlen(detail) <= 500,
        "its last line is kept, printable and truncated");
+}
+
+static void smtp_refused_before_message(apr_pool_t *p)
+{
+    static const char *const refused[] = {"", "EHLO", "STARTTLS"};
+    const char *detail;
+
+    for (apr_size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        mock_t *mock = start_mock(MOCK_SAYS_MUCH, p);
+
+        mock->refuses = refused[i];
+        is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_LATER,
+               apr_psprintf(p, "554 at %s gives MDL_MAIL_LATER",
+                            *refused[i] != '\0' ? refused[i] : "the greeting"));
+    }
 }
 
 static void smtp_stopped(apr_pool_t *p)
@@ -502,6 +528,7 @@ int main(void)
         end_peer(&peer);
     }
     smtp_broken(p);
+    smtp_refused_before_message(p);
     smtp_stopped(p);
     smtp_silent_at_quit(p);
     smtp_no_listener(p);

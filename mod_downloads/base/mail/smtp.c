@@ -250,6 +250,14 @@ static int is_login_reply(long status)
     return status == 530 || status == 534 || status == 535 || status == 538;
 }
 
+/* Whether the server has refused the message, its sender or its recipient: libcurl has other codes
+   for a greeting, an EHLO or a STARTTLS that was refused. */
+static int is_message_refused(const attempt_t *attempt)
+{
+    return attempt->status >= 500 && attempt->status < 600 && !is_login_reply(attempt->status) &&
+           (attempt->begun || attempt->code == CURLE_SEND_ERROR);
+}
+
 static const char *attempt_reason(const attempt_t *attempt, apr_pool_t *p)
 {
     const char *error = attempt->error[0] ? attempt->error : curl_easy_strerror(attempt->code);
@@ -298,11 +306,7 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
     if (attempt.begun && attempt.status == 354) {
         return MDL_MAIL_UNKNOWN;
     }
-    if (attempt.status >= 500 && attempt.status < 600 && !is_login_reply(attempt.status) &&
-        attempt.code != CURLE_LOGIN_DENIED) {
-        return MDL_MAIL_FAILED;
-    }
-    return MDL_MAIL_LATER;
+    return is_message_refused(&attempt) ? MDL_MAIL_FAILED : MDL_MAIL_LATER;
 }
 
 apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p)

@@ -25,9 +25,9 @@ typedef struct {
 
 typedef enum {
     MDL_MAIL_SENT,
-    MDL_MAIL_LATER,   /* 4xx, no connection, TLS or login refused: try again */
+    MDL_MAIL_LATER,   /* 4xx; no connection, or greeting, TLS or login refused: try again */
     MDL_MAIL_UNKNOWN, /* the connection broke after the body: try again, same Message-ID */
-    MDL_MAIL_FAILED   /* 5xx, or a message that can't be sent as it is: never try again */
+    MDL_MAIL_FAILED   /* 5xx for the message, or one that can't be sent as it is: never try again */
 } mdl_mail_outcome_t;
 
 #endif
