@@ -67,6 +67,26 @@ static apr_int64_t partial_counted(const char *path, apr_int64_t size, apr_pool_
     return counted < size ? counted : size;
 }
 
+static apr_status_t mark_set(const char *path, apr_int64_t counted, apr_pool_t *p)
+{
+    const char *text = apr_psprintf(p, "%" APR_INT64_T_FMT, counted);
+
+    return symlink(text, mark_name(path, p)) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
+}
+
+/* The kernel drops bytes that the disk has refused and says so once, so that the next fsync would
+   succeed without them: from then on none of the file's counts. */
+static apr_status_t partial_sync_file(const char *path, int fd, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_storage_sync_file(fd);
+
+    if (rv != APR_SUCCESS) {
+        unlink(mark_name(path, p));
+        mark_set(path, 0, p);
+    }
+    return rv;
+}
+
 /* Whether the path still leads to the open file. */
 static int partial_same_file(int fd, const char *path)
 {
@@ -162,7 +182,10 @@ static apr_status_t partial_open_file(mdl_partial_t *partial)
         return rv;
     }
     partial->published = st.st_nlink > 1;
-    partial->written_out = partial_counted(partial->path, (apr_int64_t)st.st_size, partial->pool);
+    partial->written_out = (apr_int64_t)st.st_size;
+    if (!partial->published) {
+        partial->written_out = partial_counted(partial->path, partial->written_out, partial->pool);
+    }
     if (partial->written_out < (apr_int64_t)st.st_size &&
         ftruncate(partial->fd, (off_t)partial->written_out) != 0) {
         return mdl_storage_status(errno);
@@ -265,16 +288,18 @@ apr_status_t mdl_partial_sync(mdl_storage_t *storage, const char *id, apr_int64_
                               apr_pool_t *p)
 {
     apr_status_t rv = mdl_partial_length(storage, id, length, p);
+    const char *path;
     int fd;
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    fd = open(partial_path(storage, id, p), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    path = partial_path(storage, id, p);
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         return mdl_storage_status(errno);
     }
-    rv = mdl_storage_sync_file(fd);
+    rv = partial_sync_file(path, fd, p);
     close(fd);
     return rv == APR_SUCCESS ? mdl_storage_sync_folder(storage->partial) : rv;
 }
@@ -371,10 +396,7 @@ apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_siz
 
 apr_status_t mdl_partial_mark(mdl_partial_t *partial)
 {
-    const char *size = apr_psprintf(partial->pool, "%" APR_INT64_T_FMT, mdl_partial_size(partial));
-
-    return symlink(size, mark_name(partial->path, partial->pool)) == 0 ? APR_SUCCESS
-                                                                       : mdl_storage_status(errno);
+    return mark_set(partial->path, mdl_partial_size(partial), partial->pool);
 }
 
 apr_status_t mdl_partial_accept(mdl_partial_t *partial)
@@ -491,7 +513,9 @@ static const char *second_name(const char *path, apr_pool_t *p)
 
 static apr_status_t partial_sync(mdl_partial_t *partial)
 {
-    apr_status_t rv = partial->synced ? APR_SUCCESS : mdl_storage_sync_file(partial->fd);
+    apr_status_t rv = partial->synced
+                          ? APR_SUCCESS
+                          : partial_sync_file(partial->path, partial->fd, partial->pool);
 
     partial->synced = rv == APR_SUCCESS;
     return rv;

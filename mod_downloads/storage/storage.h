@@ -114,7 +114,9 @@ apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_
 apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int64_t *length,
                                 apr_pool_t *p);
 
-/** Makes the bytes that are written last a power cut; length gets their number.  APR_ENOENT. */
+/** Makes the bytes that are written last a power cut; length gets their number.  APR_ENOENT.  Once
+    the disk has refused bytes of a file, here or when it becomes a blob, none of the file's count:
+    they are to be sent again. */
 apr_status_t mdl_partial_sync(mdl_storage_t *storage, const char *id, apr_int64_t *length,
                               apr_pool_t *p);
 

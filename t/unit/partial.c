@@ -13,6 +13,7 @@
 /* What was done to the disk: one letter for each fsync of a file or a folder, and each rename. */
 static char steps[64];
 static int folders_fail; /* whether the disk refuses to sync a folder */
+static int files_fail;   /* or a file */
 
 static void note_step(char step)
 {
@@ -29,7 +30,7 @@ __attribute__((visibility("default"))) int fsync(int fd)
     int is_folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 
     note_step(is_folder ? 'd' : 'f');
-    if (is_folder && folders_fail) {
+    if (is_folder ? folders_fail : files_fail) {
         errno = EIO;
         return -1;
     }
@@ -377,6 +378,36 @@ static void a_folder_that_is_not_synced_fails_all(void)
     is_int(commits[1].rv, EIO, "and the second");
 }
 
+/* The kernel reports bytes that it could not write once. */
+static void refused_bytes_do_not_count(void)
+{
+    mdl_partial_commit_t commit;
+    mdl_blob_t blob = {0};
+    mdl_partial_t *partial = open_partial("refused");
+    apr_int64_t length = -1;
+
+    mdl_partial_write(partial, "some bytes", 10);
+    mdl_partial_keep(partial);
+    files_fail = 1;
+    is_int(mdl_partial_sync(storage, "refused", &length, p), EIO, "the disk refuses bytes");
+    files_fail = 0;
+    is_int(mdl_partial_sync(storage, "refused", &length, p), APR_SUCCESS, "the next sync succeeds");
+    is_int(length, 0, "and none of the file's bytes count");
+    partial = open_partial("refused");
+    is_int(mdl_partial_size(partial), 0, "whoever opens it next begins anew");
+
+    mdl_partial_write(partial, "some bytes", 10);
+    mdl_partial_digest(partial, &blob, p);
+    commit = (mdl_partial_commit_t){partial, &blob, -1};
+    files_fail = 1;
+    mdl_partial_commit_all(&commit, 1);
+    files_fail = 0;
+    is_int(commit.rv, EIO, "the disk refuses bytes of what was to become a blob");
+    partial = open_partial("refused");
+    is_int(mdl_partial_size(partial), 0, "whoever opens that next begins anew, too");
+    mdl_partial_discard(partial);
+}
+
 /* A limit on the size of files simulates a full disk. */
 static void limit_files(rlim_t size)
 {
@@ -512,6 +543,7 @@ static void tests(void)
     only_its_own_digest_is_committed();
     many_are_committed_step_by_step();
     a_folder_that_is_not_synced_fails_all();
+    refused_bytes_do_not_count();
     a_full_disk_is_reported();
     a_cleared_pool_closes();
     a_link_is_not_followed();
