@@ -182,7 +182,7 @@ apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold);
 apr_status_t mdl_job_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats);
 
 /** Effect: takes those jobs from their workers, unless they have renewed their leases since:
-   running ones are due at once, cancelled ones for any worker to clean up after. */
+   running ones as mdl_job_inherit, cancelled ones for any worker to clean up after. */
 apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *lost);
 
 /** Effect, for when the clock was set back: what was queued at a time that has not come waits from

@@ -25,9 +25,9 @@ static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_job_inherit(db, p, worker->owner);
 }
 
-void mdl_claim_inherit(mdl_worker_t *worker)
+apr_status_t mdl_claim_inherit(mdl_worker_t *worker)
 {
-    mdl_worker_write(worker, job_inherit_effect, worker);
+    return mdl_worker_write(worker, job_inherit_effect, worker);
 }
 
 static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
@@ -101,8 +101,7 @@ static int task_admit(mdl_task_t *task, int *suspects)
 {
     mdl_job_t *job = task->job;
 
-    if (task->handler != NULL && !job->shop_blocked &&
-        (job->interruptions >= MAX_INTERRUPTIONS || job->attempts > job->max_attempts)) {
+    if (task->handler != NULL && !job->shop_blocked && job->interruptions >= MAX_INTERRUPTIONS) {
         task_give_up(task);
         return 0;
     }

@@ -7,8 +7,9 @@
 
 #include "worker/worker.h"
 
-/** Makes the jobs due at once that a predecessor held when it died. */
-void mdl_claim_inherit(mdl_worker_t *worker);
+/** Makes the jobs due at once that a predecessor held when it died.  To be called until it has
+    succeeded, and before the first claim: then these jobs are our own. */
+apr_status_t mdl_claim_inherit(mdl_worker_t *worker);
 
 /** Finds out in which lanes jobs are due, and whether there are cancelled ones.  Returns when to
    try again if the database did not say, else 0. */

@@ -21,6 +21,7 @@
 typedef struct {
     mdl_worker_t *worker;
     mdl_maintenance_t *maintenance;
+    int inherited;        /* whether the jobs of a predecessor are due */
     int connections;      /* of the database, as last seen; 0 while it is away */
     apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
     apr_time_t next_tick;
@@ -148,6 +149,19 @@ static void loop_poll(loop_t *loop, apr_time_t now)
     mdl_claim_take_over(worker);
 }
 
+/* Until that has succeeded nothing else is done. */
+static int loop_inherit(loop_t *loop)
+{
+    loop->inherited = mdl_claim_inherit(loop->worker) == APR_SUCCESS;
+    if (!loop->inherited) {
+        loop->connections = 0;
+        loop->next_poll = mdl_clock_monotonic() + TICK;
+        loop->worker->notices = 0; /* the poll that follows looks for them */
+        apr_pool_clear(loop->worker->turn);
+    }
+    return loop->inherited;
+}
+
 static void loop_turn(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
@@ -155,6 +169,9 @@ static void loop_turn(loop_t *loop)
 
     loop_connect(loop);
     loop_look_at_clock(loop);
+    if (!loop->inherited && !loop_inherit(loop)) {
+        return;
+    }
     now = mdl_clock_monotonic(); /* after both: either may make a poll due at once */
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
@@ -216,7 +233,6 @@ apr_status_t mdl_loop_run(const mdl_service_t *service, const char *owner, int s
     }
     loop.maintenance = mdl_maintenance_create(service, loop.worker->storage, loop.worker->database,
                                               p);
-    mdl_claim_inherit(loop.worker);
     mdl_worker_write(loop.worker, secret_note_effect, (void *)service);
     do {
         loop_turn(&loop);

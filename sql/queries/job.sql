@@ -39,13 +39,12 @@ ORDER BY id DESC LIMIT %lld
 SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 
 -- A job can be claimed once due_at has passed: a queued job's next attempt.  A running job has none, until
--- others see that its worker does not renew its lease any more (job_expire).  One that a dead worker has left
--- (job_inherit) goes on with the attempt that it was in.
+-- others see that its worker does not renew its lease any more (job_expire), or its successor comes
+-- (job_inherit): then it goes on with the attempt that it was in.
 -- part: job_claimed
 UPDATE job SET status = 'running', lease_token = lease_token + 1,
-    attempts = attempts + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 0 ELSE 1 END,
-    interruptions = interruptions
-        + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 1 ELSE 0 END,
+    attempts = attempts + CASE WHEN status = 'running' THEN 0 ELSE 1 END,
+    interruptions = interruptions + CASE WHEN status = 'running' THEN 1 ELSE 0 END,
     lease_owner = %s, due_at = NULL, started_at = COALESCE(started_at, %lld), updated_at = {{later}}
 
 -- part: claimed_columns
@@ -219,8 +218,7 @@ SELECT id, updated_at FROM job WHERE lease_owner IS NOT NULL AND (due_at IS NULL
 -- A running job is due, a cancelled one is for any worker to clean up after.  One that is locked waits for the
 -- next time: it must not hold up the others.
 -- part: job_expired
-UPDATE job SET due_at = COALESCE(due_at, %lld),
-    lease_owner = CASE WHEN status = 'running' THEN lease_owner END
+UPDATE job SET due_at = COALESCE(due_at, %lld), lease_owner = NULL
 
 -- part: job_lost
 id = %s AND updated_at = %lld AND lease_owner IS NOT NULL AND status IN ('running', 'cancelled')
