@@ -257,6 +257,7 @@ typedef enum {
     MOCK_DROPS_SECOND_MAIL,
     MOCK_SILENT_FROM_START,
     MOCK_SILENT_AFTER_MESSAGE,
+    MOCK_SLOW_AFTER_MESSAGE,
     MOCK_SILENT_AT_QUIT,
     MOCK_SAYS_MUCH
 } mock_behaviour_t;
@@ -270,6 +271,7 @@ typedef struct {
     apr_uint32_t connections;
     apr_uint32_t messages;
     apr_uint32_t silent; /* set when it has become silent */
+    int asked[2];        /* a pipe: a byte for each time that the client saw that */
 } mock_t;
 
 static void say(FILE *client, const char *line)
@@ -300,6 +302,12 @@ static int mock_data(mock_t *mock, FILE *client)
     if (mock->behaviour == MOCK_SILENT_AFTER_MESSAGE) {
         fall_silent(mock, client);
         return 0;
+    }
+    if (mock->behaviour == MOCK_SLOW_AFTER_MESSAGE) {
+        apr_atomic_set32(&mock->silent, 1);
+        if (read(mock->asked[0], line, 1) != 1) {
+            return 0;
+        }
     }
     if (mock->behaviour == MOCK_SAYS_MUCH) {
         say(client, "550-first line\r\n550 last \x1B[31m\xC3\xBC ");
@@ -375,6 +383,9 @@ static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
     mock_t *mock = apr_pcalloc(p, sizeof *mock);
 
     mock->behaviour = behaviour;
+    if (pipe(mock->asked) != 0) {
+        perror("# mock");
+    }
     mock->listener = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(mock->listener, (struct sockaddr *)&address, length) != 0 ||
         listen(mock->listener, 5) != 0 ||
@@ -395,11 +406,15 @@ static void end_mock(mock_t *mock)
     shutdown(mock->listener, SHUT_RDWR);
     apr_thread_join(&rv, mock->thread);
     close(mock->listener);
+    close(mock->asked[0]);
+    close(mock->asked[1]);
 }
 
 static int mock_is_silent(void *baton)
 {
-    return (int)apr_atomic_read32(&((mock_t *)baton)->silent);
+    mock_t *mock = baton;
+
+    return apr_atomic_read32(&mock->silent) != 0 && write(mock->asked[1], "", 1) == 1;
 }
 
 /* Sends a number of messages to a mock; returns the last outcome. */
@@ -475,6 +490,9 @@ static void smtp_stopped(apr_pool_t *p)
            "being stopped before the reply to the message gives MDL_MAIL_UNKNOWN");
     ok(detail && strstr(detail, "stopped"), "the detail names the reason");
     ok(apr_time_now() - begin < apr_time_from_sec(5), "both take only seconds");
+    mock = start_mock(MOCK_SLOW_AFTER_MESSAGE, p);
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_SENT,
+           "a message that the server takes while the mailer is stopped is sent");
 }
 
 static void smtp_silent_at_quit(apr_pool_t *p)

@@ -6,15 +6,19 @@
 #include <apr_strings.h>
 #include <curl/curl.h>
 
+#include "base/clock.h"
+
 #define CONNECT_TIMEOUT_S  30L
 #define RESPONSE_TIMEOUT_S 600L /* RFC 5321 section 4.5.3.2.6: after the final dot */
 #define TOTAL_TIMEOUT_S    660L
 #define LINE_SIZE          512
+#define STOPPED_WAIT       apr_time_from_msec(900) /* libcurl asks about once a second */
 
 struct mdl_smtp_t {
     const mdl_mail_config_t *config;
-    CURL *easy; /* NULL after a disconnect */
-    int begun;  /* the last message */
+    CURL *easy;            /* NULL after a disconnect */
+    int begun;             /* the last message */
+    apr_time_t stopped_at; /* by mdl_clock_monotonic, as first seen; 0: not yet */
 };
 
 /* One attempt, as libcurl's callbacks see it. */
@@ -40,6 +44,18 @@ static int is_withdrawn(const mdl_smtp_t *smtp)
 {
     return !smtp->begun && smtp->config->withdrawn != NULL &&
            smtp->config->withdrawn(smtp->config->baton);
+}
+
+/* What has begun may be taken: a message that is broken off is sent again. */
+static int is_over(mdl_smtp_t *smtp)
+{
+    if (!is_stopped(smtp)) {
+        return is_withdrawn(smtp);
+    }
+    if (smtp->stopped_at == 0) {
+        smtp->stopped_at = mdl_clock_monotonic();
+    }
+    return !smtp->begun || mdl_clock_monotonic() - smtp->stopped_at >= STOPPED_WAIT;
 }
 
 static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
@@ -94,7 +110,7 @@ static int on_progress(void *baton, curl_off_t total, curl_off_t now, curl_off_t
     (void)now;
     (void)upload_total;
     (void)upload_now;
-    return is_stopped(baton) || is_withdrawn(baton);
+    return is_over(baton);
 }
 
 /* curl_easy_cleanup says QUIT, and would wait two minutes for a silent server's answer. */
@@ -250,6 +266,12 @@ static int is_login_reply(long status)
     return status == 530 || status == 534 || status == 535 || status == 538;
 }
 
+/* Whether the server has taken the message, whatever came of the transfer afterwards. */
+static int is_taken(const attempt_t *attempt)
+{
+    return attempt->begun && attempt->status >= 200 && attempt->status < 300;
+}
+
 /* Whether the server has refused the message, its sender or its recipient: libcurl has other codes
    for a greeting, an EHLO or a STARTTLS that was refused. */
 static int is_message_refused(const attempt_t *attempt)
@@ -297,12 +319,12 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
     if (attempt_met_stale_connection(&attempt)) {
         attempt_send(&attempt, smtp, from, to, message, length, 1);
     }
-    if (attempt.code == CURLE_OK) {
+    if (attempt.code == CURLE_OK || is_taken(&attempt)) {
         *detail = apr_pstrdup(p, attempt.reply);
         return MDL_MAIL_SENT;
     }
     *detail = attempt_reason(&attempt, p);
-    /* The status is the last reply's: after a 354 or 2xx the message's own reply is missing. */
+    /* The status is the last reply's: after a 354 the message's own reply is missing. */
     if (attempt.begun && attempt.status == 354) {
         return MDL_MAIL_UNKNOWN;
     }
