@@ -10,7 +10,10 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
 {
     switch (lane) {
     case MDL_LANE_BULK:
-        return (capacity_t){MDL_RUNNER_TRANSFER, 2, settings->ingest_concurrency};
+        /* A thread for each slot: who goes on with 5 GiB reads them first, which must not hold up
+           the transfers of others. */
+        return (capacity_t){MDL_RUNNER_TRANSFER, settings->ingest_concurrency,
+                            settings->ingest_concurrency};
     case MDL_LANE_HASH:
         return (capacity_t){MDL_RUNNER_HASH, 1, 5};
     case MDL_LANE_MAIL:

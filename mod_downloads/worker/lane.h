@@ -7,7 +7,7 @@
 
 #include "worker/runner.h"
 
-#define MDL_LANE_MAX_RUNNERS MDL_MAX_MAIL_CONNECTIONS
+#define MDL_LANE_MAX_RUNNERS MDL_MAX_RUNNERS
 
 typedef struct {
     int slots;              /* tasks at a time */

@@ -13,7 +13,7 @@
 #include "worker/handler.h"
 
 #define LOOK_MS 500   /* between looks for lost leases while transfers go on */
-#define IDLE_MS 10000 /* that a mail runner keeps its connection without a message to send */
+#define IDLE_MS 10000 /* without a task; a mail runner keeps its connection for so long */
 
 struct mdl_queue_t {
     apr_thread_mutex_t *mutex;
@@ -191,7 +191,7 @@ static void runner_wait_for_work(mdl_runner_t *runner)
     struct pollfd inbox = {.fd = runner->inbox->fd, .events = POLLIN};
 
     if (runner->kind == MDL_RUNNER_TRANSFER) {
-        mdl_http_client_run(runner->http, LOOK_MS);
+        mdl_http_client_run(runner->http, runner->active != NULL ? LOOK_MS : IDLE_MS);
     } else if (poll(&inbox, 1, runner->idle ? -1 : IDLE_MS) == 0) {
         runner->idle = 1;
         if (runner->mailer != NULL) {

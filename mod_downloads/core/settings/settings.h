@@ -21,8 +21,9 @@
     allows. */
 #define MDL_MAIL_FROM_LOCAL_MAX 31
 
-/** The largest value of DownloadsMailConnections. */
-#define MDL_MAX_MAIL_CONNECTIONS 64
+/** The largest value of DownloadsMailConnections and DownloadsIngestConcurrency: threads of a lane.
+ */
+#define MDL_MAX_RUNNERS 64
 
 /** The templates that DownloadsTemplates has to hold, ended by NULL: docs/templates.md. */
 extern const char *const mdl_settings_template_names[];
