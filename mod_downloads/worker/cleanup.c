@@ -19,7 +19,8 @@ static apr_status_t cleanup_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /* The row comes first and stays locked while the file goes: a retry, which would begin the file
-   anew, waits until it is gone. */
+   anew, waits until it is gone.  A file that can't be removed is left to the maintenance, which
+   tries each minute: it must not keep the jobs of others from being cleaned up after. */
 static apr_status_t job_clean(mdl_db_t *db, const cleanup_t *cleanup, const mdl_job_t *job,
                               apr_pool_t *p)
 {
@@ -33,7 +34,7 @@ static apr_status_t job_clean(mdl_db_t *db, const cleanup_t *cleanup, const mdl_
         mdl_log(MDL_LOG_ERR, rv, "MDL0328: can't remove what the cancelled job %s has left",
                 job->id);
     }
-    return rv;
+    return APR_SUCCESS;
 }
 
 static apr_status_t cleanup_run_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
