@@ -12,19 +12,19 @@
 #include "core/prune.h"
 #include "worker/bounces.h"
 
-#define SOON            apr_time_from_msec(100) /* the loop renews leases first */
-#define MINUTE          apr_time_from_sec(60)
-#define HOUR            apr_time_from_sec(3600)
-#define DAY             (24 * HOUR)
-#define DOWNLOADS       apr_time_from_sec(5)
-#define UPLOAD_BATCH    100
-#define FILE_BATCH      500
-#define BLOB_BATCH      500
-#define BLOB_REST       apr_time_from_sec(3600) /* for transfers that began before */
-#define ORPHAN_REST     (7 * DAY)               /* to notice that an older database was restored */
-#define TRANSFER_BATCH  100
-#define SESSION_BATCH   10 /* an archive's every file is looked at, under SQLite's one lock */
-#define DOWNLOAD_ROUNDS 20
+#define SOON           apr_time_from_msec(100) /* the loop renews leases first */
+#define MINUTE         apr_time_from_sec(60)
+#define HOUR           apr_time_from_sec(3600)
+#define DAY            (24 * HOUR)
+#define DOWNLOADS      apr_time_from_sec(5)
+#define TURN           apr_time_from_sec(1) /* after which a routine leaves the rest for the next */
+#define UPLOAD_BATCH   100
+#define FILE_BATCH     500
+#define BLOB_BATCH     500
+#define BLOB_REST      apr_time_from_sec(3600) /* for transfers that began before */
+#define ORPHAN_REST    (7 * DAY)               /* to notice that an older database was restored */
+#define TRANSFER_BATCH 100
+#define SESSION_BATCH  10 /* an archive's every file is looked at, under SQLite's one lock */
 
 enum {
     REPORT_KEYS,
@@ -57,6 +57,11 @@ struct mdl_maintenance_t {
     int connections;           /* of database, as last seen; 0 while it is away */
     apr_time_t next[ROUTINES]; /* by mdl_clock_monotonic */
 };
+
+static int turn_is_over(apr_time_t began)
+{
+    return mdl_clock_monotonic() - began >= TURN;
+}
 
 /* The routines.  Each returns after what time it is due again. */
 
@@ -132,12 +137,16 @@ static apr_array_header_t batch_of(const apr_array_header_t *ids, int at)
 static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_upload_expire_t expire = {.limit = UPLOAD_BATCH};
+    apr_time_t began = mdl_clock_monotonic();
     apr_array_header_t *ids;
     apr_status_t rv;
 
     do {
         rv = mdl_reconnect_write(maintenance->database, upload_expire_effect, &expire, p);
-    } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH);
+    } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH && !turn_is_over(began));
+    if (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH) {
+        return SOON;
+    }
     if (rv != APR_SUCCESS || mdl_partial_list(maintenance->storage, &ids, p) != APR_SUCCESS) {
         return MINUTE;
     }
@@ -163,6 +172,8 @@ static apr_status_t blob_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
+    apr_time_t began = mdl_clock_monotonic();
+    int failed = 0;
 
     if (mdl_reconnect_read(maintenance->database, blob_released_effect, &find, p) != APR_SUCCESS) {
         return MINUTE;
@@ -177,6 +188,10 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
                     "MDL0306: can't remove the file %s, which nothing refers to, from "
                     "DownloadsStorage; it is tried again",
                     sweep.sha256);
+            failed = 1;
+        }
+        if (turn_is_over(began)) {
+            return failed ? MINUTE : SOON;
         }
     }
     return MINUTE;
@@ -281,12 +296,12 @@ static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
     mdl_lease_sweep_t sweep = {.idle = settings->session_idle,
                                .default_download_limit = settings->download_limit,
                                .limit = TRANSFER_BATCH};
-    int rounds = 0;
+    apr_time_t began = mdl_clock_monotonic();
 
     for (int i = 0; i < lost->nelts; i++) {
         sweep.lease = APR_ARRAY_IDX(lost, i, mdl_beat_t);
         do {
-            if (rounds++ == DOWNLOAD_ROUNDS ||
+            if (turn_is_over(began) ||
                 mdl_reconnect_write(maintenance->database, lease_sweep_effect, &sweep, p) !=
                     APR_SUCCESS) {
                 return;
@@ -302,14 +317,17 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
         .limit = SESSION_BATCH,
         .default_download_limit = maintenance->service->settings->download_limit};
 
+    apr_time_t began;
+
     sweep_leases(maintenance, p);
-    for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
+    began = mdl_clock_monotonic();
+    do {
         if (mdl_reconnect_write(maintenance->database, session_sweep_effect, &idle, p) !=
                 APR_SUCCESS ||
             idle.settled < SESSION_BATCH) {
             return downloads_interval(maintenance);
         }
-    }
+    } while (!turn_is_over(began));
     return SOON;
 }
 
