@@ -268,11 +268,8 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     if (db->ops->command(db->native, "SAVEPOINT effect")) {
         return mdl_db_note_failure(db, "SAVEPOINT");
     }
-    entry->rv = group_run_effect(db, entry);
+    entry->rv = transaction_outcome(db, group_run_effect(db, entry));
     failed = db->failed;
-    if (entry->rv == APR_SUCCESS) {
-        entry->rv = failed;
-    }
     db->failed = APR_SUCCESS;
     if (entry->rv != APR_SUCCESS) {
         close = "ROLLBACK TO effect; RELEASE effect";
