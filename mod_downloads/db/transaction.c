@@ -169,7 +169,7 @@ static apr_status_t transaction_try(mdl_db_t *db, transaction_t transaction, mdl
             return rv;
         }
         if (i == 0) {
-            mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a connection is made anew after: %s",
+            mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a transaction is tried again after: %s",
                     db->error);
         }
         if (transaction_mend(db, rv) != APR_SUCCESS) {
