@@ -162,7 +162,7 @@ subtest 'Every language has a sentence for every state' => sub {
         is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),
             "$german: the sections of the default");
     }
-    my $states = found_in(qr/(?:HTTP_\w+, |(?<![>_])status, |MDL_ENTITLEMENT_\w+\] = )"(\w+)"/,
+    my $states = found_in(qr/(?:HTTP_\w+, |(?<![>_])status, |failure\(r, \w+, |MDL_ENTITLEMENT_\w+\] = )"(\w+)"/,
         glob('mod_downloads/delivery/*.c'), 'mod_downloads/core/download/entitlement.c');
     like($states, qr/\blink_old\b.*\bwrong_method\b/, 'the code names states');
     my $there = found_in(qr/^\{\{#(\w+)\}\}\n<h1>/m, 'conf/templates/message.html');
