@@ -15,8 +15,10 @@ plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SA
 
 use constant { MB => 1024 * 1024, HOUR => 3600 };
 
-# With its PostgreSQL: both are of one machine.
+# With its PostgreSQL: both are of one machine.  httpd's own Timeout of what waits to be written goes by the
+# clock that is set, so it is longer than a step.
 my $server = MDL::Instance->new(clock => 1, cluster => 1, extra => <<'END')->start;
+Timeout 7200
 DownloadsPollInterval 1
 DownloadsLeaseTime 3
 DownloadsRetryDelay 3000
