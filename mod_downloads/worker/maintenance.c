@@ -316,7 +316,6 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
     mdl_session_sweep_t idle = {
         .limit = SESSION_BATCH,
         .default_download_limit = maintenance->service->settings->download_limit};
-
     apr_time_t began;
 
     sweep_leases(maintenance, p);

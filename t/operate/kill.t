@@ -88,7 +88,7 @@ subtest 'children of httpd are killed under load' => sub {
     }
     $load->wait_for_more(50);
     my $result = $load->stop;
-    my @lost = MDL::Load::lost($result->{jobs}, 120);
+    my @lost = MDL::Load::lost($result->{jobs}, 30);
     is_deeply \@lost, [],
         scalar(@{ $result->{jobs} }) . ' imports were acknowledged, each succeeds';
     diag sprintf '%d requests, %d of them failed', $result->{requests},
@@ -108,7 +108,7 @@ subtest 'the background process is killed again and again under load' => sub {
     }
     my $result = $load->stop;
     is_deeply $result->{failures}, [], 'no request fails';
-    is_deeply [ MDL::Load::lost($result->{jobs}, 120) ], [], 'each acknowledged import succeeds';
+    is_deeply [ MDL::Load::lost($result->{jobs}, 30) ], [], 'each acknowledged import succeeds';
     is_deeply [ sql('SELECT count(*) FROM asset a WHERE status <> \'ready\'') ], [ [0] ],
         'and so does every other committed one';
 };
@@ -127,7 +127,7 @@ subtest 'the parent is killed under load' => sub {
     $server->kill_all;
     my $result = $load->stop;
     $server->start;
-    is_deeply [ MDL::Load::lost($result->{jobs}, 120) ], [],
+    is_deeply [ MDL::Load::lost($result->{jobs}, 30) ], [],
         scalar(@{ $result->{jobs} }) . ' imports were acknowledged, each succeeds after a start';
     is scalar(worker_pids()), 1, 'there is one background process';
 };
