@@ -84,8 +84,7 @@ WHERE shop_id = %lld AND storefront_customer_id = %s
 
 -- name: customers_of_email
 SELECT id FROM customer
-WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s)
-ORDER BY +id LIMIT %lld
+WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s) LIMIT %lld
 
 -- Those whose number begins with these digits, the shortest match first.  A letter comes behind all digits
 -- in every collation.
