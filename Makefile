@@ -49,20 +49,23 @@ dependencies: # installs the packages that a build and an instance need
 # The suites test the build that check-warnings has made with gcc.
 TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
 
+# What comes from elsewhere is fetched before the long work.
 test: ## checks the project, the same as CI (10 to 16 minutes on two cores)
 	@echo 'This takes 10 to 16 minutes on two cores, and longer when packages have to be installed first.'
-	@tools/dependencies test
-	+@$(SUBMAKE) lint
-	+@$(TESTED) unit check-demo
-	+@$(TESTED) suites
+	@tools/step packages tools/dependencies test
+	@tools/step node tools/node
+	+@tools/step lint $(SUBMAKE) lint
+	+@tools/step unit $(TESTED) unit check-demo
+	+@tools/step suites $(TESTED) suites
 
 test-all: ## the same, and each suite on each database, under each MPM and with sanitizers (hours)
-	@tools/dependencies test
-	+@$(SUBMAKE) lint
-	+@$(TESTED) unit check-demo
-	+@$(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@$(TESTED) check-slow check-events check-fuzz check-nodes check-plans check-large
-	+@$(SUBMAKE) sanitize valgrind sanitize-suites
+	@tools/step packages tools/dependencies test
+	@tools/step node tools/node
+	+@tools/step lint $(SUBMAKE) lint
+	+@tools/step unit $(TESTED) unit check-demo
+	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
+	+@tools/step checks $(TESTED) check-slow check-events check-fuzz check-nodes check-plans check-large
+	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo

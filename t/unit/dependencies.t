@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # What tools/dependencies does on machines that lack packages, with mocks of dpkg, apt and sudo that
-# only record their calls; and the message of a build that lacks a program or header.
+# only record their calls; the message of a build that lacks a program or header; how tools/node tries
+# again, with a mock of npm; and how tools/step ends.
 use strict;
 use warnings;
 
@@ -94,5 +95,40 @@ for my $lacking ([ 'CC=no-such-cc', 'no-such-cc' ], [ 'APXS=/no/such/apxs', '/no
     like($output, qr/^\Q$name\E is missing\. On Debian, tools\/dependencies build installs/m,
         'the message says what to do') or diag($output);
 }
+
+# npm's registry that does not answer the first times.
+my $tree = tempdir(DIR => $temp);
+system('cp', '-R', '--parents', 'tools/node', 't/node/package.json', 't/node/package-lock.json', $tree) == 0
+    or die "cp\n";
+sub node
+{
+    my ($failures) = @_;
+    unlink "$temp/calls", "$tree/build/node/installed.json";
+    my $mocks = tempdir(DIR => $temp);
+    write_file("$mocks/npm", "#!/bin/sh\necho npm >>$temp/calls\n"
+            . "[ \$(grep -c npm $temp/calls) -gt $failures ] || { echo 'no answer'; exit 1; }\n");
+    write_file("$mocks/sleep", "#!/bin/sh\necho pause \$1 >>$temp/calls\n");
+    local $ENV{PATH} = "$mocks:$ENV{PATH}";
+    my $text = qx('$tree/tools/node' 2>&1);
+    my $end  = $?;
+    open my $in, '<', "$temp/calls" or return ($end, $text, 0);
+    return ($end, $text, scalar grep { /npm/ } <$in>);
+}
+
+($status, $output, $calls) = node(2);
+is($status, 0, 'packages of npm are fetched though its registry fails twice') or diag($output);
+is($calls, 3, 'by a third try');
+($status, $output, $calls) = node(9);
+isnt($status, 0, 'a registry that never answers is an error');
+is($calls, 4, 'after four tries');
+like($output, qr/^no answer\nnpm could not fetch .*above\.\n\z/m, "which ends with npm's words and a sentence");
+
+my $broken = q{printf 'make: *** [Makefile:7: check-x] Error 1\n'; seq 600; exit 3};
+$output = qx(BUILD='$temp/build' tools/step lint sh -c "$broken" 2>&1);
+is($? >> 8, 3, 'a step ends as its command does');
+like($output, qr/^600\n\nFAILED in the step "lint", .*lint\.log .*\n.*check-x\] Error 1\n\z/m,
+    'and the last lines name the step that failed, and the target');
+$output = qx(BUILD='$temp/build' tools/step lint echo well 2>&1);
+is_deeply([ $?, $output ], [ 0, "well\n" ], 'a step that succeeds adds nothing');
 
 done_testing();
