@@ -131,6 +131,8 @@ static void test_ranges(void)
         {"DownloadsPollInterval", "0", "1", "60", "61"},
         {"DownloadsIngestMaxSize", "0", "1", "16384G", "16385G"},
         {"DownloadsIngestAllowPort", "0", "1", "65535", "65536"},
+        {"DownloadsWebhookAllowPort", "0", "1", "65535", "65536"},
+        {"DownloadsStorefrontAllowPort", "0", "1", "65535", "65536"},
     };
     mdl_settings_t *s = mdl_settings_create(pool);
     size_t i;
@@ -436,6 +438,8 @@ static void test_sample(void)
     shown->ingest.hosts = s->ingest.hosts;
     shown->ingest.networks = s->ingest.networks;
     shown->ingest.ports = s->ingest.ports;
+    shown->webhook = s->webhook;
+    shown->storefront = s->storefront;
     shown->tls_proxies = s->tls_proxies;
     shown->upload_origins = s->upload_origins;
     shown->secret_files = s->secret_files;

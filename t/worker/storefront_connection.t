@@ -80,9 +80,9 @@ subtest 'a connection that was ended is not used' => sub {
     wait_email($shop, $order, 'no_recipient');
 };
 
-subtest 'a storefront whose name leads to a private network is not called' => sub {
+subtest 'a storefront in a private network is not called, though imports may reach that' => sub {
     my $guarded = MDL::Instance->new(
-        without => qr/^DownloadsIngestAllowNetwork/,
+        without => qr/^DownloadsStorefrontAllowNetwork/,
         extra   => "DownloadsRetryDelay 1\n"
     )->start;
     my $shop = new_shop();

@@ -246,8 +246,8 @@ for (sort keys %file) {
 }
 sub configured { my ($without, @names) = @_; return (without => $without, extra => 'DownloadsSecretFile ' . join(' ', map { qq("$file{$_}") } @names) . "\n") }
 
-subtest 'an endpoint whose name leads to a private network is not connected to' => sub {
-    $server->configure(configured(qr/^Downloads(?:SecretFile|IngestAllowNetwork)/, 'old'));
+subtest 'an endpoint in a private network is not connected to, though imports may reach that' => sub {
+    $server->configure(configured(qr/^Downloads(?:SecretFile|WebhookAllowNetwork)/, 'old'));
     $server->start;
     $shop = new_shop();
     my $private = $receiver->endpoint($shop, 'private');

@@ -6,6 +6,7 @@
 
 #include <apr.h>
 #include <apr_network_io.h>
+#include <apr_pools.h>
 #include <apr_tables.h>
 
 /** Where requests may go.  Made once from the configuration, then shared and only read. */
@@ -22,6 +23,15 @@ typedef struct {
     apr_int64_t max_size; /* bytes of the body */
     const char *ca_file;  /* certificates in PEM to trust; NULL: the system's */
 } mdl_http_policy_t;
+
+/** Makes a policy's lists, empty, in p: with the rest zero it allows no host, and no private
+   network, no plain http and no other port. */
+void mdl_http_policy_init(mdl_http_policy_t *policy, apr_pool_t *p);
+
+/** A copy, in p, of a policy that allows url's own host, and no redirect.  What is no URL has none,
+    and mdl_http_url_check refuses it. */
+mdl_http_policy_t *mdl_http_policy_for(const mdl_http_policy_t *policy, const char *url,
+                                       apr_pool_t *p);
 
 typedef enum {
     MDL_HTTP_OK,

@@ -293,7 +293,7 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     settings_check_times(settings, problems, p);
     settings_check_rate(settings, problems);
     settings_check_mail(settings, problems, p);
-    settings_check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems,
+    settings_check_certificates("DownloadsStorefrontCAFile", settings->storefront.ca_file, problems,
                                 p);
     settings_check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains,
                         problems, p);

@@ -75,6 +75,10 @@ const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
     RANGE(name_, standard_, mdl_set_number, member_, min_, max_, APR_USEC_PER_SEC, " of seconds")
 #define MILLISECONDS(name_, standard_, member_, min_, max_)                                        \
     RANGE(name_, standard_, mdl_set_number, member_, min_, max_, 1000, " of milliseconds")
+#define REACH(purpose_, policy_)                                                                   \
+    LIST(purpose_ "AllowNetwork", mdl_add_network, policy_.networks),                              \
+        FLAG(purpose_ "AllowHTTP", "Off", policy_.allow_http),                                     \
+        LIST(purpose_ "AllowPort", mdl_add_port, policy_)
 
 static const mdl_directive_t directives[] = {
     TEXT("DBDriver", mdl_set_db_driver, db_driver),
@@ -88,9 +92,7 @@ static const mdl_directive_t directives[] = {
     FLAG("DownloadsMigrate", "Off", migrate),
     FLAG("DownloadsWorker", "On", worker),
     LIST("DownloadsIngestAllowHost", mdl_add_host, ingest.hosts),
-    LIST("DownloadsIngestAllowNetwork", mdl_add_network, ingest.networks),
-    FLAG("DownloadsIngestAllowHTTP", "Off", ingest.allow_http),
-    LIST("DownloadsIngestAllowPort", mdl_add_port, ingest),
+    REACH("DownloadsIngest", ingest),
     SIZE("DownloadsIngestMaxSize", "5G", ingest.max_size, 1, 16384 * GIB),
     NUMBER("DownloadsIngestConnectTimeout", "10", ingest.connect_timeout_s, 1, 300, " of seconds"),
     NUMBER("DownloadsIngestStallTimeout", "60", ingest.stall_timeout_s, 1, 3600, " of seconds"),
@@ -99,7 +101,9 @@ static const mdl_directive_t directives[] = {
            " of transfers"),
     NUMBER("DownloadsIngestAttempts", "5", ingest_max_attempts, 1, 20, " of attempts"),
     MILLISECONDS("DownloadsRetryDelay", "10000", retry_delay, 1, 3600000),
-    TEXT("DownloadsStorefrontCAFile", mdl_set_path, storefront_ca_file),
+    REACH("DownloadsWebhook", webhook),
+    REACH("DownloadsStorefront", storefront),
+    TEXT("DownloadsStorefrontCAFile", mdl_set_path, storefront.ca_file),
     TEXT("DownloadsMailTransport", mdl_set_transport, mail.transport),
     TEXT("DownloadsMailFrom", mdl_set_address, mail_from),
     TEXT("DownloadsMailCredentials", mdl_set_path, mail_credentials),
@@ -152,10 +156,10 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
 {
     mdl_settings_t *settings = apr_pcalloc(p, sizeof *settings);
 
-    settings->ingest.hosts = apr_array_make(p, 4, sizeof(const char *));
-    settings->ingest.networks = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
+    mdl_http_policy_init(&settings->ingest, p);
+    mdl_http_policy_init(&settings->webhook, p);
+    mdl_http_policy_init(&settings->storefront, p);
     settings->tls_proxies = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
-    settings->ingest.ports = apr_array_make(p, 2, sizeof(int));
     settings->secret_files = apr_array_make(p, 1, sizeof(const char *));
     settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
     settings->ingest.max_redirects = MAX_REDIRECTS;

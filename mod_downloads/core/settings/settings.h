@@ -52,7 +52,11 @@ typedef struct {
     int ingest_max_attempts;
     apr_interval_time_t retry_delay; /* before the second attempt; doubles each time */
 
-    const char *storefront_ca_file; /* path; NULL: the system's */
+    /* Where a shop may have requests sent, beside https at public addresses: networks, ports and
+       allow_http, of the latter also ca_file.  What is opened for one of the three is for it alone.
+     */
+    mdl_http_policy_t webhook;
+    mdl_http_policy_t storefront;
 
     mdl_mail_config_t mail;       /* transport, user, password, tls, ca_file */
     int mail_tls_given;           /* else mail.tls follows from the host and the credentials */
@@ -122,6 +126,12 @@ typedef struct {
     X("DownloadsIngestConcurrency", "large transfers at once")                                     \
     X("DownloadsIngestAttempts", "attempts before an import fails")                                \
     X("DownloadsRetryDelay", "milliseconds before the second attempt; doubles each time")          \
+    X("DownloadsWebhookAllowNetwork", "private networks that webhooks may be sent to, as CIDR")    \
+    X("DownloadsWebhookAllowHTTP", "On: webhooks over plain http too")                             \
+    X("DownloadsWebhookAllowPort", "ports beside 443 (and 80 with http), or * for every port")     \
+    X("DownloadsStorefrontAllowNetwork", "private networks that storefronts may be in, as CIDR")   \
+    X("DownloadsStorefrontAllowHTTP", "On: storefronts over plain http too")                       \
+    X("DownloadsStorefrontAllowPort", "ports beside 443 (and 80 with http), or * for every port")  \
     X("DownloadsStorefrontCAFile",                                                                 \
       "certificates to trust for storefronts instead of the system's")                             \
     X("DownloadsMailTransport", "smtp://, smtps://, sendmail:/path or maildir:/path")              \

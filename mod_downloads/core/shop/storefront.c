@@ -4,7 +4,6 @@
 
 #include <apr_strings.h>
 #include <apr_time.h>
-#include <apr_uri.h>
 
 #include "base/http/url.h"
 #include "base/seal.h"
@@ -17,33 +16,14 @@
 #define TOTAL_LIMIT_S   20
 #define MAX_ANSWER      (1024 * 1024)
 
-static int storefront_at_most(int setting, int limit)
-{
-    return setting < limit ? setting : limit;
-}
-
 const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
                                                apr_pool_t *p)
 {
-    mdl_http_policy_t *policy = apr_pmemdup(p, &settings->ingest, sizeof *policy);
-    apr_array_header_t *hosts = apr_array_make(p, 1, sizeof(const char *));
-    apr_uri_t uri;
+    mdl_http_policy_t *policy = mdl_http_policy_for(&settings->storefront, url, p);
 
-    if (apr_uri_parse(p, url, &uri) == APR_SUCCESS && uri.hostname != NULL) {
-        char *host = apr_pstrdup(p, uri.hostname);
-
-        for (char *c = host; *c != '\0'; c++) {
-            *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
-        }
-        APR_ARRAY_PUSH(hosts, const char *) = host;
-    }
-    policy->hosts = hosts;
-    policy->max_redirects = 0;
-    policy->connect_timeout_s = storefront_at_most(policy->connect_timeout_s, CONNECT_LIMIT_S);
-    policy->total_timeout_s = storefront_at_most(policy->total_timeout_s, TOTAL_LIMIT_S);
-    policy->stall_timeout_s = 0; /* an answer is short, and the total is */
+    policy->connect_timeout_s = CONNECT_LIMIT_S;
+    policy->total_timeout_s = TOTAL_LIMIT_S;
     policy->max_size = MAX_ANSWER;
-    policy->ca_file = settings->storefront_ca_file;
     return policy;
 }
 
@@ -127,8 +107,9 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
     if (set->url != NULL && *url == NULL) {
         return storefront_refuse(
             problem, "The storefront's URL is the base of its Admin API, such as "
-                     "https://shop.example: a host name without user, query or fragment, with a "
-                     "scheme and a port that imports may use.");
+                     "https://shop.example: a host name without user, query or fragment, over "
+                     "https on port 443, unless DownloadsStorefrontAllowHTTP or "
+                     "DownloadsStorefrontAllowPort opens more.");
     }
     if (set->token == NULL) {
         return *url == NULL || (now != NULL && strcmp(now, *url) == 0)

@@ -37,8 +37,8 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
 apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_id, const char *url,
                                   const char *sealed, const char **token, apr_pool_t *p);
 
-/** Where a call may go: the host of url alone, on the addresses, ports and schemes that imports may
-    use. */
+/** Where a call may go: the host of url alone, by https at a public address, or as
+    settings->storefront allows besides. */
 const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
                                                apr_pool_t *p);
 

@@ -2,10 +2,8 @@
 
 #include <string.h>
 
-#include <apr_lib.h>
 #include <apr_strings.h>
 #include <apr_time.h>
-#include <apr_uri.h>
 
 #include "base/http/url.h"
 #include "base/seal.h"
@@ -22,28 +20,13 @@
 
 /* --- the URL --- */
 
-static int webhook_at_most(int setting, int limit)
-{
-    return setting < limit ? setting : limit;
-}
-
 const mdl_http_policy_t *mdl_webhook_policy(const mdl_settings_t *settings, const char *url,
                                             apr_pool_t *p)
 {
-    mdl_http_policy_t *policy = apr_pmemdup(p, &settings->ingest, sizeof *policy);
-    apr_uri_t uri;
+    mdl_http_policy_t *policy = mdl_http_policy_for(&settings->webhook, url, p);
 
-    policy->hosts = apr_array_make(p, 1, sizeof(const char *));
-    if (apr_uri_parse(p, url, &uri) == APR_SUCCESS && uri.hostname != NULL) {
-        for (char *c = uri.hostname; *c != '\0'; c++) {
-            *c = (char)apr_tolower(*c);
-        }
-        APR_ARRAY_PUSH(policy->hosts, const char *) = uri.hostname;
-    }
-    policy->max_redirects = 0;
-    policy->connect_timeout_s = webhook_at_most(policy->connect_timeout_s, CONNECT_LIMIT_S);
+    policy->connect_timeout_s = CONNECT_LIMIT_S;
     policy->total_timeout_s = TOTAL_LIMIT_S;
-    policy->stall_timeout_s = 0; /* an answer is short, and the total is */
     policy->max_size = MAX_ANSWER;
     return policy;
 }

@@ -40,8 +40,8 @@ typedef struct {
     const char *secret; /* "whsec_…"; NULL unless it was made just now */
 } mdl_webhook_t;
 
-/** Where requests to a URL may go: to its host, under the guards of imports, in time and size a
-    webhook's. */
+/** Where requests to a URL may go: to its host alone, by https at a public address, or as
+    settings->webhook allows besides; in time and size a webhook's. */
 const mdl_http_policy_t *mdl_webhook_policy(const mdl_settings_t *settings, const char *url,
                                             apr_pool_t *p);
 
