@@ -43,6 +43,15 @@ IN (SELECT value FROM json_each(%ids))
 -- dialect: pgsql
 = ANY (%ids)
 
+-- The time by the database's clock, which all nodes have in common.  PostgreSQL compares an index with it.
+-- part: now
+-- dialect: sqlite3
+(CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000)
+
+-- part: now
+-- dialect: pgsql
+CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)
+
 -- The same at the beginning of a statement, for joins.
 -- part: given_rows
 -- dialect: sqlite3
@@ -73,7 +82,7 @@ status = (SELECT 'open')
 -- What counts against the quota of the shop s: its assets, and its open uploads but one.
 -- part: bytes_taken
 s.bytes_stored + CAST(COALESCE((SELECT sum(COALESCE(u.size, u.reserved)) FROM upload u
-    WHERE u.shop_id = s.id AND u.status = 'open' AND u.id <> %s AND u.expires_at > %lld), 0) AS BIGINT)
+    WHERE u.shop_id = s.id AND u.status = 'open' AND u.id <> %s AND u.expires_at > {{now}}), 0) AS BIGINT)
 
 -- Rows to insert: an id, and the ids of a list with their places in it.
 -- part: given_list

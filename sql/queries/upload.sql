@@ -1,25 +1,29 @@
+-- When an upload ends is of the database's clock: a node with a wrong one must not end what others began.
+
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, created_at, expires_at, reserved, COALESCE(NULLIF(updated_at, 0), created_at)
+asset_id, created_at, expires_at, reserved, COALESCE(NULLIF(updated_at, 0), created_at),
+CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END
 
 -- One more open upload, unless the shop has as many as it may have, or no room for its size in its
 -- quota (0: none).  The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
     expected_sha256, created_at, updated_at, expires_at)
-SELECT %s, s.id, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld, %lld
+SELECT %s, s.id, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld, {{now}} + %lld
 FROM shop s
 WHERE s.id = %lld
     AND (SELECT count(*) FROM upload u
-        WHERE u.shop_id = s.id AND u.status = 'open' AND u.expires_at > %lld) < %lld
+        WHERE u.shop_id = s.id AND u.status = 'open' AND u.expires_at > {{now}}) < %lld
     AND (%lld = 0 OR {{bytes_taken}} + %lld <= %lld)
+RETURNING expires_at
 
 -- name: upload_open_of_shop
-SELECT id FROM upload WHERE shop_id = %lld AND status = 'open' AND expires_at > %lld ORDER BY id
+SELECT id FROM upload WHERE shop_id = %lld AND status = 'open' AND expires_at > {{now}} ORDER BY id
 
 -- name: upload_reserve
 UPDATE upload SET reserved = %lld, updated_at = {{later}}
-WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
+WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 
 -- name: upload_by_id
 SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id)
@@ -27,7 +31,7 @@ FROM upload WHERE id = %s
 
 -- name: upload_set_size
 UPDATE upload SET size = %lld, updated_at = {{later}}
-WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
+WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 
 -- name: upload_finish
 UPDATE upload SET sha256 = %s, size = %lld, updated_at = {{later}}
@@ -35,12 +39,12 @@ WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
 
 -- name: upload_abort
 UPDATE upload SET status = 'aborted', updated_at = {{later}}
-WHERE id = %s AND {{is_open}} AND expires_at > %lld AND {{of_version}}
+WHERE id = %s AND {{is_open}} AND expires_at > {{now}} AND {{of_version}}
 
 -- If two requests complete an upload at once, the second waits here and then finds nothing to do.
 -- name: upload_complete
 UPDATE upload SET status = 'completed', updated_at = {{later}}
-WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > %lld AND {{of_version}}
+WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > {{now}} AND {{of_version}}
 RETURNING {{upload_columns}}
 
 -- name: upload_set_asset
@@ -48,7 +52,7 @@ UPDATE upload SET asset_id = %lld, updated_at = {{later}} WHERE id = %s
 
 -- name: upload_expire
 UPDATE upload SET status = 'aborted', updated_at = {{later}}
-WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
+WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= {{now}}
     ORDER BY expires_at LIMIT %lld)
 RETURNING sha256
 

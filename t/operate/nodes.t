@@ -8,6 +8,7 @@ use MDL::Instance;
 use MDL::Mail;
 use MDL::Source;
 use MDL::Test;
+use MDL::Upload;
 use Test::More;
 
 plan skip_all => 'SQLite serves one node' if database() ne 'pgsql';
@@ -138,5 +139,23 @@ each_clock('A node that stands still', sub {
     is_deeply [ map { wait_job($shop, $_, 30)->{status} } values %$next ], [ ('succeeded') x JOBS ],
         'and both go on';
 });
+
+subtest 'A node that is a day ahead does not end what others began' => sub {
+    $right->configure(extra => "${conf}DownloadsWorker Off\n");    # the other one's does the housekeeping
+    $_->stop for $right, $wrong;
+    $right->start;
+    my ($upload, $late) = map { begin_upload($shop, size => 8) } 1 .. 2;
+    sql("UPDATE upload SET expires_at = 1000000 WHERE id = '$late->{id}'");
+    $wrong->step_clock(90_000);
+    $wrong->start;
+    wait_for(sub { !sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'open'") }, 120,
+        'what has expired to be aborted');
+    $wrong->aim;
+    is get_upload($shop, $upload)->{status}, 'open', 'the node that is ahead shows the upload';
+    is complete_upload($shop, $upload)->{status}, 409, 'and waits for its bytes';
+    $right->aim;
+    like put_bytes($upload, '01234567')->{status}, qr/^2/, 'which the other one takes';
+    is complete_upload($shop, $upload)->{status}, 201, 'to the end';
+};
 
 done_testing;

@@ -36,6 +36,7 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     upload->expires_at = mdl_rows_int(row, 12);
     upload->reserved = mdl_rows_int(row, 13);
     upload->updated_at = mdl_rows_int(row, 14);
+    upload->expired = upload->status != MDL_UPLOAD_COMPLETED && mdl_rows_int(row, 15) != 0;
     return upload;
 }
 
@@ -61,9 +62,8 @@ static apr_status_t upload_refuse(mdl_db_t *db, const mdl_upload_begin_t *begin,
 {
     int open = 0;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_UPLOAD_OPEN_OF_SHOP, &rows, p,
-        MDL_ARGS(mdl_int(begin->upload.shop_id), mdl_int(begin->upload.created_at)));
+    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_OPEN_OF_SHOP, &rows, p,
+                                    MDL_ARGS(mdl_int(begin->upload.shop_id)));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0);
@@ -92,7 +92,8 @@ static apr_status_t upload_refuse(mdl_db_t *db, const mdl_upload_begin_t *begin,
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin)
 {
     mdl_upload_t *upload = &begin->upload;
-    apr_int64_t size = upload->size > 0 ? upload->size : 0, changed = 0;
+    apr_int64_t size = upload->size > 0 ? upload->size : 0;
+    mdl_rows_t *row;
     apr_status_t rv;
 
     rv = mdl_category_hold(db, upload->shop_id, upload->category_id, begin->problem, p);
@@ -102,18 +103,19 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
     upload->id = mdl_ulid("upl_", p);
     upload->status = MDL_UPLOAD_OPEN;
     upload->created_at = upload->updated_at = apr_time_now();
-    upload->expires_at = upload->created_at + begin->lifetime;
-    rv = mdl_db_exec(db, MDL_Q_UPLOAD_INSERT, &changed, p,
-                     MDL_ARGS(mdl_text(upload->id), mdl_text(upload->filename),
-                              mdl_text(upload->title), mdl_text(upload->content_type),
-                              mdl_int_or_null(upload->category_id), mdl_count_or_null(upload->size),
-                              mdl_text(upload->expected_sha256), mdl_int(upload->created_at),
-                              mdl_int(upload->created_at), mdl_int(upload->expires_at),
-                              mdl_int(upload->shop_id), mdl_int(upload->created_at),
-                              mdl_int(begin->max_open), mdl_int(size > 0 ? begin->quota : 0),
-                              mdl_text(upload->id), mdl_int(upload->created_at), mdl_int(size),
-                              mdl_int(begin->quota)));
-    return rv == APR_SUCCESS && changed == 0 ? upload_refuse(db, begin, p) : rv;
+    rv = mdl_db_select_one(
+        db, MDL_Q_UPLOAD_INSERT, &row, p,
+        MDL_ARGS(mdl_text(upload->id), mdl_text(upload->filename), mdl_text(upload->title),
+                 mdl_text(upload->content_type), mdl_int_or_null(upload->category_id),
+                 mdl_count_or_null(upload->size), mdl_text(upload->expected_sha256),
+                 mdl_int(upload->created_at), mdl_int(upload->created_at), mdl_int(begin->lifetime),
+                 mdl_int(upload->shop_id), mdl_int(begin->max_open),
+                 mdl_int(size > 0 ? begin->quota : 0), mdl_text(upload->id), mdl_int(size),
+                 mdl_int(begin->quota)));
+    if (rv == APR_SUCCESS) {
+        upload->expires_at = mdl_rows_int(row, 0);
+    }
+    return rv == APR_ENOENT ? upload_refuse(db, begin, p) : rv;
 }
 
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p)
@@ -123,7 +125,7 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
 
     if (rv == APR_SUCCESS) {
         *upload = upload_of_row(row, p);
-        (*upload)->shop_blocked = !mdl_rows_null(row, 15);
+        (*upload)->shop_blocked = !mdl_rows_null(row, 16);
     }
     return rv;
 }
@@ -132,12 +134,6 @@ apr_status_t mdl_upload_blocked(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 403, "shop_blocked",
                            "This shop is blocked; its uploads go on once it is not.");
-}
-
-/* Without having been completed. */
-static int upload_expired(const mdl_upload_t *upload)
-{
-    return upload->status != MDL_UPLOAD_COMPLETED && upload->expires_at <= apr_time_now();
 }
 
 static apr_status_t upload_count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
@@ -166,8 +162,8 @@ static apr_status_t upload_find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr
 {
     apr_status_t rv = mdl_upload_find(db, get->id, &get->upload, p);
 
-    if (rv == APR_ENOENT || (rv == APR_SUCCESS && (get->upload->shop_id != get->shop_id ||
-                                                   upload_expired(get->upload)))) {
+    if (rv == APR_ENOENT ||
+        (rv == APR_SUCCESS && (get->upload->shop_id != get->shop_id || get->upload->expired))) {
         return upload_not_found(get->problem);
     }
     return rv;
@@ -199,8 +195,7 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
     if (rv == APR_ENOENT) {
         return upload_not_found(get->problem);
     }
-    if (rv == APR_SUCCESS &&
-        (upload_expired(get->upload) || get->upload->status == MDL_UPLOAD_ABORTED)) {
+    if (rv == APR_SUCCESS && (get->upload->expired || get->upload->status == MDL_UPLOAD_ABORTED)) {
         return mdl_problem_set(get->problem, 410, "upload_gone",
                                "This upload has expired or was aborted; begin another.");
     }
@@ -215,7 +210,7 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_ABORT, &changed, p,
-                         MDL_ARGS(now, mdl_text(get->id), now, MDL_VERSION_ARGS(get->versions, p)));
+                         MDL_ARGS(now, mdl_text(get->id), MDL_VERSION_ARGS(get->versions, p)));
     }
     if (rv == APR_SUCCESS && changed == 0 && (rv = upload_find_known(db, get, p)) == APR_SUCCESS) {
         rv = upload_finished(get->problem);
@@ -234,7 +229,7 @@ static apr_status_t upload_hold(mdl_db_t *db, mdl_statement_t statement, const c
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(db, statement, &changed, p,
-                                  MDL_ARGS(mdl_int(bytes), now, mdl_text(id), now));
+                                  MDL_ARGS(mdl_int(bytes), now, mdl_text(id)));
 
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
@@ -469,7 +464,7 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
         return rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
-                           MDL_ARGS(now, mdl_text(complete->id), mdl_int(complete->shop_id), now,
+                           MDL_ARGS(now, mdl_text(complete->id), mdl_int(complete->shop_id),
                                     MDL_VERSION_ARGS(upload_versions(complete), p)));
     if (rv == APR_ENOENT) {
         return upload_find_completed(db, complete, p);
@@ -495,7 +490,7 @@ apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t 
     mdl_arg_t now = mdl_int(apr_time_now());
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_EXPIRE, &rows, p,
-                                    MDL_ARGS(now, now, mdl_int(expire->limit)));
+                                    MDL_ARGS(now, mdl_int(expire->limit)));
 
     expire->aborted = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -34,6 +34,7 @@ typedef struct {
     apr_time_t expires_at;
     apr_time_t updated_at; /* moves with whatever of it changes but the bytes that have come */
     apr_int64_t reserved;  /* of unknown size: bytes that count against the quota so far */
+    int expired;           /* by the database's clock, without having been completed */
     int shop_blocked;      /* as mdl_upload_find reads it */
 } mdl_upload_t;
 

@@ -266,7 +266,7 @@ apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
         db, MDL_Q_SHOP_BYTES, &row, p,
-        MDL_ARGS(mdl_text(except != NULL ? except : ""), mdl_int(apr_time_now()), mdl_int(id)));
+        MDL_ARGS(mdl_text(except != NULL ? except : ""), mdl_int(id)));
 
     if (rv == APR_SUCCESS) {
         apr_int64_t taken = mdl_rows_int(row, 0);
