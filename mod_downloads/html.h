@@ -1,7 +1,7 @@
 /*
  * Pages of HTML, as they leave the server: rendered from a template, never kept by a cache, never
- * shown in a frame, and with a Content-Security-Policy (CSP Level 3) that allows the page's own
- * style and script elements, each by its hash, and nothing else to be loaded.
+ * shown in a frame, and with a Content-Security-Policy (CSP Level 3) that allows the style and
+ * script elements that the template has, each by its hash, and nothing else to be loaded.
  */
 #ifndef MDL_HTML_H
 #define MDL_HTML_H

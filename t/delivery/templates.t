@@ -169,6 +169,25 @@ subtest 'Every language has a sentence for every state' => sub {
     is($there, $states, 'message.html has a section for each, and no others');
 };
 
+subtest 'What a value has does not become a script or style that is allowed' => sub {
+    my $evil = order(new_shop(name => q{<style>b{}</style><script>alert(1)</script>}));
+    my $path = "$folder/page.html";
+    my $own  = MDL::Instance::slurp($path);
+    my $before = page('GET', $evil->{url})->{headers}{'content-security-policy'};
+    MDL::Instance::write_file($path, $own =~ s/<bdi>\{\{name\}\}<\/bdi>/{{{name}}}/r);
+    $server->stop;
+    $server->start;
+    my $page = page('GET', $evil->{url});
+    like($page->{body}, qr/<script>alert/, 'a template shows a name as it is');
+    my $policy = $page->{headers}{'content-security-policy'};
+    unlike($policy, qr/script-src/, 'no script is allowed');
+    is(scalar(() = $policy =~ /sha256-/g), 1, "and no style but the template's own") or diag($policy);
+    is($policy, $before, 'the policy is what it was') or diag($before);
+    MDL::Instance::write_file($path, $own);
+    $server->stop;
+    $server->start;
+};
+
 subtest 'A broken template keeps httpd from starting, but does not stop a running one' => sub {
     my $order = order($shop);
     my $good  = MDL::Test::slurp("$folder/page.de.html");

@@ -187,6 +187,12 @@ static void faults(apr_pool_t *p)
     ok(strncmp(html("{{}}", "{}", p), "refused: ", 9) == 0, "a tag without a name is refused");
     ok(strncmp(html("{{{a}}", "{}", p), "refused: ", 9) == 0,
        "three braces closed by two are refused");
+    is_str(html("<p>\n<style>b{color:{{color}}}</style>", "{}", p),
+           "refused: The template test is not valid. Line 2: a <style> element has a tag in it, or "
+           "no end.",
+           "a value within a style is refused");
+    ok(strncmp(html("<script>{{#a}}1{{/a}}</script>", "{}", p), "refused: ", 9) == 0,
+       "a section within a script is refused");
     ok(strncmp(html("{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}"
                     "{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}",
                     "{}", p),

@@ -7,6 +7,8 @@
 #include <apr_strings.h>
 #include <apr_tables.h>
 
+#include "base/crypto.h"
+
 #define FILE_MAX_SIZE   (1024 * 1024)
 #define MAX_DEPTH       16
 #define REPLACEMENT_MAX 6 /* bytes of "&quot;" */
@@ -21,8 +23,18 @@ typedef struct {
     int end; /* a section: index of the first piece after it */
 } piece_t;
 
+/* What a page's policy allows by its hash. */
+static const struct {
+    const char *begin, *end;
+} elements[] = {
+    [MDL_TEMPLATE_STYLE] = {"<style>", "</style>"},
+    [MDL_TEMPLATE_SCRIPT] = {"<script>", "</script>"},
+};
+#define ELEMENTS (sizeof elements / sizeof *elements)
+
 struct mdl_template_t {
     mdl_template_kind_t kind;
+    const char *hashes[ELEMENTS];
     apr_array_header_t *pieces;
 };
 
@@ -271,17 +283,85 @@ static apr_status_t parse_file(parser_t *parser)
     return rv;
 }
 
+/* --- elements that a policy allows by their hash --- */
+
+/* The text up to the next tag; *from gets the index of that tag's piece. */
+static const char *text_run(const parser_t *parser, int *from)
+{
+    const apr_array_header_t *pieces = parser->t->pieces;
+    mdl_text_buffer_t *text = mdl_text_buffer_make(parser->p);
+
+    for (; *from < pieces->nelts; ++*from) {
+        const piece_t *piece = &APR_ARRAY_IDX(pieces, *from, piece_t);
+
+        if (piece->type != PIECE_TEXT) {
+            break;
+        }
+        mdl_text_buffer_write(text, piece->text, piece->length);
+    }
+    return mdl_text_buffer_text(text, NULL);
+}
+
+/* False if an element begins that does not end in the same text. */
+static int elements_hash(mdl_template_t *t, mdl_template_element_t kind, const char *html,
+                         apr_pool_t *p)
+{
+    const char *text, *end = html;
+
+    while ((text = strstr(end, elements[kind].begin)) != NULL) {
+        unsigned char digest[MDL_SHA256_LENGTH];
+
+        text += strlen(elements[kind].begin);
+        if ((end = strstr(text, elements[kind].end)) == NULL) {
+            return 0;
+        }
+        mdl_sha256(text, (apr_size_t)(end - text), digest);
+        t->hashes[kind] = apr_pstrcat(p, t->hashes[kind], " 'sha256-",
+                                      mdl_base64(digest, sizeof digest, p), "'", NULL);
+    }
+    return 1;
+}
+
+static apr_status_t parse_elements(const parser_t *parser)
+{
+    mdl_template_t *t = parser->t;
+
+    for (int at = 0; at < t->pieces->nelts; at++) {
+        const char *html = text_run(parser, &at);
+
+        for (mdl_template_element_t kind = 0; kind < ELEMENTS; kind++) {
+            if (!elements_hash(t, kind, html, parser->p)) {
+                int line = at < t->pieces->nelts ? APR_ARRAY_IDX(t->pieces, at, piece_t).line : 1;
+
+                return template_refuse(parser, line,
+                                       apr_psprintf(parser->p,
+                                                    "a %s element has a tag in it, or no end",
+                                                    elements[kind].begin));
+            }
+        }
+    }
+    return APR_SUCCESS;
+}
+
+const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t kind)
+{
+    return t->hashes[kind];
+}
+
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_file_t *file, mdl_template_partial_t *partial,
                                 void *baton, const char **why, apr_pool_t *p)
 {
     parser_t parser = {.file = file, .partial = partial, .baton = baton, .why = why, .p = p};
+    apr_status_t rv;
 
     parser.end = file->text + strlen(file->text);
     parser.t = *t = apr_pcalloc(p, sizeof *parser.t);
     parser.t->kind = kind;
+    parser.t->hashes[MDL_TEMPLATE_STYLE] = parser.t->hashes[MDL_TEMPLATE_SCRIPT] = "";
     parser.t->pieces = apr_array_make(p, 32, sizeof(piece_t));
-    return parse_file(&parser);
+    rv = parse_file(&parser);
+    return rv == APR_SUCCESS && kind == MDL_TEMPLATE_HTML ? parse_elements(&parser) : rv;
 }
 
 static apr_status_t template_read_text(const char *path, const char **text, apr_pool_t *p)

@@ -43,11 +43,19 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
  * Parses a template into p.  The texts of the template and of its partials have to live as long. In
  * a text template {{name}} is not escaped.  Returns APR_EINVAL and in *why a sentence with file and
  * line for an unclosed tag or section, a section closed out of order or more than 16 deep, a
- * partial that does not exist or includes itself, and any other tag.
+ * partial that does not exist or includes itself, a tag but a partial's or a comment within a
+ * <style> or <script> element of an HTML template, and any other tag.
  */
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_file_t *file, mdl_template_partial_t *partial,
                                 void *baton, const char **why, apr_pool_t *p);
+
+typedef enum { MDL_TEMPLATE_STYLE, MDL_TEMPLATE_SCRIPT } mdl_template_element_t;
+
+/** The hashes of all elements of a kind that the template itself wrote, for a
+   Content-Security-Policy (CSP Level 3, section 2.3.1): " 'sha256-…'" for each, "" for none.  Such
+   an element holds no value, and no value becomes one, whatever it is. */
+const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t kind);
 
 /** An array among the data that may be long: its elements are made one at a time. */
 typedef struct {
