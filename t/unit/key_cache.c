@@ -33,7 +33,8 @@ static mdl_cached_key_t key_of(const char *id, apr_int64_t shop_id)
                                        .key_name = "till",
                                        .shop_name = "Example",
                                        .shop_domain = "shop.example"},
-                            .expires_at = NOW + shop_id};
+                            .expires_at = NOW + shop_id,
+                            .known_at = NOW};
 
     memcpy(key.caller.key_id, id, sizeof key.caller.key_id);
     memset(key.mac, (int)(shop_id & 0xff), sizeof key.mac);
@@ -63,7 +64,7 @@ static apr_int64_t get(mdl_key_cache_t *cache, const char *id)
 {
     mdl_cached_key_t key;
 
-    return mdl_key_cache_get(cache, id, &key) ? key.caller.shop_id : 0;
+    return mdl_key_cache_get(cache, id, NOW, &key) ? key.caller.shop_id : 0;
 }
 
 static void test_entries(apr_pool_t *p)
@@ -72,13 +73,15 @@ static void test_entries(apr_pool_t *p)
     mdl_cached_key_t in = key_of(ID, 7), out;
 
     mdl_key_cache_set_epoch(cache, 5, NOW);
-    ok(!mdl_key_cache_get(cache, ID, &out), "an empty cache has no key");
+    ok(!mdl_key_cache_get(cache, ID, NOW, &out), "an empty cache has no key");
     mdl_key_cache_put(cache, &in, 5);
-    ok(mdl_key_cache_get(cache, ID, &out), "a key that was put is found");
+    ok(mdl_key_cache_get(cache, ID, NOW, &out), "a key that was put is found");
     ok(is_same(&in, &out), "it has all its members");
-    ok(!mdl_key_cache_get(cache, "0123456789abcdeF", &out), "another key id is not found");
+    ok(!mdl_key_cache_get(cache, "0123456789abcdeF", NOW, &out), "another key id is not found");
     put(cache, ID, 8, 5);
     is_int(get(cache, ID), 8, "putting a key again replaces it");
+    ok(mdl_key_cache_get(cache, ID, NOW + MDL_KEY_CACHE_AGE - 1, &out), "it counts for a while");
+    ok(!mdl_key_cache_get(cache, ID, NOW + MDL_KEY_CACHE_AGE, &out), "and no longer");
 }
 
 static void test_epochs(apr_pool_t *p)
@@ -226,7 +229,7 @@ static long read_many(mdl_key_cache_t *cache, long *hits)
     for (long i = 0; i < READS; i++) {
         mdl_cached_key_t key;
 
-        if (mdl_key_cache_get(cache, ids[i % KEYS], &key)) {
+        if (mdl_key_cache_get(cache, ids[i % KEYS], NOW, &key)) {
             mdl_cached_key_t whole = key_of(ids[i % KEYS], key.caller.shop_id);
 
             ++*hits;

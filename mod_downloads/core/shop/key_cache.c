@@ -100,7 +100,7 @@ static int cache_copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr
            memcmp(key->caller.key_id, id, sizeof key->caller.key_id) == 0;
 }
 
-int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *key)
+int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, apr_time_t now, mdl_cached_key_t *key)
 {
     unsigned at = cache_hash(id);
 
@@ -108,7 +108,8 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *
         apr_int64_t version;
 
         if (cache_copy(&cache->table->entries[(at + i) % ENTRIES], id, key, &version)) {
-            return version == atomic_load(&cache->table->version);
+            return version == atomic_load(&cache->table->version) &&
+                   now - key->known_at < MDL_KEY_CACHE_AGE;
         }
     }
     return 0;

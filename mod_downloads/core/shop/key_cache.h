@@ -2,7 +2,8 @@
  * Verified keys in shared memory, so that a request needs no query to authenticate.  An entry
  * counts only while its epoch is the current one; every change of a key, of a shop's approval or
  * of its name moves the epoch, and each node asks for it every 250 ms at most (contract, section
- * 2).
+ * 2).  It counts for MDL_KEY_CACHE_AGE at most: where an older database took the place of the one
+ * that it is from, the epoch may be the same though the key is not there.
  *
  * Made by the parent, used by all its processes without a lock: a reader copies an entry between
  * two reads of its sequence number, a writer that finds an entry busy gives up.
@@ -15,6 +16,8 @@
 #include <apr_time.h>
 
 #include "core/shop/key.h"
+
+#define MDL_KEY_CACHE_AGE apr_time_from_sec(5)
 
 typedef struct mdl_key_cache_t mdl_key_cache_t;
 
@@ -35,6 +38,7 @@ typedef struct {
     mdl_caller_t caller;
     unsigned char mac[MDL_SHA256_LENGTH];
     apr_time_t expires_at; /* 0 for never */
+    apr_time_t known_at;   /* when the database was asked for it, by mdl_clock_monotonic */
 } mdl_cached_key_t;
 
 typedef enum {
@@ -51,8 +55,10 @@ mdl_epoch_state_t mdl_key_cache_state(mdl_key_cache_t *cache, apr_time_t now);
     sent.  A late answer is passed over. */
 void mdl_key_cache_set_epoch(mdl_key_cache_t *cache, apr_int64_t epoch, apr_time_t asked_at);
 
-/** Copies the entry of a key id; false when there is none of the current epoch. */
-int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *key);
+/** Copies the entry of a key id; false when there is none that counts at a time, of
+    mdl_clock_monotonic. */
+int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, apr_time_t now,
+                      mdl_cached_key_t *key);
 
 /** Keeps a key that was verified under an epoch, read before the key was; no effect unless that
     epoch is the one set last. */

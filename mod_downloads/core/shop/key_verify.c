@@ -69,7 +69,8 @@ static mdl_caller_t key_caller(const mdl_key_record_t *record)
 static void key_remember(const mdl_key_verify_t *verify, const mdl_key_record_t *record,
                          apr_time_t asked_at)
 {
-    mdl_cached_key_t key = {.caller = verify->caller, .expires_at = record->key.expires_at};
+    mdl_cached_key_t key = {
+        .caller = verify->caller, .expires_at = record->key.expires_at, .known_at = asked_at};
 
     memcpy(key.mac, record->mac, sizeof key.mac);
     mdl_key_cache_set_epoch(verify->cache, record->epoch, asked_at);
@@ -145,7 +146,7 @@ apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
         return rv;
     }
     /* A wrong secret goes the way of an unknown key, so that time does not tell them apart. */
-    if (mdl_key_cache_get(verify->cache, presented.token.id, &key) &&
+    if (mdl_key_cache_get(verify->cache, presented.token.id, presented.asked_at, &key) &&
         key_matches(&presented, key.mac, key.expires_at)) {
         verify->validity = MDL_KEY_VALID;
         verify->caller = key.caller;
