@@ -7,7 +7,8 @@
 #include "api/identifier.h"
 #include "api/list.h"
 
-#define LATEST "latest"
+#define LATEST   "latest"
+#define FEED_MAX 40 /* characters */
 
 /* A number, which may be 0, or the place behind the last event. */
 static void events_read_after(mdl_list_t *query, mdl_notice_list_t *list)
@@ -33,6 +34,8 @@ static apr_status_t events_parse(mdl_request_t *request)
     list->shop_id = request->caller.shop_id;
     request->arg = list;
     events_read_after(query, list);
+    list->known_feed = mdl_list_text(query, "feed", FEED_MAX);
+    list->problem = &request->problem;
     list->type = mdl_list_choice(query, "type", mdl_notice_type_names);
     return mdl_list_end_plain(query, &list->limit);
 }
@@ -53,6 +56,7 @@ static void events_write(mdl_request_t *request)
     }
     mdl_json_add_bool(request->response, "has_more", list->more);
     mdl_json_add_int(request->response, "next_after", list->last);
+    mdl_json_add_string(request->response, "feed", list->feed);
 }
 
 const mdl_route_t mdl_route_event_list = {

@@ -19,6 +19,7 @@
 #include "ctl/audit.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
+#include "ctl/feed.h"
 #include "ctl/job.h"
 #include "ctl/key.h"
 #include "ctl/mail.h"
@@ -119,6 +120,7 @@ static const command_t commands[] = {
     {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke, "api_key", "revoked"},
     {"secret", "status", "", 0, 0, 0, 0, mdl_ctl_secret_status, NULL, NULL},
     {"secret", "retire", "", 0, 0, 0, 0, mdl_ctl_secret_retire, "secret", "retired"},
+    {"feed", "renew", "", 0, 0, 0, 0, mdl_ctl_feed_renew, "feed", "renewed"},
     {"member", "add", "USER read-only|staff|owner|operator [--shop ID]", 2, 0, OPTION_SHOP, 0,
      mdl_ctl_member_add, "member", "saved"},
     {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list, NULL, NULL},

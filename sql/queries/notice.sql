@@ -128,10 +128,7 @@ UPDATE notice AS n SET number = g.number FROM {{given_numbers}} WHERE n.id = g.i
 INSERT INTO notice_count (id, last) SELECT g.id, g.number FROM {{given_numbers}} WHERE true
 ON CONFLICT (id) DO UPDATE SET last = excluded.last
 
--- name: notice_last
-SELECT last FROM notice_count WHERE id = %lld
-
--- Behind the last number there is, one row with that number and without an id.
+-- Behind the notices one row without an id: the last number there is, and the feed.
 -- name: notice_page
 SELECT * FROM (
     SELECT n.id, n.number, n.type, n.data, n.created_at,
@@ -140,6 +137,8 @@ SELECT * FROM (
     ORDER BY n.number LIMIT %lld
 ) page_rows
 UNION ALL
-SELECT NULL, last_rows.last, NULL, NULL, NULL, NULL
-FROM (SELECT COALESCE(max(c.last), 0) AS last FROM notice_count c WHERE c.id = %lld) last_rows
-WHERE last_rows.last < %lld
+SELECT NULL, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = %lld), 0), f.name, NULL, NULL, NULL
+FROM event_feed f
+
+-- name: event_feed_renew
+UPDATE event_feed SET name = %s

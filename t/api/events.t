@@ -46,7 +46,8 @@ sub told
 my $empty = events();
 is_answer($empty, 200, 'a new shop');
 is_shape($empty->{json}, 'shop_events', 'its events');
-is_deeply($empty->{json}, { data => [], has_more => $false, next_after => 0 }, 'are none');
+my $feed = $empty->{json}{feed};
+is_deeply($empty->{json}, { data => [], has_more => $false, next_after => 0, feed => $feed }, 'are none');
 is_deeply(events('?after=latest')->{json}, $empty->{json}, 'from the end on neither');
 
 my $file = new_file($shop, 1000);
@@ -175,11 +176,11 @@ is(scalar keys %ids, $last, 'each has an id of its own');
 my $page = events('?after=3&limit=2')->{json};
 is_deeply([ map { $_->{number} } @{ $page->{data} } ], [ 4, 5 ], 'a page of them');
 is("$page->{has_more} $page->{next_after}", '1 5', 'says where to go on');
-is_deeply(events('?after=latest')->{json}, { data => [], has_more => $false, next_after => $last },
+is_deeply(events('?after=latest')->{json}, { data => [], has_more => $false, next_after => $last, feed => $feed },
     'after=latest tells the number of the last');
-is_deeply(events("?after=$_")->{json}, { data => [], has_more => $false, next_after => $last },
+is_deeply(events("?after=$_")->{json}, { data => [], has_more => $false, next_after => $last, feed => $feed },
     "after=$_: there is none, and where to go on is the last") for $last, $last + 5, 99_999, 9007199254740991, "99999&type=order.held";
-is_deeply(events('?after=7', new_shop())->{json}, { data => [], has_more => $false, next_after => 0 },
+is_deeply(events('?after=7', new_shop())->{json}, { data => [], has_more => $false, next_after => 0, feed => $feed },
     'in a shop without events it is 0');
 my $held = events('?type=order.held')->{json};
 is_deeply([ map { $_->{type} } @{ $held->{data} } ], [ ('order.held') x 2 ], 'those of a type');
@@ -203,5 +204,16 @@ my $blocked = new_shop();
 ctl('shop', 'block', $blocked->{shop_id}, '--reason', 'Complaints');
 ctl('shop', 'unblock', $blocked->{shop_id});
 is_deeply(told(next_events(1, 'a block', $blocked)), [ [ 'shop.blocked', {} ] ], 'a shop that was blocked');
+
+# --- a backup that was restored --------------------------------------------------------------------
+
+is_deeply(events("?after=3&limit=2&feed=$feed")->{json}, $page, 'a reader may say which feed it reads');
+my ($renewed) = ctl('feed', 'renew');
+is($renewed, 0, 'the operator, who has restored a backup, gives the numbers another feed');
+is_error(events("?after=3&feed=$feed"), 409, 'feed_changed', 'a reader of the former one is told');
+is_error(events("?after=latest&feed=$feed"), 409, 'feed_changed', 'at the end, too');
+my $now = events('?after=latest')->{json}{feed};
+isnt($now, $feed, 'without it the reader gets the new one');
+is(events("?after=latest&feed=$now")->{status}, 200, 'and goes on with that');
 
 done_testing();

@@ -403,6 +403,7 @@ call_of('listOrders', '/orders', '200 no error', 'after several actions');
 call_of('listEvents', '/events?after=latest', '200 no error', 'the end');
 call_of('listEvents', '/events?limit=100', '200 no error', 'a whole page');
 call_of('listEvents', '/events?after=x', '400 invalid_request', 'with no number');
+call_of('listEvents', '/events?after=1&feed=feed_0', '409 feed_changed', 'of another feed');
 
 my $hook = path_of('getWebhookEndpoint');
 my $sent = path_of('resendWebhookDelivery');

@@ -6,6 +6,8 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/ulid.h"
+
 #define BATCH  1000 /* that are numbered in a transaction */
 #define LOOKED 1000 /* where not all fit */
 
@@ -206,52 +208,69 @@ void mdl_notice_read(mdl_notice_t *notice, const mdl_rows_t *row, int first)
                              .storefront_order_id = mdl_rows_text(row, first + 5)};
 }
 
-static apr_status_t notice_find_last(mdl_db_t *db, mdl_notice_list_t *list, apr_pool_t *p)
+/* The row behind the notices. */
+static apr_status_t notice_list_end(mdl_notice_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NOTICE_LAST, &row, p,
-                                        MDL_ARGS(mdl_int(list->shop_id)));
+    apr_int64_t last = mdl_rows_int(row, 1);
 
-    list->last = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
-    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    list->feed = apr_pstrdup(p, mdl_rows_text(row, 2));
+    if (list->known_feed != NULL && strcmp(list->known_feed, list->feed) != 0) {
+        return mdl_problem_set(list->problem, 409, "feed_changed",
+                               "The events are of another feed now, for a backup was restored; ask "
+                               "with after=latest and without feed, read orders and assets anew, "
+                               "and go on from there.");
+    }
+    if (list->at_end || last < list->last) {
+        list->last = last;
+    }
+    return APR_SUCCESS;
+}
+
+static void notice_list_add(mdl_notice_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
+{
+    list->last = mdl_rows_int(row, 1);
+    if (list->type == NULL || strcmp(mdl_rows_text(row, 2), list->type) == 0) {
+        mdl_notice_t *notice = apr_palloc(p, sizeof *notice);
+
+        mdl_notice_read(notice, row, 0);
+        APR_ARRAY_PUSH(list->found, mdl_notice_t *) = notice;
+    }
 }
 
 apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *list)
 {
-    int look = list->type != NULL ? LOOKED : list->limit + 1;
+    int look = list->at_end ? 0 : list->type != NULL ? LOOKED : list->limit + 1;
     mdl_rows_t *rows;
     int looked = 0;
-    apr_status_t rv;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_NOTICE_PAGE, &rows, p,
+                                    MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->after),
+                                             mdl_int(look), mdl_int(list->shop_id)));
 
     list->found = apr_array_make(p, list->limit, sizeof(mdl_notice_t *));
     list->last = list->after;
     list->more = 0;
-    if (list->at_end) {
-        return notice_find_last(db, list, p);
-    }
-    rv = mdl_db_select(db, MDL_Q_NOTICE_PAGE, &rows, p,
-                       MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->after), mdl_int(look),
-                                mdl_int(list->shop_id), mdl_int(list->after)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         if (mdl_rows_null(rows, 0)) {
-            list->last = mdl_rows_int(rows, 1);
-            break;
-        }
-        if (list->found->nelts == list->limit) {
+            rv = notice_list_end(list, rows, p);
+        } else if (list->found->nelts == list->limit) {
             list->more = 1;
-            break;
-        }
-        looked++;
-        list->last = mdl_rows_int(rows, 1);
-        if (list->type == NULL || strcmp(mdl_rows_text(rows, 2), list->type) == 0) {
-            mdl_notice_t *notice = apr_palloc(p, sizeof *notice);
-
-            mdl_notice_read(notice, rows, 0);
-            APR_ARRAY_PUSH(list->found, mdl_notice_t *) = notice;
+        } else {
+            looked++;
+            notice_list_add(list, rows, p);
         }
     }
-    list->more |= looked == look;
+    list->more |= look > 0 && looked == look;
     return rv;
+}
+
+apr_status_t mdl_notice_renew_feed(mdl_db_t *db, apr_pool_t *p, const char **feed)
+{
+    apr_status_t rv;
+
+    *feed = mdl_ulid("feed_", p);
+    rv = mdl_db_exec(db, MDL_Q_EVENT_FEED_RENEW, NULL, p, MDL_ARGS(mdl_text(*feed)));
+    /* Nor do nodes trust what they remember of the keys of another database. */
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS) : rv;
 }
 
 static void data_add(void *baton, const char *name, mdl_json_t *value)

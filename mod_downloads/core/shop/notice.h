@@ -11,6 +11,7 @@
 #define MDL_CORE_SHOP_NOTICE_H
 
 #include "base/text/json.h"
+#include "core/problem.h"
 #include "db/db.h"
 
 typedef enum {
@@ -93,18 +94,26 @@ typedef struct {
 apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t *number);
 
 /** Effect that reads a shop's notices behind a number, the oldest first.  With a type it looks at
-    1,000 and no more, so that it may find few or none though there are others. */
+    1,000 and no more, so that it may find few or none though there are others.  Refused: 409
+    feed_changed. */
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t after;
     int at_end; /* read none, and find out the number of the last one there is */
     int limit;
     const char *type;          /* NULL: all */
+    const char *known_feed;    /* that the numbers must be of; NULL: any */
+    mdl_problem_t *problem;    /* with known_feed */
+    const char *feed;          /* out: that they are of */
     apr_array_header_t *found; /* out: mdl_notice_t * */
     apr_int64_t last;          /* out: the number behind which to go on, at most the last one's */
     int more;                  /* out: there are, or may be, others */
 } mdl_notice_list_t;
 apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *list);
+
+/** Effect: gives the feed another name, in *feed, after a backup was restored: numbers that were
+    given since are given again, and who has read some of them is told. */
+apr_status_t mdl_notice_renew_feed(mdl_db_t *db, apr_pool_t *p, const char **feed);
 
 /** Reads a notice from a row: id, number, type, data, created_at and storefront_order_id, from the
     column first on. */

@@ -221,7 +221,7 @@ my %SHAPES = (
         last_attempt_at => 'time?',
     },
     webhook_deliveries => { data => ['webhook_delivery'], has_more => 'bool', next_cursor => 'text?' },
-    shop_events => { data => ['shop_event'], has_more => 'bool', next_after => 'count' },
+    shop_events => { data => ['shop_event'], has_more => 'bool', next_after => 'count', feed => 'text' },
     download => {
         assignment_id   => 'id',
         file_id         => 'id?',

@@ -1,0 +1,11 @@
+/*
+ * downloadsctl feed: the numbers of events.
+ */
+#ifndef MDL_CTL_FEED_H
+#define MDL_CTL_FEED_H
+
+#include "ctl/command.h"
+
+int mdl_ctl_feed_renew(mdl_ctl_t *ctl);
+
+#endif
