@@ -182,6 +182,61 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list)
     return rv;
 }
 
+apr_status_t mdl_job_count(mdl_db_t *db, apr_pool_t *p, mdl_job_count_t *count)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = count->shop_id != 0
+                          ? mdl_db_select(db, MDL_Q_JOB_COUNT_OF_SHOP, &rows, p,
+                                          MDL_ARGS(mdl_int(count->shop_id)))
+                          : mdl_db_select(db, MDL_Q_JOB_COUNT, &rows, p, MDL_NO_ARGS);
+
+    memset(count->jobs, 0, sizeof count->jobs);
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        count->jobs[mdl_rows_enum(rows, 0, mdl_job_status_names)] = mdl_rows_int(rows, 1);
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_order(mdl_db_t *db, const mdl_job_t *job, const char **storefront_order_id,
+                           apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    *storefront_order_id = job->storefront_order_id;
+    if (job->email_id == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_JOB_ORDER_OF_EMAIL, &row, p, MDL_ARGS(mdl_int(job->email_id)));
+    if (rv == APR_SUCCESS) {
+        *storefront_order_id = mdl_rows_text(row, 0);
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_job_failed(mdl_db_t *db, apr_pool_t *p, mdl_job_failed_t *failed)
+{
+    mdl_arg_t shop = mdl_int(failed->shop_id), type = mdl_text(failed->type);
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_JOBS_FAILED, &rows, p,
+                                    MDL_ARGS(mdl_text(failed->after), shop, shop, type, type,
+                                             mdl_int(failed->since), mdl_int(failed->limit)));
+
+    failed->ids = apr_array_make(p, failed->limit, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(failed->ids, const char *) = mdl_rows_text(rows, 0);
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_flush(mdl_db_t *db, apr_pool_t *p, mdl_job_flush_t *flush)
+{
+    mdl_arg_t now = mdl_int(apr_time_now());
+
+    return mdl_db_exec(db, MDL_Q_JOBS_FLUSH, &flush->flushed, p,
+                       MDL_ARGS(now, now, now, mdl_int(flush->limit)));
+}
+
 static int job_fits(const mdl_job_t *job, const mdl_job_page_t *list)
 {
     return job_has_status(job, list->status) &&

@@ -110,6 +110,37 @@ typedef struct {
 } mdl_job_list_t;
 apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list);
 
+/** Effect that counts the jobs of each status, of one shop unless shop_id is 0. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t jobs[MDL_JOB_CANCELLED + 1]; /* out: by mdl_job_status_t */
+} mdl_job_count_t;
+apr_status_t mdl_job_count(mdl_db_t *db, apr_pool_t *p, mdl_job_count_t *count);
+
+/** Reads the number of the order that a job is about, also that of an email; NULL if there is none.
+ */
+apr_status_t mdl_job_order(mdl_db_t *db, const mdl_job_t *job, const char **storefront_order_id,
+                           apr_pool_t *p);
+
+/** Effect that reads which jobs have failed, the oldest first, up to limit after one. */
+typedef struct {
+    apr_int64_t shop_id; /* 0: of any shop */
+    const char *type;    /* a name; NULL: of any type */
+    apr_time_t since;    /* failed then or later; 0: whenever */
+    const char *after;   /* a job's id; "" at first */
+    int limit;
+    apr_array_header_t *ids; /* out: const char * */
+} mdl_job_failed_t;
+apr_status_t mdl_job_failed(mdl_db_t *db, apr_pool_t *p, mdl_job_failed_t *failed);
+
+/** Effect: makes emails due now that failed before and wait for their next attempt, up to limit;
+   not those that wait for the shop's delay or its rate, nor those of a blocked shop. */
+typedef struct {
+    int limit;
+    apr_int64_t flushed; /* out */
+} mdl_job_flush_t;
+apr_status_t mdl_job_flush(mdl_db_t *db, apr_pool_t *p, mdl_job_flush_t *flush);
+
 /** Effect that finds out when the earliest job of each lane is due, by one statement.  Below from
     lies what jobs have left that are ended, and that PostgreSQL can't remove while somebody has an
     old snapshot: a look or claim must not wade through it each time. */

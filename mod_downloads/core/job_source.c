@@ -9,6 +9,7 @@
 #define PURPOSE "import-query"
 #define SEALED  "v1."
 #define BATCH   250
+#define HIDDEN  "***"
 
 /* A URL up to its query, and that behind it; NULL for none. */
 static const char *source_split(const char *url, const char **query, apr_pool_t *p)
@@ -27,7 +28,14 @@ const char *mdl_source_shown(const char *url, apr_pool_t *p)
         return NULL;
     }
     rest = source_split(url, &query, p);
-    return query != NULL ? apr_pstrcat(p, rest, "?***", NULL) : url;
+    return query != NULL ? apr_pstrcat(p, rest, "?" HIDDEN, NULL) : url;
+}
+
+int mdl_source_is_whole(const char *shown)
+{
+    const char *mark = strchr(shown, '?');
+
+    return mark == NULL || strcmp(mark + 1, HIDDEN) != 0;
 }
 
 const char *mdl_source_seal(const mdl_secret_t *secret, const char *job_id, const char *url,

@@ -11,6 +11,9 @@
 /** How a URL is shown: its query, if it has one, as "***". */
 const char *mdl_source_shown(const char *url, apr_pool_t *p);
 
+/** Whether a URL that is shown is all of it. */
+int mdl_source_is_whole(const char *shown);
+
 /** A URL with its query sealed, as mdl_job_t.source_url has it. */
 const char *mdl_source_seal(const mdl_secret_t *secret, const char *job_id, const char *url,
                             apr_pool_t *p);

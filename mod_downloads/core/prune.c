@@ -17,6 +17,7 @@ static const struct {
     [MDL_PRUNE_DOWNLOADS] = {MDL_Q_PRUNE_DOWNLOADS_END, MDL_Q_PRUNE_DOWNLOADS, 0},
     [MDL_PRUNE_AUDIT] = {MDL_Q_PRUNE_AUDIT_END, MDL_Q_PRUNE_AUDIT, 0},
     [MDL_PRUNE_ANSWERS] = {MDL_Q_PRUNE_ANSWERS_END, MDL_Q_PRUNE_ANSWERS, 0},
+    [MDL_PRUNE_ADDRESSES] = {MDL_Q_PRUNE_ADDRESSES_END, MDL_Q_PRUNE_ADDRESSES, 0},
 };
 
 static mdl_arg_t prune_key(const mdl_prune_t *prune, const mdl_prune_mark_t *mark)

@@ -21,7 +21,8 @@ typedef enum {
     MDL_PRUNE_WEBHOOKS,  /* what was sent of them */
     MDL_PRUNE_DOWNLOADS, /* that are settled */
     MDL_PRUNE_AUDIT,
-    MDL_PRUNE_ANSWERS, /* to requests with an Idempotency-Key */
+    MDL_PRUNE_ADDRESSES, /* of clients: the orders stay, without them */
+    MDL_PRUNE_ANSWERS,   /* to requests with an Idempotency-Key */
     MDL_PRUNE_TABLES
 } mdl_prune_table_t;
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -149,6 +150,87 @@ apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, 
         return APR_EINVAL;
     }
     return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
+}
+
+apr_status_t mdl_storage_size(const mdl_storage_t *storage, const char *sha256, apr_int64_t *size,
+                              apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+    struct stat found;
+
+    if (path == NULL) {
+        return APR_EINVAL;
+    }
+    if (stat(path, &found) != 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0) {
+        return mdl_storage_status(errno);
+    }
+    *size = S_ISREG(found.st_mode) ? (apr_int64_t)found.st_size : -1;
+    return APR_SUCCESS;
+}
+
+static apr_status_t local_digest(int fd, mdl_sha256_t *sha)
+{
+    char *buffer = malloc(MDL_PARTIAL_STEP);
+    apr_status_t rv = buffer != NULL ? APR_SUCCESS : APR_ENOMEM;
+    ssize_t n = 1;
+
+    while (rv == APR_SUCCESS && n != 0) {
+        n = read(fd, buffer, MDL_PARTIAL_STEP);
+        if (n > 0) {
+            mdl_sha256_update(sha, buffer, (apr_size_t)n);
+        } else if (n < 0 && errno != EINTR) {
+            rv = mdl_storage_status(errno);
+        }
+    }
+    free(buffer);
+    return rv;
+}
+
+apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const char *sha256,
+                                const char **digest, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+    unsigned char bytes[MDL_SHA256_LENGTH];
+    mdl_sha256_t *sha;
+    apr_status_t rv;
+    int fd;
+
+    if (path == NULL) {
+        return APR_EINVAL;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        return mdl_storage_status(errno);
+    }
+    sha = mdl_sha256_begin(p);
+    rv = local_digest(fd, sha);
+    mdl_sha256_end(sha, bytes);
+    *digest = mdl_hex(bytes, sizeof bytes, p);
+    /* What nobody asked for shall not push what customers ask for out of memory. */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    return rv;
+}
+
+apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+
+    if (path == NULL) {
+        return APR_EINVAL;
+    }
+    return chmod(path, MDL_STORAGE_FILE_MODE) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
+}
+
+apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+
+    if (path == NULL) {
+        return APR_EINVAL;
+    }
+    return rename(path, apr_pstrcat(p, path, ".damaged", NULL)) == 0 ? APR_SUCCESS
+                                                                     : mdl_storage_status(errno);
 }
 
 apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sha256,

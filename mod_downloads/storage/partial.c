@@ -15,7 +15,6 @@
 #include "base/zip/crc32.h"
 #include "base/crypto.h"
 
-#define FILE_MODE     0640
 #define GATHER_SIZE   ((apr_size_t)256 * 1024)
 #define WRITE_OUT     APR_INT64_C(8388608) /* dirty bytes after which write-out is started */
 #define OPEN_ATTEMPTS 100
@@ -105,7 +104,7 @@ static apr_status_t open_locked(int *fd, const char *path)
 {
     for (int i = 0; i < OPEN_ATTEMPTS; i++) {
         apr_status_t rv = APR_SUCCESS;
-        int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+        int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MDL_STORAGE_FILE_MODE);
 
         if (opened < 0) {
             return mdl_storage_status(errno);

@@ -8,6 +8,8 @@
 
 #define MDL_HEX_DIGITS "0123456789abcdef" /* one of the blobs' folders each */
 
+#define MDL_STORAGE_FILE_MODE 0640
+
 struct mdl_storage_t {
     const char *root;
     const char *blobs;

@@ -59,6 +59,22 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
 /** APR_SUCCESS when a blob is there, APR_ENOENT when it is not. */
 apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
+/** Reads how many bytes a blob has; APR_ENOENT when it is not there, APR_EACCES when this process
+   may not read it. */
+apr_status_t mdl_storage_size(const mdl_storage_t *storage, const char *sha256, apr_int64_t *size,
+                              apr_pool_t *p);
+
+/** Reads a blob and computes its SHA-256, which is its name unless its bytes have changed. */
+apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const char *sha256,
+                                const char **digest, apr_pool_t *p);
+
+/** Gives a blob the mode that it was made with; for its owner. */
+apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
+/** Renames a blob whose bytes have changed to its name and ".damaged", so that it is missing; what
+    was there before by that name is lost. */
+apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
 /** When a blob was written; APR_ENOENT. */
 apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sha256,
                                     apr_time_t *when, apr_pool_t *p);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/license.h"
+#include "core/catalog/storage_hold.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
 #include "core/prune.h"
@@ -53,6 +54,7 @@ struct mdl_maintenance_t {
     mdl_bounces_t *bounces; /* NULL: none are read */
     mdl_beats_t *leases;    /* of processes that deliver */
     pass_t passes[MDL_PRUNE_TABLES];
+    apr_time_t hold_told;      /* when a hold may be reported again, by mdl_clock_monotonic */
     int shard;                 /* of storage, which is looked at next */
     int connections;           /* of database, as last seen; 0 while it is away */
     apr_time_t next[ROUTINES]; /* by mdl_clock_monotonic */
@@ -168,6 +170,28 @@ static apr_status_t blob_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_blob_sweep(db, p, arg);
 }
 
+static apr_status_t storage_held_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_storage_held(db, arg, p);
+}
+
+/* A hold that was forgotten lets the storage grow for ever. */
+static void report_hold(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    mdl_storage_hold_t hold;
+
+    if (maintenance->hold_told > mdl_clock_monotonic() ||
+        mdl_reconnect_read(maintenance->database, storage_held_effect, &hold, p) != APR_SUCCESS ||
+        hold.since > apr_time_now() - DAY) {
+        return;
+    }
+    maintenance->hold_told = mdl_clock_monotonic() + DAY;
+    mdl_log(MDL_LOG_WARNING, 0,
+            "MDL0357: no file is removed from DownloadsStorage: %s has held it since %s; if no "
+            "copy is being made: downloadsctl storage release %s",
+            hold.user, mdl_clock_rfc3339(hold.since, p), hold.id);
+}
+
 /* Removes blobs from storage an hour after the last reference to them went. */
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
@@ -183,6 +207,10 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
                                   .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
         apr_status_t rv = mdl_reconnect_write(maintenance->database, blob_sweep_effect, &sweep, p);
 
+        if (APR_STATUS_IS_EAGAIN(rv)) {
+            report_hold(maintenance, p);
+            return MINUTE;
+        }
         if (rv != APR_SUCCESS && rv != APR_ENOENT) {
             mdl_log(MDL_LOG_ERR, rv,
                     "MDL0306: can't remove the file %s, which nothing refers to, from "
@@ -222,7 +250,7 @@ static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, ap
                 "MDL0352: removed the file %s from DownloadsStorage, of which the database knows "
                 "nothing",
                 sha256);
-    } else {
+    } else if (!APR_STATUS_IS_EAGAIN(rv)) {
         mdl_log(MDL_LOG_ERR, rv,
                 "MDL0306: can't remove the file %s, which nothing refers to, from "
                 "DownloadsStorage; it is tried again",
@@ -347,6 +375,7 @@ static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_
         [MDL_PRUNE_DOWNLOADS] = settings->keep.downloads,
         [MDL_PRUNE_AUDIT] = settings->keep.audit,
         [MDL_PRUNE_ANSWERS] = settings->idempotency_retention,
+        [MDL_PRUNE_ADDRESSES] = settings->fraud_window,
     };
 
     return kept[table];

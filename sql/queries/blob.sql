@@ -34,6 +34,41 @@ UPDATE upload SET sha256 = NULL WHERE sha256 = %s
 -- name: blob_delete
 DELETE FROM blob WHERE sha256 = %s
 
+-- name: blob_count
+SELECT count(*) FROM blob
+
+-- name: blobs_after
+SELECT sha256, size FROM blob WHERE sha256 > %s ORDER BY sha256 LIMIT %lld
+
+-- name: blobs_newest
+SELECT sha256, size FROM asset ORDER BY id DESC LIMIT %lld
+
+-- The assets that have a blob.
+-- name: blob_assets
+SELECT id, shop_id, filename, source_url FROM asset
+WHERE sha256 = %s AND +deleted_at IS NULL ORDER BY id LIMIT %lld
+
+-- The orders that an asset is given to: by the files of a mapping, by its packs, and for good.
+-- part: given_orders
+-- dialect: sqlite3
+CROSS JOIN assignment a ON a.mapping_id = h.mapping_id AND a.content = 'live'
+JOIN orders o ON o.id = a.order_id
+
+-- part: given_orders
+-- dialect: pgsql
+CROSS JOIN LATERAL (
+    SELECT order_id FROM assignment WHERE mapping_id = h.mapping_id AND content = 'live' OFFSET 0
+) a
+JOIN orders o ON o.id = a.order_id
+
+-- name: asset_file_orders
+SELECT o.storefront_order_id FROM mapping_file h {{given_orders}} WHERE h.asset_id = %lld LIMIT %lld
+
+-- name: asset_pack_orders
+SELECT o.storefront_order_id
+FROM pack_file f JOIN mapping_pack h ON h.pack_id = f.pack_id {{given_orders}}
+WHERE f.asset_id = %lld LIMIT %lld
+
 -- Of the digests of a JSON array those that no blob has.
 -- name: blobs_without_row
 -- dialect: sqlite3

@@ -23,6 +23,23 @@ SELECT {{job_columns}} FROM job WHERE id < %s ORDER BY id DESC LIMIT %lld
 -- name: job_list_of_shop
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND id < %s ORDER BY id DESC LIMIT %lld
 
+-- How many jobs have each status.
+-- name: job_count
+SELECT status, count(*) FROM job GROUP BY status
+
+-- name: job_count_of_shop
+SELECT status, count(*) FROM job WHERE shop_id = %lld GROUP BY status
+
+-- name: jobs_failed
+SELECT id FROM job
+WHERE status = 'failed' AND id > %s AND (%lld = 0 OR shop_id = %lld) AND (%s IS NULL OR type = %s)
+    AND COALESCE(finished_at, created_at) >= %lld
+ORDER BY id LIMIT %lld
+
+-- The number of the order that an email is about.
+-- name: job_order_of_email
+SELECT o.storefront_order_id FROM email e JOIN orders o ON o.id = e.order_id WHERE e.id = %lld
+
 -- name: job_page
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND {{type_shown}} AND id < %s
 ORDER BY id DESC LIMIT %lld
@@ -240,6 +257,20 @@ UPDATE job SET due_at = %lld + due_at - updated_at, updated_at = %lld
 WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'webhook', 'cleanup', 'blocked-small',
         'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup', 'blocked-webhook')
     AND due_at > %lld AND updated_at > %lld AND due_at + 1000000 > updated_at
+
+-- Emails that failed before and wait for their next attempt are due now.  Those that wait for the shop's delay,
+-- or for its rate, have used up no attempt.
+-- name: jobs_flush
+-- dialect: sqlite3
+UPDATE job SET due_at = %lld, updated_at = {{later}}
+WHERE id IN (SELECT id FROM job WHERE lane = 'mail' AND due_at > %lld AND status = 'queued' AND attempts > 0
+    ORDER BY due_at LIMIT %lld)
+
+-- name: jobs_flush
+-- dialect: pgsql
+UPDATE job SET due_at = %lld, updated_at = {{later}}
+WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = 'mail' AND due_at > %lld AND status = 'queued'
+    AND attempts > 0 ORDER BY due_at LIMIT %lld FOR UPDATE SKIP LOCKED))
 
 -- Jobs that a worker held when it died are due at once for its successor, which has its name.
 -- name: job_inherit

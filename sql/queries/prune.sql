@@ -57,3 +57,12 @@ SELECT created_at, created_at FROM idempotency WHERE created_at > %lld ORDER BY 
 
 -- name: prune_answers
 DELETE FROM idempotency WHERE created_at > %lld AND created_at <= %lld AND created_at < %lld
+
+-- An order that waits for the storefront's risk is checked with its address.
+-- name: prune_addresses_end
+SELECT created_at, created_at FROM orders
+WHERE created_at > %lld AND client_ip IS NOT NULL ORDER BY created_at LIMIT 1 OFFSET %lld
+
+-- name: prune_addresses
+UPDATE orders SET client_ip = NULL
+WHERE created_at > %lld AND created_at <= %lld AND created_at < %lld AND client_ip IS NOT NULL AND risk_pending = 0

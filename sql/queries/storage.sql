@@ -4,3 +4,15 @@ SELECT (SELECT identity FROM storage WHERE one = 1), (SELECT sha256 FROM blob WH
 
 -- name: storage_adopt
 INSERT INTO storage (one, identity) VALUES (1, %s) ON CONFLICT (one) DO NOTHING
+
+-- name: storage_hold
+INSERT INTO storage_hold (id, user_name, held_at) VALUES (%s, %s, %lld)
+
+-- name: storage_held
+SELECT id, user_name, held_at FROM storage_hold ORDER BY held_at LIMIT 1
+
+-- name: storage_release
+DELETE FROM storage_hold WHERE id = %s
+
+-- name: storage_release_all
+DELETE FROM storage_hold

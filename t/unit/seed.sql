@@ -8,6 +8,8 @@ VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
 
 INSERT INTO storage (one, identity) VALUES (1, 'storage');
 
+INSERT INTO storage_hold (id, user_name, held_at) VALUES ('hold', 'root', 1);
+
 INSERT INTO secret (id, since) SELECT 'secret' || i, i FROM seed;
 
 INSERT INTO data_key (id, sealed) VALUES (1, 'v1.sealed');

@@ -3,6 +3,7 @@
 #include <apr_time.h>
 
 #include "base/text/json.h"
+#include "core/catalog/storage_hold.h"
 
 apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **held, apr_pool_t *p)
 {
@@ -63,6 +64,16 @@ static apr_status_t delete_row(mdl_db_t *db, mdl_arg_t sha256, apr_pool_t *p)
     return rv;
 }
 
+/* Asked once the blob is locked: whoever holds the storage from then on has copied a database in
+   which nobody refers to it, or finds it stored again. */
+static apr_status_t blob_check_not_held(mdl_db_t *db, apr_pool_t *p)
+{
+    mdl_storage_hold_t hold;
+    apr_status_t rv = mdl_storage_held(db, &hold, p);
+
+    return rv == APR_ENOENT ? APR_SUCCESS : rv == APR_SUCCESS ? APR_EAGAIN : rv;
+}
+
 apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
 {
     mdl_arg_t sha256 = mdl_text(sweep->sha256);
@@ -76,7 +87,8 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
     if (rv == APR_SUCCESS) {
         return mdl_db_exec(db, MDL_Q_BLOB_KEEP, NULL, p, MDL_ARGS(sha256));
     }
-    if (rv != APR_ENOENT || (rv = delete_row(db, sha256, p)) != APR_SUCCESS) {
+    if (rv != APR_ENOENT || (rv = blob_check_not_held(db, p)) != APR_SUCCESS ||
+        (rv = delete_row(db, sha256, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_storage_remove(sweep->storage, sweep->sha256, p);
@@ -104,7 +116,7 @@ apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_s
         db, MDL_Q_BLOB_INSERT, &inserted, p,
         MDL_ARGS(sha256, mdl_int(0), mdl_int(0), mdl_int(apr_time_now())));
 
-    if (rv != APR_SUCCESS || inserted == 0) {
+    if (rv != APR_SUCCESS || inserted == 0 || (rv = blob_check_not_held(db, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_exec(db, MDL_Q_BLOB_DELETE, NULL, p, MDL_ARGS(sha256));

@@ -36,7 +36,7 @@ typedef struct {
 apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t *find);
 
 /** Effect: removes a blob and its file, unless somebody refers to it.  APR_ENOENT when there is
-    none. */
+   none, APR_EAGAIN while the storage is held (core/catalog/storage_hold.h). */
 typedef struct {
     const mdl_storage_t *storage;
     const char *sha256;
@@ -51,7 +51,8 @@ typedef struct {
 } mdl_blob_orphans_t;
 apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find);
 
-/** Effect: removes a file that has no row, unless it has got one meanwhile. */
+/** Effect: removes a file that has no row, unless it has got one meanwhile.  APR_EAGAIN as above.
+ */
 apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
 
 #endif

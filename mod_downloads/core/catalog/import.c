@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/http/url.h"
 #include "base/ulid.h"
 #include "core/job_source.h"
 
@@ -48,4 +49,24 @@ apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *versi
     }
     import->asset = *(const mdl_asset_t *)ref.entity;
     return import_queue(db, import, version->source_url, p);
+}
+
+apr_status_t mdl_import_again(mdl_db_t *db, apr_pool_t *p, mdl_import_again_t *again)
+{
+    const char *url = again->version.source_url;
+    mdl_problem_t *problem = again->version.import.problem;
+
+    if (url == NULL) {
+        return mdl_problem_set(problem, 409, "no_source",
+                               "It was uploaded: nobody else has its bytes.");
+    }
+    if (!mdl_source_is_whole(url)) {
+        return mdl_problem_set(problem, 409, "no_source",
+                               "The address that it came from had a query, which is not kept.");
+    }
+    if (mdl_http_url_check(again->policy, url, NULL, NULL, p) != MDL_HTTP_OK) {
+        return mdl_problem_set(problem, 409, "source_host_not_allowed",
+                               "Imports from where it came from are not allowed any more.");
+    }
+    return mdl_version_queue(db, p, &again->version);
 }

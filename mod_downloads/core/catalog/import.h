@@ -5,6 +5,7 @@
 #define MDL_CORE_CATALOG_IMPORT_H
 
 #include "base/crypto.h"
+#include "base/http/policy.h"
 #include "core/catalog/asset.h"
 #include "core/job.h"
 
@@ -30,5 +31,16 @@ typedef struct {
     mdl_import_t import; /* in: shop_id, expected_sha256, max_attempts, problem; out: asset, job */
 } mdl_version_t;
 apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version);
+
+/** Effect: queues an import that fetches an asset's present bytes from where they came from:
+   nothing else is taken, and the asset keeps what it has until then.  Refused: 409 no_source when
+   it has no address that is whole (it was uploaded, or had a query, which is not kept),
+    source_host_not_allowed when the policy does not allow it any more, and as mdl_version_queue. */
+typedef struct {
+    const mdl_http_policy_t *policy;
+    mdl_version_t version; /* in: asset_id, import, with expected_sha256; source_url as
+                              mdl_asset_t has it, or NULL */
+} mdl_import_again_t;
+apr_status_t mdl_import_again(mdl_db_t *db, apr_pool_t *p, mdl_import_again_t *again);
 
 #endif

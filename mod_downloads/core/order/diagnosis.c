@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include <apr_file_info.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 
@@ -446,11 +445,10 @@ static void diagnosis_check_allowance(run_t *run)
 /* Whether the file is in the storage with its full size. */
 static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(tally->storage, file->sha256, p);
-    apr_finfo_t info;
+    apr_int64_t size;
 
-    return path != NULL && apr_stat(&info, path, APR_FINFO_SIZE, p) == APR_SUCCESS &&
-           info.size == file->size;
+    return mdl_storage_size(tally->storage, file->sha256, &size, p) == APR_SUCCESS &&
+           size == file->size;
 }
 
 static void tally_file(run_t *run, const mdl_order_file_t *file, void *baton)

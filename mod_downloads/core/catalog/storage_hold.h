@@ -1,0 +1,33 @@
+/*
+ * Holding the storage: as long as anybody holds it no blob is removed.  So a copy of the storage
+ * that is begun after a copy of the database has every blob that the database's copy refers to,
+ * however long it takes: what it refers to was there, and what goes later stays.  A hold has no
+ * end of its own; one that was forgotten costs room.
+ */
+#ifndef MDL_CORE_CATALOG_STORAGE_HOLD_H
+#define MDL_CORE_CATALOG_STORAGE_HOLD_H
+
+#include "core/problem.h"
+#include "db/db.h"
+
+typedef struct {
+    const char *id;
+    const char *user; /* who holds it: the system's user */
+    apr_time_t since;
+} mdl_storage_hold_t;
+
+/** Effect: holds the storage for a user; id and since are set. */
+apr_status_t mdl_storage_hold(mdl_db_t *db, apr_pool_t *p, mdl_storage_hold_t *hold);
+
+/** Reads the oldest hold; APR_ENOENT when nobody holds the storage. */
+apr_status_t mdl_storage_held(mdl_db_t *db, mdl_storage_hold_t *hold, apr_pool_t *p);
+
+/** Effect: ends a hold, or all of them.  Refused: 404 hold_not_found. */
+typedef struct {
+    const char *id;       /* NULL: all */
+    apr_int64_t released; /* out */
+    mdl_problem_t *problem;
+} mdl_storage_release_t;
+apr_status_t mdl_storage_release(mdl_db_t *db, apr_pool_t *p, mdl_storage_release_t *release);
+
+#endif

@@ -1,0 +1,244 @@
+#include "core/catalog/storage_verify.h"
+
+#include <string.h>
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#include "base/crypto.h"
+
+#define BATCH 500
+
+const char *const mdl_blob_fault_names[] = {
+    [MDL_BLOB_MISSING] = "missing",
+    [MDL_BLOB_WRONG_SIZE] = "wrong_size",
+    [MDL_BLOB_CHANGED] = "changed",
+    [MDL_BLOB_UNREADABLE] = "unreadable",
+    NULL,
+};
+
+typedef struct {
+    const char *sha256;
+    apr_int64_t size;
+} known_t;
+
+/* Some of the blobs that the database knows. */
+typedef struct {
+    mdl_statement_t statement;
+    const char *after; /* NULL: the statement takes none */
+    int limit;
+    apr_array_header_t *known; /* out: known_t */
+} batch_t;
+
+static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    batch_t *batch = arg;
+    mdl_arg_t limit = mdl_int(batch->limit);
+    mdl_rows_t *rows;
+    apr_status_t rv = batch->after != NULL
+                          ? mdl_db_select(db, batch->statement, &rows, p,
+                                          MDL_ARGS(mdl_text(batch->after), limit))
+                          : mdl_db_select(db, batch->statement, &rows, p, MDL_ARGS(limit));
+
+    batch->known = apr_array_make(p, batch->limit, sizeof(known_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(batch->known, known_t) = (known_t){.sha256 = mdl_rows_text(rows, 0),
+                                                          .size = mdl_rows_int(rows, 1)};
+    }
+    return rv;
+}
+
+static apr_status_t orders_count(mdl_db_t *db, mdl_statement_t statement, mdl_faulty_asset_t *asset,
+                                 apr_hash_t *seen, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, statement, &rows, p,
+                                    MDL_ARGS(mdl_int(asset->id), mdl_int(MDL_FAULT_ORDERS_MAX)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *number = mdl_rows_text(rows, 0);
+
+        if (apr_hash_get(seen, number, APR_HASH_KEY_STRING) != NULL ||
+            asset->orders == MDL_FAULT_ORDERS_MAX) {
+            continue;
+        }
+        apr_hash_set(seen, number, APR_HASH_KEY_STRING, number);
+        if (asset->orders++ < MDL_FAULT_ORDERS) {
+            APR_ARRAY_PUSH(asset->numbers, const char *) = number;
+        }
+    }
+    return rv;
+}
+
+static apr_status_t asset_read_orders(mdl_db_t *db, mdl_faulty_asset_t *asset, apr_pool_t *p)
+{
+    static const mdl_statement_t statements[] = {MDL_Q_ASSET_FILE_ORDERS, MDL_Q_ASSET_PACK_ORDERS,
+                                                 MDL_Q_ASSET_PINNED_ORDERS};
+    apr_hash_t *seen = apr_hash_make(p);
+    apr_status_t rv = APR_SUCCESS;
+
+    asset->orders = 0;
+    asset->numbers = apr_array_make(p, MDL_FAULT_ORDERS, sizeof(const char *));
+    for (apr_size_t i = 0; i < sizeof statements / sizeof *statements && rv == APR_SUCCESS; i++) {
+        rv = orders_count(db, statements[i], asset, seen, p);
+    }
+    return rv;
+}
+
+/* Reads who is concerned.  APR_ENOENT when nobody refers to the blob (any more). */
+static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_faulty_blob_t *blob = arg;
+    mdl_arg_t sha256 = mdl_text(blob->sha256);
+    mdl_rows_t *row, *rows;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p, MDL_ARGS(sha256, sha256));
+
+    blob->assets = apr_array_make(p, MDL_FAULT_ASSETS_MAX, sizeof(mdl_faulty_asset_t *));
+    blob->more_assets = 0;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(db, MDL_Q_BLOB_ASSETS, &rows, p,
+                           MDL_ARGS(sha256, mdl_int(MDL_FAULT_ASSETS_MAX + 1)));
+    }
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_faulty_asset_t *asset = apr_pcalloc(p, sizeof *asset);
+
+        if (blob->assets->nelts == MDL_FAULT_ASSETS_MAX) {
+            blob->more_assets = 1;
+            continue;
+        }
+        asset->id = mdl_rows_int(rows, 0);
+        asset->shop_id = mdl_rows_int(rows, 1);
+        asset->filename = mdl_rows_text(rows, 2);
+        asset->source_url = mdl_rows_text(rows, 3);
+        APR_ARRAY_PUSH(blob->assets, mdl_faulty_asset_t *) = asset;
+    }
+    for (int i = 0; rv == APR_SUCCESS && i < blob->assets->nelts; i++) {
+        rv = asset_read_orders(db, APR_ARRAY_IDX(blob->assets, i, mdl_faulty_asset_t *), p);
+    }
+    return rv;
+}
+
+/* Whether a blob is faulty, as far as the storage says. */
+static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t *blob,
+                          apr_pool_t *p)
+{
+    const char *digest = blob->sha256;
+    apr_int64_t size = 0;
+
+    blob->rv = mdl_storage_size(verify->storage, blob->sha256, &size, p);
+    if (blob->rv == APR_SUCCESS && size == blob->size && verify->full) {
+        blob->rv = mdl_storage_digest(verify->storage, blob->sha256, &digest, p);
+    }
+    if (blob->rv != APR_SUCCESS) {
+        blob->fault = APR_STATUS_IS_ENOENT(blob->rv) ? MDL_BLOB_MISSING : MDL_BLOB_UNREADABLE;
+        return 1;
+    }
+    blob->fault = size != blob->size ? MDL_BLOB_WRONG_SIZE : MDL_BLOB_CHANGED;
+    return size != blob->size || strcmp(digest, blob->sha256) != 0;
+}
+
+/* Between the statement that read of a blob and the look at its file it may have been removed, or
+   have come again: who refers to it is asked behind the look, and then there is a second look. */
+static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const known_t *known,
+                              apr_pool_t *p)
+{
+    mdl_faulty_blob_t blob = {.sha256 = known->sha256, .size = known->size};
+    apr_status_t rv;
+
+    verify->looked++;
+    if (!blob_is_faulty(verify, &blob, p)) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_read(db, concerned_read_effect, &blob, p);
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    blob.place = mdl_storage_path(verify->storage, blob.sha256, p);
+    if (blob_is_faulty(verify, &blob, p) && verify->found(verify->baton, &blob, p)) {
+        verify->faults[blob.fault]++;
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t batch_look(mdl_db_t *db, mdl_storage_verify_t *verify, batch_t *batch,
+                               apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_read(db, batch_read_effect, batch, p);
+    apr_pool_t *each;
+
+    apr_pool_create(&each, p);
+    apr_pool_tag(each, "mdl_storage_verify_blob");
+    for (int i = 0; rv == APR_SUCCESS && i < batch->known->nelts; i++) {
+        const known_t *known = &APR_ARRAY_IDX(batch->known, i, known_t);
+
+        if (known->sha256 != NULL) {
+            rv = blob_look(db, verify, known, each);
+        }
+        apr_pool_clear(each);
+    }
+    return rv;
+}
+
+apr_status_t mdl_storage_verify(mdl_db_t *db, mdl_storage_verify_t *verify, apr_pool_t *p)
+{
+    char after[MDL_SHA256_HEX_LENGTH + 1] = "";
+    batch_t batch = {.statement = MDL_Q_BLOBS_AFTER, .after = after, .limit = BATCH};
+    apr_status_t rv = APR_SUCCESS;
+    apr_pool_t *pool;
+    int found = BATCH;
+
+    apr_pool_create(&pool, p);
+    apr_pool_tag(pool, "mdl_storage_verify");
+    while (rv == APR_SUCCESS && found == BATCH) {
+        rv = batch_look(db, verify, &batch, pool);
+        found = batch.known->nelts;
+        if (found > 0) {
+            apr_cpystrn(after, APR_ARRAY_IDX(batch.known, found - 1, known_t).sha256, sizeof after);
+        }
+        apr_pool_clear(pool);
+    }
+    apr_pool_destroy(pool);
+    return rv;
+}
+
+static apr_status_t blob_count_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    apr_int64_t *total = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_COUNT, &row, p, MDL_NO_ARGS);
+
+    if (rv == APR_SUCCESS) {
+        *total = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+/* Digests are spread evenly: those behind a random place are a sample. */
+apr_status_t mdl_storage_sample(mdl_db_t *db, mdl_storage_verify_t *verify, apr_int64_t *total,
+                                apr_pool_t *p)
+{
+    unsigned char place[8];
+    batch_t newest = {.statement = MDL_Q_BLOBS_NEWEST, .limit = MDL_STORAGE_SAMPLE};
+    batch_t spread = {.statement = MDL_Q_BLOBS_AFTER, .limit = MDL_STORAGE_SAMPLE};
+    apr_status_t rv = mdl_db_read(db, blob_count_effect, total, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (*total <= 2 * MDL_STORAGE_SAMPLE) {
+        return mdl_storage_verify(db, verify, p);
+    }
+    mdl_random(place, sizeof place);
+    spread.after = mdl_hex(place, sizeof place, p);
+    rv = batch_look(db, verify, &newest, p);
+    if (rv == APR_SUCCESS) {
+        rv = batch_look(db, verify, &spread, p);
+    }
+    /* Near the end there are fewer: the rest is from the beginning. */
+    if (rv == APR_SUCCESS && spread.known->nelts < MDL_STORAGE_SAMPLE) {
+        spread.after = "";
+        spread.limit -= spread.known->nelts;
+        rv = batch_look(db, verify, &spread, p);
+    }
+    return rv;
+}
