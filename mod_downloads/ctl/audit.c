@@ -4,8 +4,6 @@
 
 #include "core/shop/shop.h"
 
-#define SHOWN 50
-
 static const mdl_field_t fields[] = {
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_audit_t, created_at), 1, NULL},
     {"shop_id", MDL_FIELD_ID, offsetof(mdl_audit_t, shop_id), 1, NULL},
@@ -45,7 +43,7 @@ int mdl_ctl_audit(mdl_ctl_t *ctl)
     mdl_problem_t problem = {0};
     audit_of_shop_t search = {.list = {.shop_id = ctl->shop_id,
                                        .before = APR_INT64_MAX,
-                                       .limit = ctl->limit != 0 ? ctl->limit : SHOWN},
+                                       .limit = ctl->limit != 0 ? ctl->limit : MDL_CTL_SHOWN},
                               .problem = &problem};
     int failed = mdl_ctl_read(ctl, audit_of_shop, &search, &problem);
 
@@ -55,7 +53,7 @@ int mdl_ctl_audit(mdl_ctl_t *ctl)
     mdl_printer_list(ctl->output, fields, search.list.found, "Nothing was changed yet.");
     if (search.list.next != 0) {
         mdl_printer_line(ctl->output, "(there are older ones: --limit shows up to %d)",
-                         MDL_CTL_AUDIT_MAX);
+                         MDL_CTL_SHOWN_MOST);
     }
     return MDL_EXIT_DONE;
 }

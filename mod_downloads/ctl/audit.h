@@ -6,8 +6,6 @@
 
 #include "ctl/command.h"
 
-#define MDL_CTL_AUDIT_MAX 10000 /* lines, with --limit */
-
 int mdl_ctl_audit(mdl_ctl_t *ctl);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/mail/mailer.h"
 #include "core/catalog/storage_identity.h"
 #include "core/job.h"
+#include "ctl/storage.h"
 #include "storage/storage.h"
 
 #define MAX_WAIT     apr_time_from_sec(60) /* a due job that waits longer shows that no worker runs */
@@ -333,9 +334,10 @@ static const struct {
     const char *name;
     check_fn *check;
 } checks[] = {
-    {"settings", check_settings}, {"httpd", check_httpd},     {"secret", check_secret},
-    {"database", check_database}, {"storage", check_storage}, {"templates", check_templates},
-    {"mail", check_mail},         {"bounces", check_bounces}, {"worker", check_worker},
+    {"settings", check_settings},   {"httpd", check_httpd},     {"secret", check_secret},
+    {"database", check_database},   {"storage", check_storage}, {"files", mdl_ctl_check_files},
+    {"templates", check_templates}, {"mail", check_mail},       {"bounces", check_bounces},
+    {"worker", check_worker},
 };
 
 int mdl_ctl_check(mdl_ctl_t *ctl)

@@ -252,6 +252,14 @@ int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t
     return effect_run(ctl, mdl_db_read, effect, arg, problem);
 }
 
+mdl_ctl_t mdl_ctl_step(const mdl_ctl_t *ctl, apr_pool_t *p)
+{
+    mdl_ctl_t step = *ctl;
+
+    step.p = p;
+    return step;
+}
+
 void mdl_ctl_await_key_caches(void)
 {
     apr_sleep(EPOCH_WAIT);

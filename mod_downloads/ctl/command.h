@@ -28,6 +28,9 @@
 #define MDL_EXIT_PROBLEM       6
 #define MDL_EXIT_OUTPUT        7
 
+#define MDL_CTL_SHOWN      50 /* lines of a list, without --limit */
+#define MDL_CTL_SHOWN_MOST 10000
+
 /* Reported in place of a check that needs a missing or faulty setting. */
 #define MDL_SETTINGS_FIRST "Not tried: the settings come first."
 
@@ -71,7 +74,11 @@ typedef struct {
     mdl_risk_t hold_at; /* MDL_RISK_NONE when not given */
     const char *storefront;
     const char *storefront_token;
-    int limit; /* 0 when not given */
+    int limit;        /* 0 when not given */
+    const char *type; /* of jobs */
+    apr_time_t since;
+    int full; /* whether it was given, as the next */
+    int repair;
 } mdl_ctl_t;
 
 /** The name of the system's user who has run the program; with sudo of the one who has run that. */
@@ -108,6 +115,10 @@ int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_probl
 
 /** Like mdl_ctl_write, but without a transaction, for an effect that only reads. */
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
+
+/** A context for one of many steps: the same, but for what its pool p keeps.  The connection must
+   be there (mdl_ctl_connect). */
+mdl_ctl_t mdl_ctl_step(const mdl_ctl_t *ctl, apr_pool_t *p);
 
 /** Waits until the key caches of this node have expired (core/shop/key_cache.h). */
 void mdl_ctl_await_key_caches(void);

@@ -9,6 +9,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "base/text/utf8.h"
@@ -25,8 +26,10 @@
 #include "ctl/mail.h"
 #include "ctl/member.h"
 #include "ctl/migrate.h"
+#include "ctl/order.h"
 #include "ctl/secret.h"
 #include "ctl/shop.h"
+#include "ctl/storage.h"
 
 #define MAX_ID      APR_INT64_C(9007199254740991) /* 2^53 - 1 */
 #define MAX_EXPIRES APR_INT64_C(3153600000)       /* 100 years in seconds */
@@ -43,6 +46,10 @@
 #define OPTION_HTTPD   64
 #define OPTION_REASON  128
 #define OPTION_LIMIT   256
+#define OPTION_FAILED  512
+#define OPTION_TYPE    1024
+#define OPTION_SINCE   2048
+#define OPTION_VERIFY  4096 /* the options of storage verify */
 
 enum {
     LETTER_EMAIL = 256,
@@ -61,6 +68,11 @@ enum {
     LETTER_STOREFRONT_TOKEN,
     LETTER_REASON,
     LETTER_LIMIT,
+    LETTER_FAILED,
+    LETTER_TYPE,
+    LETTER_SINCE,
+    LETTER_FULL,
+    LETTER_REPAIR,
     LETTER_JSON
 };
 
@@ -82,6 +94,11 @@ static const apr_getopt_option_t options[] = {
     {"hold-at", LETTER_HOLD_AT, 1, NULL},
     {"reason", LETTER_REASON, 1, NULL},
     {"limit", LETTER_LIMIT, 1, NULL},
+    {"failed", LETTER_FAILED, 0, NULL},
+    {"type", LETTER_TYPE, 1, NULL},
+    {"since", LETTER_SINCE, 1, NULL},
+    {"full", LETTER_FULL, 0, NULL},
+    {"repair", LETTER_REPAIR, 0, NULL},
     {"storefront", LETTER_STOREFRONT, 1, NULL},
     {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
     {NULL, 0, 0, NULL},
@@ -130,11 +147,23 @@ static const command_t commands[] = {
      NULL, NULL},
     {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate, NULL, NULL},
     {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check, NULL, NULL},
+    {"storage", "verify", "[--full] [--repair]", 0, 0, OPTION_VERIFY, 0, mdl_ctl_storage_verify,
+     "asset", "version_added"},
+    {"storage", "hold", "", 0, 0, 0, 0, mdl_ctl_storage_hold, "storage", "held"},
+    {"storage", "release", "HOLD|all", 1, 0, 0, 0, mdl_ctl_storage_release, "storage", "released"},
     {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test, NULL, NULL},
-    {"job", "list", "[--status STATUS] [--shop ID]", 0, 0, OPTION_STATUS | OPTION_SHOP, 0,
-     mdl_ctl_job_list, NULL, NULL},
+    {"mail", "flush", "", 0, 0, 0, 0, mdl_ctl_mail_flush, "email", "flushed"},
+    {"job", "list", "[--status STATUS] [--shop ID] [--limit N]", 0, 0,
+     OPTION_STATUS | OPTION_SHOP | OPTION_LIMIT, 0, mdl_ctl_job_list, NULL, NULL},
     {"job", "show", "ID", 1, 0, 0, 0, mdl_ctl_job_show, NULL, NULL},
     {"job", "retry", "ID", 1, 0, 0, 0, mdl_ctl_job_retry, "job", "retried"},
+    {"job", "retry", "--failed [--type TYPE] [--since TIME] [--shop ID]", 0, 0,
+     OPTION_FAILED | OPTION_TYPE | OPTION_SINCE | OPTION_SHOP, 0, mdl_ctl_job_retry_failed, "job",
+     "retried"},
+    {"order", "show", "SHOP_ID ORDER", 2, 1, 0, 0, mdl_ctl_order_show, NULL, NULL},
+    {"order", "diagnose", "SHOP_ID ORDER", 2, 1, 0, 0, mdl_ctl_order_diagnose, NULL, NULL},
+    {"order", "resend", "SHOP_ID ORDER [--email ADDRESS]", 2, 1, OPTION_EMAIL, 0,
+     mdl_ctl_order_resend, "order", "email_resent"},
 };
 
 #define COMMANDS (sizeof commands / sizeof *commands)
@@ -214,12 +243,40 @@ static int parse_limit(mdl_ctl_t *ctl, const char *value)
 {
     apr_int64_t limit;
 
-    if (!option_parse_number(value, MDL_CTL_AUDIT_MAX, &limit)) {
+    if (!option_parse_number(value, MDL_CTL_SHOWN_MOST, &limit)) {
         return fail_usage(ctl, "--limit is a whole number from 1 to %d, not \"%s\".",
-                          MDL_CTL_AUDIT_MAX, value);
+                          MDL_CTL_SHOWN_MOST, value);
     }
     ctl->limit = (int)limit;
     return MDL_EXIT_DONE;
+}
+
+/* Reads one option of job retry. */
+static int parse_job_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
+{
+    int type;
+
+    switch (letter) {
+    case LETTER_FAILED:
+        *given |= OPTION_FAILED;
+        return MDL_EXIT_DONE;
+    case LETTER_TYPE:
+        *given |= OPTION_TYPE;
+        ctl->type = value;
+        type = mdl_names_find(mdl_job_type_names, value);
+        return type >= 0 && type != MDL_JOB_UNKNOWN
+                   ? MDL_EXIT_DONE
+                   : fail_usage(ctl,
+                                "--type is asset_import, upload_verification, email, "
+                                "storefront_lookup, webhook or staff_email, not \"%s\".",
+                                value);
+    default:
+        *given |= OPTION_SINCE;
+        return mdl_clock_parse(&ctl->since, value) == APR_SUCCESS
+                   ? MDL_EXIT_DONE
+                   : fail_usage(ctl, "--since is a time such as 2026-11-21T08:30:00Z, not \"%s\".",
+                                value);
+    }
 }
 
 /* Reads a token before root is given up, since only root may be able to read the file.  No message
@@ -339,6 +396,15 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
     case LETTER_LIMIT:
         *given |= OPTION_LIMIT;
         return parse_limit(ctl, value);
+    case LETTER_FAILED:
+    case LETTER_TYPE:
+    case LETTER_SINCE:
+        return parse_job_option(ctl, letter, value, given);
+    case LETTER_FULL:
+    case LETTER_REPAIR:
+        *given |= OPTION_VERIFY;
+        *(letter == LETTER_FULL ? &ctl->full : &ctl->repair) = 1;
+        return MDL_EXIT_DONE;
     default:
         *given |= OPTION_SET;
         return parse_set_option(ctl, letter, value);
@@ -372,17 +438,49 @@ static void parse_json_option(mdl_ctl_t *ctl, int argc, const char *const *argv)
     }
 }
 
-static const command_t *command_find(const char *const *arguments, int count)
+static int command_is_named(const command_t *command, const char *const *arguments, int count)
 {
+    return count > 0 && strcmp(arguments[0], command->noun) == 0 &&
+           (command->verb == NULL || (count > 1 && strcmp(arguments[1], command->verb) == 0));
+}
+
+/* Whether the command takes so many words behind its name, and these options. */
+static int command_takes(const command_t *command, int count, int given)
+{
+    return count - (command->verb != NULL ? 2 : 1) == command->count &&
+           !(given & ~command->options) &&
+           !(command->options & (OPTION_REASON | OPTION_FAILED) & ~given) &&
+           (given || !(command->options & OPTION_SET));
+}
+
+/* Of two forms of a command the one that is meant; the first if it is neither. */
+static const command_t *command_find(const char *const *arguments, int count, int given)
+{
+    const command_t *found = NULL;
+
     for (apr_size_t i = 0; i < COMMANDS; i++) {
         const command_t *command = &commands[i];
 
-        if (count > 0 && strcmp(arguments[0], command->noun) == 0 &&
-            (command->verb == NULL || (count > 1 && strcmp(arguments[1], command->verb) == 0))) {
-            return command;
+        if (command_is_named(command, arguments, count) &&
+            (found == NULL || command_takes(command, count, given))) {
+            found = command;
         }
     }
-    return NULL;
+    return found;
+}
+
+/* How the forms of a command are used. */
+static const char *command_usage(const command_t *command, apr_pool_t *p)
+{
+    const char *usage = "usage:";
+
+    for (apr_size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(command_name(&commands[i], p), command_name(command, p)) == 0) {
+            usage = apr_pstrcat(p, usage, usage[6] != '\0' ? " or downloadsctl " : " downloadsctl ",
+                                command_synopsis(&commands[i], p), NULL);
+        }
+    }
+    return usage;
 }
 
 /* The verbs of a noun, "add|list|set"; "" for what is none. */
@@ -391,7 +489,9 @@ static const char *command_verbs(const char *noun, apr_pool_t *p)
     const char *verbs = "";
 
     for (apr_size_t i = 0; i < COMMANDS; i++) {
-        if (commands[i].verb != NULL && strcmp(noun, commands[i].noun) == 0) {
+        if (commands[i].verb != NULL && strcmp(noun, commands[i].noun) == 0 &&
+            (i == 0 || commands[i - 1].verb == NULL ||
+             strcmp(commands[i].verb, commands[i - 1].verb) != 0)) {
             verbs = apr_pstrcat(p, verbs, *verbs ? "|" : "", commands[i].verb, NULL);
         }
     }
@@ -418,7 +518,7 @@ static int fail_no_command(mdl_ctl_t *ctl, const char *const *arguments, int cou
 static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int count, int given,
                            const command_t **command)
 {
-    const command_t *found = command_find(arguments, count);
+    const command_t *found = command_find(arguments, count, given);
     int own;
 
     if (count > 0 && strcmp(arguments[0], "help") == 0) {
@@ -429,9 +529,8 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     }
     own = found->verb != NULL ? 2 : 1;
     ctl->arguments = arguments + own;
-    if (count - own != found->count || (given & ~found->options) ||
-        (found->options & OPTION_REASON & ~given) || ((found->options & OPTION_SET) && !given)) {
-        return fail_usage(ctl, "usage: downloadsctl %s", command_synopsis(found, ctl->p));
+    if (!command_takes(found, count, given)) {
+        return fail_usage(ctl, "%s", command_usage(found, ctl->p));
     }
     if (found->numbered && !option_parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {
         return fail_usage(ctl, "%s takes the number of a shop, not \"%s\".",

@@ -1,14 +1,17 @@
 #include "ctl/job.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include <apr_strings.h>
 
+#include "base/ulid.h"
 #include "core/job_control.h"
 #include "core/job_source.h"
 #include "core/shop/shop.h"
 
-#define MAX_SHOWN 50
+#define BATCH   100 /* failed jobs that are read at a time */
+#define REFUSED 100 /* of those that can't be tried again, how many are told */
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1, NULL},
@@ -19,6 +22,7 @@ static const mdl_field_t fields[] = {
     {"asset_id", MDL_FIELD_ID, offsetof(mdl_job_t, asset_id), 0, NULL},
     {"email_id", MDL_FIELD_ID, offsetof(mdl_job_t, email_id), 0, NULL},
     {"order_id", MDL_FIELD_ID, offsetof(mdl_job_t, order_id), 0, NULL},
+    {"storefront_order_id", MDL_FIELD_TEXT, offsetof(mdl_job_t, storefront_order_id), 0, NULL},
     {"source_url", MDL_FIELD_TEXT, offsetof(mdl_job_t, source_url), 0, NULL},
     {"expected_sha256", MDL_FIELD_TEXT, offsetof(mdl_job_t, expected_sha256), 0, NULL},
     {"bytes_received", MDL_FIELD_NUMBER, offsetof(mdl_job_t, bytes_received), 0, NULL},
@@ -37,29 +41,59 @@ static const mdl_field_t fields[] = {
 
 typedef struct {
     mdl_job_list_t list;
+    mdl_job_count_t count;
     mdl_problem_t *problem;
 } jobs_of_shop_t;
 
 /* An unknown shop is an error, not an empty list. */
+static apr_status_t job_check_shop(mdl_db_t *db, apr_int64_t shop_id, mdl_problem_t *problem,
+                                   apr_pool_t *p)
+{
+    mdl_shop_t *shop;
+    apr_status_t rv = shop_id != 0 ? mdl_shop_find(db, shop_id, &shop, p) : APR_SUCCESS;
+
+    return rv == APR_ENOENT ? mdl_problem_set(problem, 404, "not_found", "There is no such shop.")
+                            : rv;
+}
+
 static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     jobs_of_shop_t *search = arg;
-    mdl_shop_t *shop;
-    apr_status_t rv = search->list.shop_id ? mdl_shop_find(db, search->list.shop_id, &shop, p)
-                                           : APR_SUCCESS;
+    apr_status_t rv = job_check_shop(db, search->list.shop_id, search->problem, p);
 
-    if (rv == APR_ENOENT) {
-        return mdl_problem_set(search->problem, 404, "not_found", "There is no such shop.");
+    if (rv == APR_SUCCESS) {
+        rv = mdl_job_list(db, p, &search->list);
     }
-    return rv == APR_SUCCESS ? mdl_job_list(db, p, &search->list) : rv;
+    return rv == APR_SUCCESS ? mdl_job_count(db, p, &search->count) : rv;
+}
+
+/* How many of how many the list shows, and how many there are of each status. */
+static void job_print_total(mdl_ctl_t *ctl, const jobs_of_shop_t *search)
+{
+    const apr_int64_t *jobs = search->count.jobs;
+    const char *each = "";
+    apr_int64_t all = 0;
+
+    for (int i = 0; i <= MDL_JOB_CANCELLED; i++) {
+        each = apr_psprintf(ctl->p, "%s%s%" APR_INT64_T_FMT " %s", each, i > 0 ? ", " : "", jobs[i],
+                            mdl_job_status_names[i]);
+        if (ctl->status == NULL || strcmp(ctl->status, mdl_job_status_names[i]) == 0) {
+            all += jobs[i];
+        }
+    }
+    mdl_printer_line(ctl->output, "%d of %" APR_INT64_T_FMT "%s%s job%s; in all %s",
+                     search->list.jobs->nelts, all, ctl->status != NULL ? " " : "",
+                     ctl->status != NULL ? ctl->status : "", all == 1 ? "" : "s", each);
 }
 
 int mdl_ctl_job_list(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    jobs_of_shop_t search = {
-        .list = {.shop_id = ctl->shop_id, .status = ctl->status, .limit = MAX_SHOWN},
-        .problem = &problem};
+    jobs_of_shop_t search = {.list = {.shop_id = ctl->shop_id,
+                                      .status = ctl->status,
+                                      .limit = ctl->limit != 0 ? ctl->limit : MDL_CTL_SHOWN},
+                             .count = {.shop_id = ctl->shop_id},
+                             .problem = &problem};
     int failed = mdl_ctl_read(ctl, jobs_of_shop, &search, &problem);
 
     if (failed) {
@@ -71,9 +105,7 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl)
         job->source_url = mdl_source_shown(job->source_url, ctl->p);
     }
     mdl_printer_list(ctl->output, fields, search.list.jobs, "No job was found.");
-    if (search.list.jobs->nelts == MAX_SHOWN) {
-        mdl_printer_line(ctl->output, "(no more than %d are shown)", MAX_SHOWN);
-    }
+    job_print_total(ctl, &search);
     return MDL_EXIT_DONE;
 }
 
@@ -88,9 +120,11 @@ static apr_status_t job_find(mdl_db_t *db, apr_pool_t *p, void *arg)
     job_find_t *find = arg;
     apr_status_t rv = mdl_job_find(db, find->id, &find->job, p);
 
-    return rv == APR_ENOENT
-               ? mdl_problem_set(find->problem, 404, "job_not_found", "There is no such job.")
-               : rv;
+    if (rv == APR_ENOENT) {
+        return mdl_problem_set(find->problem, 404, "job_not_found", "There is no such job.");
+    }
+    return rv == APR_SUCCESS ? mdl_job_order(db, find->job, &find->job->storefront_order_id, p)
+                             : rv;
 }
 
 int mdl_ctl_job_show(mdl_ctl_t *ctl)
@@ -136,4 +170,119 @@ int mdl_ctl_job_retry(mdl_ctl_t *ctl)
     job->source_url = mdl_source_shown(job->source_url, ctl->p);
     mdl_printer_result(ctl->output, fields, job, "Job %s is queued again.", job->id);
     return MDL_EXIT_DONE;
+}
+
+/* --- all that have failed --- */
+
+#define AFTER_MAX (MDL_ULID_LENGTH + 8)
+
+typedef struct {
+    mdl_job_failed_t search;
+    apr_int64_t retried;
+    apr_int64_t refused;
+    mdl_json_t *refusals; /* the first of them */
+    mdl_problem_t problem;
+} retry_all_t;
+
+static apr_status_t ctl_job_check_shop_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    retry_all_t *all = arg;
+
+    return job_check_shop(db, all->search.shop_id, &all->problem, p);
+}
+
+static apr_status_t ctl_job_failed_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_failed(db, p, arg);
+}
+
+static apr_status_t ctl_job_retry_audited_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    job_retry_t *retry = arg;
+    apr_status_t rv = ctl_job_retry_effect(db, p, retry);
+
+    return rv == APR_SUCCESS ? mdl_audit_add(db, &retry->ctl->audit, p) : rv;
+}
+
+static void retry_note_refusal(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
+{
+    mdl_json_t *refusal;
+
+    if (all->refused++ >= REFUSED) {
+        return;
+    }
+    mdl_printer_line(ctl->output, "Job %s is not: %s", id, all->problem.message);
+    refusal = mdl_json_add_object(all->refusals, NULL);
+    mdl_json_add_string(refusal, "id", id);
+    mdl_json_add_string(refusal, "code", all->problem.code);
+    mdl_json_add_string(refusal, "message", all->problem.message);
+}
+
+/* Each in a transaction of its own, since one that is refused is rolled back. */
+static int retry_one(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
+{
+    job_retry_t retry = {.control = {.id = id, .problem = &all->problem}, .ctl = ctl};
+    apr_status_t rv;
+
+    ctl->audit.noun_id = id;
+    rv = mdl_db_write(ctl->db, ctl_job_retry_audited_effect, &retry, ctl->p);
+    if (rv == MDL_EPROBLEM) {
+        retry_note_refusal(ctl, all, id);
+    } else if (rv != APR_SUCCESS) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
+                            mdl_ctl_database_error(ctl, rv));
+    } else {
+        all->retried++;
+    }
+    return MDL_EXIT_DONE;
+}
+
+/* Goes through a batch; after becomes the last id of it, or NULL when there are no more. */
+static int retry_batch(mdl_ctl_t *ctl, retry_all_t *all, char after[AFTER_MAX])
+{
+    const apr_array_header_t *ids;
+    int failed = mdl_ctl_read(ctl, ctl_job_failed_effect, &all->search, &all->problem);
+
+    ids = all->search.ids;
+    for (int i = 0; !failed && i < ids->nelts; i++) {
+        failed = retry_one(ctl, all, APR_ARRAY_IDX(ids, i, const char *));
+    }
+    if (!failed && ids->nelts == BATCH) {
+        apr_cpystrn(after, APR_ARRAY_IDX(ids, BATCH - 1, const char *), AFTER_MAX);
+    } else {
+        all->search.after = NULL;
+    }
+    return failed;
+}
+
+int mdl_ctl_job_retry_failed(mdl_ctl_t *ctl)
+{
+    mdl_json_t *document = mdl_json_object(ctl->p);
+    char after[AFTER_MAX] = "";
+    retry_all_t all = {.search = {.shop_id = ctl->shop_id,
+                                  .type = ctl->type,
+                                  .since = ctl->since,
+                                  .after = after,
+                                  .limit = BATCH},
+                       .refusals = mdl_json_add_array(document, "refusals")};
+    int failed = mdl_ctl_read(ctl, ctl_job_check_shop_effect, &all, &all.problem);
+    apr_pool_t *pool;
+    mdl_ctl_t step;
+
+    apr_pool_create(&pool, ctl->p);
+    apr_pool_tag(pool, "mdl_ctl_job_retry_failed");
+    while (!failed && all.search.after != NULL) {
+        step = mdl_ctl_step(ctl, pool);
+        failed = retry_batch(&step, &all, after);
+        apr_pool_clear(pool);
+    }
+    mdl_printer_line(ctl->output,
+                     "%" APR_INT64_T_FMT " job%s queued again, %" APR_INT64_T_FMT " refused.",
+                     all.retried, all.retried == 1 ? " is" : "s are", all.refused);
+    mdl_json_add_int(document, "retried", all.retried);
+    mdl_json_add_int(document, "refused", all.refused);
+    if (!failed) {
+        mdl_printer_document(ctl->output, document);
+    }
+    return failed;
 }

@@ -12,6 +12,9 @@
 #include "base/mail/mailer.h"
 #include "base/mail/mime.h"
 #include "base/ulid.h"
+#include "core/job.h"
+
+#define BATCH 1000 /* emails in a transaction */
 
 static const char text[] =
     "This is a test: mod_downloads can send email with these settings.\n"
@@ -87,4 +90,45 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
     outcome = mdl_mailer_send(mailer, settings->mail_from, sent.to, message, length, &sent.response,
                               ctl->p);
     return mail_report(ctl, outcome, &sent);
+}
+
+static const mdl_field_t flush_fields[] = {
+    {"flushed", MDL_FIELD_NUMBER, offsetof(mdl_job_flush_t, flushed), 1, NULL},
+    {0},
+};
+
+typedef struct {
+    mdl_job_flush_t flush;
+    mdl_ctl_t *ctl;
+} flush_t;
+
+/* What changes nothing has no entry in the audit. */
+static apr_status_t mail_flush_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    flush_t *flush = arg;
+    apr_status_t rv = mdl_job_flush(db, p, &flush->flush);
+
+    if (rv != APR_SUCCESS || flush->flush.flushed == 0) {
+        return rv;
+    }
+    flush->ctl->audit.detail = apr_psprintf(p, "%" APR_INT64_T_FMT, flush->flush.flushed);
+    return mdl_audit_add(db, &flush->ctl->audit, p);
+}
+
+int mdl_ctl_mail_flush(mdl_ctl_t *ctl)
+{
+    flush_t step = {.flush = {.limit = BATCH}, .ctl = ctl};
+    mdl_job_flush_t all = {0};
+    int failed;
+
+    do {
+        failed = mdl_ctl_write_on(ctl, mail_flush_effect, &step, NULL);
+        all.flushed += failed ? 0 : step.flush.flushed;
+    } while (!failed && step.flush.flushed == BATCH);
+    if (!failed) {
+        mdl_printer_result(ctl->output, flush_fields, &all,
+                           "%" APR_INT64_T_FMT " email%s not wait any longer.", all.flushed,
+                           all.flushed == 1 ? " does" : "s do");
+    }
+    return failed;
 }

@@ -1,5 +1,5 @@
 /*
- * downloadsctl mail test
+ * downloadsctl mail test|flush
  */
 #ifndef MDL_CTL_MAIL_H
 #define MDL_CTL_MAIL_H
@@ -8,5 +8,8 @@
 
 /** Sends one email by the configured transport and prints the mail server's response. */
 int mdl_ctl_mail_test(mdl_ctl_t *ctl);
+
+/** Has the emails that wait for another attempt leave now. */
+int mdl_ctl_mail_flush(mdl_ctl_t *ctl);
 
 #endif

@@ -72,6 +72,20 @@ my @again = ('POST', '/packs', key => $shop->{token}, json => { name => 'Pack', 
 my $pack = api(@again);
 is api(@again)->{json}{id}, $pack->{json}{id}, 'a request is replayed';
 
+my @from = map {
+    my $id = next_order_id();
+    assign($shop, $id, [ $shop->{product} ], client_ip => '192.0.2.7');
+    $id;
+} 1 .. 2;
+sub address_of
+{
+    my ($id) = @_;
+    return (map { $_->[0] } sql("SELECT client_ip FROM orders WHERE storefront_order_id = '$id'"))[0];
+}
+sql("UPDATE orders SET risk_pending = 1 WHERE storefront_order_id = '$from[1]'");
+my $made_at = etag_of($from[0]);
+sub etag_of { my ($id) = @_; return get("/orders/$id")->{headers}{etag} }
+
 mkdir $_ for $folder, "$folder/new", "$folder/cur";
 for my $name ('cur/read:2,S', 'cur/unread:2,') {
     open my $out, '>', "$folder/$name" or die "$name: $!\n";
@@ -87,12 +101,24 @@ sub audit_of { return scalar @{ (ctl('audit', '--shop', $shop->{shop_id}, '--lim
 my $audit  = audit_of();
 my $events = get("/orders/$order")->{json}{events};
 
+subtest 'the address of a client' => sub {
+    $server->step_clock(86_000);
+    httpd_graceful();
+    is address_of($_), '192.0.2.7', 'is there for the day of the fraud check' for @from;
+    days_later(2);
+    is address_of($from[0]), '', 'and gone then';
+    is etag_of($from[0]), $made_at, 'which changes nothing that the shop sees';
+    is address_of($from[1]), '192.0.2.7', 'but not while the order still is to be checked';
+    sql("UPDATE orders SET risk_pending = 0 WHERE storefront_order_id = '$from[1]'");
+};
+
 subtest 'after 29 days' => sub {
     days_later(29);
     is job($_), 200, 'a job is there' for $done, $lost, $verify;
     is get("/assets/uploads/$_->{id}")->{status}, 200, 'an upload is there' for $whole, $pieces;
     is_deeply [ sql("SELECT status FROM upload WHERE id = '$given_up->{id}'") ], [ ['aborted'] ],
         'and so is one that was given up';
+    is address_of($from[1]), '', 'the address of a client is not';
     ok -e "$folder/cur/read:2,S", 'an email that came back is there';
     isnt api(@again)->{json}{id}, $pack->{json}{id},
         'the answer to a request is not: it is kept for a day';

@@ -183,7 +183,7 @@ sub check_finds
     my $found = check_named($name, $got->{json} // {});
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $good = $got->{code} eq 6 && defined $found->{ok} && !$found->{ok}
-        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 9;
+        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 10;
     ok($good, "check says what to do when $what") or diag(explain($got));
     return;
 }
