@@ -194,6 +194,47 @@ sql("UPDATE asset SET status = 'pending' WHERE id = $one->{id}");
 fails_first($id, 'file', qr/still being imported/, 'a file that is being imported');
 sql("UPDATE asset SET status = 'ready' WHERE id = $one->{id}");
 
+# --- the operator's command ------------------------------------------------------------------------
+
+my $of = $shop->{shop_id};
+my ($code, $said) = ctl('order', 'diagnose', $of, $good);
+is($code, 0, 'an order without failures is well for downloadsctl, too');
+my $answer = diagnosis($good, 'the same order');
+is_deeply($said, { map { $_ => $answer->{$_} } qw(checks first_failure) }, 'which says what the API says');
+act($good, 'revoke');
+($code, $said) = ctl('order', 'diagnose', $of, $good);
+is_deeply([ $code, $said->{first_failure} ], [ 6, 'access' ], 'a failure is its exit status');
+($code, $said) = ctl('order', 'resend', $of, $good);
+is_deeply([ $code, $said->{error}{code} ], [ 5, 'access_revoked' ], 'what is refused to the shop is refused to the operator');
+act($good, 'restore');
+
+($code, $said) = ctl('order', 'show', $of, $good);
+my $shown = api('GET', "/orders/$good", key => $shop->{token})->{json};
+is_deeply([ $code, @$said{qw(storefront_order_id shop_id customer_email access email_status)} ],
+    [ 0, $good, $of, $shown->{customer}{email}, 'active', 'sent' ], 'order show has the order');
+is_deeply([ map { [ @$_{qw(asset_id downloads_used download_limit)} ] } @{ $said->{files} } ],
+    [ map { [ $_->{id}, 1, 2 ] } $one, $two ], 'and its files') or diag(explain($said->{files}));
+
+for my $to ([], [ '--email', 'else@buyer.example' ]) {
+    ($code, $said) = ctl('order', 'resend', $of, $good, @$to);
+    is_deeply([ $code, $said->{email_to} ], [ 0, $to->[1] // $shown->{customer}{email} ], "resend @$to");
+}
+act($good, 'resend');
+($code, $said) = ctl('order', 'resend', $of, $good);
+is_deeply([ $code, $said->{error}{code} ], [ 5, 'rate_limited' ], 'it counts against the limit that the API has');
+is_error(api('POST', "/orders/$good/resend", key => $shop->{token}, json => {}), 429, 'rate_limited', 'and the other way round');
+my $user = $ENV{SUDO_USER} // getpwuid $<;
+my @events = grep { $_->{action} eq 'email_resent' } @{ api('GET', "/orders/$good", key => $shop->{token})->{json}{events} };
+is_deeply([ map { $_->{user} } @events ], [ undef, $user, $user ], 'the order says who it was');
+my @entries = grep { $_->{action} eq 'email_resent' && $_->{noun_id} eq $good } @{ (ctl('audit', '--shop', $of))[1] };
+is_deeply([ map { "$_->{via} " . ($_->{user} // '') } @entries ], [ 'api ', ("command $user") x 2 ], 'and so does the audit');
+($code, $said) = ctl('order', 'resend', $of, $good, '--email', 'nobody');
+is_deeply([ $code, $said->{error}{code} ], [ 5, 'invalid_email' ], 'what is no address is refused');
+for my $verb (qw(show diagnose resend)) {
+    ($code, $said) = ctl('order', $verb, $other->{shop_id}, $good);
+    is_deeply([ $code, $said->{error}{code} ], [ 4, 'order_not_found' ], "order $verb finds no order of another shop");
+}
+
 # --- unknown orders --------------------------------------------------------------------------------
 
 is_error(api('GET', "/orders/$_/diagnosis", key => $shop->{token}), 404, 'order_not_found', "the order '$_'")

@@ -67,7 +67,7 @@ subtest 'a mistake in the configuration ends with 2 and is reported with its lin
     like($check->{database}{message}, qr/Not tried: the settings come first/,
         'check reports what it could not check because of one');
     is(join(' ', map { $_->{name} } grep { !$_->{ok} } @{ $check->{checks} }),
-        'settings database worker', 'check does what does not depend on these lines')
+        'settings database files worker', 'check does what does not depend on these lines')
         or diag(explain($check));
     unlike(join(' ', map { $_->{message} } @{ $check->{checks} }), qr/missing/,
         'check does not report directives with a mistake as missing');

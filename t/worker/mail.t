@@ -235,6 +235,42 @@ subtest 'many emails arrive once each' => sub {
     is scalar(keys %ports), 1, 'over one connection';
 };
 
+# After an outage of the mail server.
+subtest 'an operator has what waits for another attempt leave now' => sub {
+    stop_peer($peer);
+    my @orders = map { order_for($shop, "flushed$_\@buyer.example") } 1 .. 3;
+    wait_email($shop, $_, sub { $_[0]{attempts} >= 1 }) for @orders;
+    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 60);
+    my $delayed = order_for($shop, 'delayed@buyer.example');
+    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
+    $peer = start_peer();
+    my ($code, $answer, $text) = ctl('mail', 'flush');
+    is $code, 0, 'mail flush succeeds' or diag $text;
+    cmp_ok $answer->{flushed}, '>=', 3, 'and says how many';
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'each is sent' for @orders;
+    is_deeply [ map { scalar(my @mails = accepted("flushed$_\@buyer.example")) } 1 .. 3 ], [ 1, 1, 1 ], 'once';
+    cmp_ok minutes_until_next($delayed), '>', 50, "one that waits for the shop's delay goes on waiting";
+};
+
+subtest 'an operator has what failed tried again' => sub {
+    my ($before) = map { $_->[0] } sql("SELECT count(*) FROM job WHERE status = 'failed' AND type = 'email'");
+    cmp_ok $before, '>=', 2, 'emails have failed';
+    my ($code, $answer, $text) = ctl('job', 'retry', '--failed', '--type', 'email', '--shop', $shop->{shop_id});
+    is $code, 0, 'job retry --failed succeeds' or diag $text;
+    is $answer->{retried}, $before, 'each is queued again';
+    wait_for(sub { !sql("SELECT 1 FROM job WHERE status IN ('queued', 'running') AND type = 'email' AND attempts = 0"
+            . " AND due_at < " . int(time * 1e6)) }, 20, 'the attempts');
+    wait_for(sub { (sql("SELECT count(*) FROM job WHERE status = 'failed' AND type = 'email'"))[0][0] == $before }, 20,
+        'the second refusals');
+    my ($job) = map { $_->[0] } sql("SELECT j.id FROM job j JOIN email e ON e.id = j.email_id"
+            . " WHERE e.recipient = 'rcpt550\@buyer.example'");
+    my ($order) = map { $_->[0] } sql("SELECT o.storefront_order_id FROM orders o JOIN email e ON e.order_id = o.id"
+            . " WHERE e.recipient = 'rcpt550\@buyer.example'");
+    is ctl_of('job', 'show', $job)->{storefront_order_id}, $order, "the job of an email has the order's number";
+};
+
+sub ctl_of { my (@arguments) = @_; return (ctl(@arguments))[1] }
+
 stop_peer($peer);
 subtest 'a server that says nothing does not hold up a stop' => sub {
     my $silent = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port,

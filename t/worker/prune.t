@@ -106,7 +106,7 @@ subtest 'the address of a client' => sub {
     httpd_graceful();
     is address_of($_), '192.0.2.7', 'is there for the day of the fraud check' for @from;
     days_later(2);
-    is address_of($from[0]), '', 'and gone then';
+    is address_of($from[0]), undef, 'and gone then';
     is etag_of($from[0]), $made_at, 'which changes nothing that the shop sees';
     is address_of($from[1]), '192.0.2.7', 'but not while the order still is to be checked';
     sql("UPDATE orders SET risk_pending = 0 WHERE storefront_order_id = '$from[1]'");
@@ -118,7 +118,7 @@ subtest 'after 29 days' => sub {
     is get("/assets/uploads/$_->{id}")->{status}, 200, 'an upload is there' for $whole, $pieces;
     is_deeply [ sql("SELECT status FROM upload WHERE id = '$given_up->{id}'") ], [ ['aborted'] ],
         'and so is one that was given up';
-    is address_of($from[1]), '', 'the address of a client is not';
+    is address_of($from[1]), undef, 'the address of a client is not';
     ok -e "$folder/cur/read:2,S", 'an email that came back is there';
     isnt api(@again)->{json}{id}, $pack->{json}{id},
         'the answer to a request is not: it is kept for a day';
