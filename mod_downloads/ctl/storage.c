@@ -102,8 +102,10 @@ static const char *orders_text(const mdl_faulty_asset_t *asset, apr_pool_t *p)
                         asset->orders > asset->numbers->nelts ? " …" : "");
 }
 
+/* Prints a line, and adds to list unless it is NULL. */
 static void asset_report(verify_t *verify, const mdl_faulty_blob_t *blob,
-                         const mdl_faulty_asset_t *asset, mdl_json_t *list, apr_pool_t *p)
+                         const mdl_faulty_asset_t *asset, int import, mdl_json_t *list,
+                         apr_pool_t *p)
 {
     mdl_printer_t *output = verify->ctl->output;
     const char *why = NULL, *job = NULL;
@@ -112,7 +114,7 @@ static void asset_report(verify_t *verify, const mdl_faulty_blob_t *blob,
     mdl_printer_line(output,
                      "  asset %" APR_INT64_T_FMT " of shop %" APR_INT64_T_FMT ", %s, given to %s",
                      asset->id, asset->shop_id, asset->filename, orders_text(asset, p));
-    if (verify->ctl->repair) {
+    if (import) {
         job = asset_import_again(verify, blob, asset, &why, p);
         mdl_printer_line(output, job != NULL ? "    is imported again by %s" : "    %s",
                          job != NULL ? job : why);
@@ -134,25 +136,30 @@ static void asset_report(verify_t *verify, const mdl_faulty_blob_t *blob,
     mdl_json_add_string(entry, "not_imported", why);
 }
 
-/* What can be done about the file itself.  A file whose bytes have changed is kept from customers,
-   and makes way for the right one. */
-static int file_repair(verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
+/* Whether a file that this user owns, but could not read, can be read now. */
+static int file_permit(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
 {
-    mdl_printer_t *output = verify->ctl->output;
     apr_int64_t size;
 
-    if (blob->fault == MDL_BLOB_UNREADABLE && APR_STATUS_IS_EACCES(blob->rv) &&
-        mdl_storage_permit(verify->storage, blob->sha256, p) == APR_SUCCESS &&
-        mdl_storage_size(verify->storage, blob->sha256, &size, p) == APR_SUCCESS &&
-        size == blob->size) {
-        mdl_printer_line(output, "  can be read again");
-        return 1;
+    return blob->fault == MDL_BLOB_UNREADABLE && APR_STATUS_IS_EACCES(blob->rv) &&
+           mdl_storage_permit(verify->storage, blob->sha256, p) == APR_SUCCESS &&
+           mdl_storage_size(verify->storage, blob->sha256, &size, p) == APR_SUCCESS &&
+           size == blob->size;
+}
+
+/* Whether an import can bring the file back.  One of the right size would be taken for whole: if
+   its bytes have changed it is kept from customers and makes way; one that can't be read may be
+   whole. */
+static int file_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
+{
+    if (blob->fault != MDL_BLOB_CHANGED) {
+        return blob->fault != MDL_BLOB_UNREADABLE;
     }
-    if (blob->fault == MDL_BLOB_CHANGED &&
-        mdl_storage_set_aside(verify->storage, blob->sha256, p) == APR_SUCCESS) {
-        mdl_printer_line(output, "  is called %s.damaged now", blob->place);
+    if (mdl_storage_set_aside(verify->storage, blob->sha256, p) != APR_SUCCESS) {
+        return 0;
     }
-    return 0;
+    mdl_printer_line(verify->ctl->output, "  is called %s.damaged now", blob->place);
+    return 1;
 }
 
 static const char *remedy_of(const mdl_faulty_blob_t *blob, apr_pool_t *p)
@@ -175,10 +182,10 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
     mdl_printer_t *output = verify->ctl->output;
     const char *fault = mdl_blob_fault_names[blob->fault];
     mdl_json_t *entry, *assets = NULL;
-    int repaired;
+    int repaired = verify->ctl->repair && file_permit(verify, blob, p);
+    int import;
 
-    mdl_printer_line(output, "%s: %s", blob->place, fault);
-    repaired = verify->ctl->repair && file_repair(verify, blob, p);
+    mdl_printer_line(output, "%s: %s%s", blob->place, fault, repaired ? ", and readable now" : "");
     if (mdl_json_length(verify->list) < LISTED) {
         entry = mdl_json_add_object(verify->list, NULL);
         mdl_json_add_string(entry, "sha256", blob->sha256);
@@ -194,8 +201,10 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
         verify->repaired++;
         return 0;
     }
+    import = verify->ctl->repair && file_makes_way(verify, blob, p);
     for (int i = 0; i < blob->assets->nelts; i++) {
-        asset_report(verify, blob, APR_ARRAY_IDX(blob->assets, i, mdl_faulty_asset_t *), assets, p);
+        asset_report(verify, blob, APR_ARRAY_IDX(blob->assets, i, mdl_faulty_asset_t *), import,
+                     assets, p);
     }
     if (blob->assets->nelts == 0) {
         mdl_printer_line(output, "  of an upload that is not completed yet");
@@ -216,7 +225,7 @@ static int verify_report(const verify_t *verify, const mdl_storage_verify_t *all
 
     mdl_json_add_int(document, "files", all->looked);
     for (int i = 0; i < MDL_BLOB_FAULTS; i++) {
-        const char *name = apr_pstrdup(ctl->p, mdl_blob_fault_names[i]);
+        const char *name = mdl_blob_fault_names[i];
 
         faults += all->faults[i];
         mdl_json_add_int(document, name, all->faults[i]);

@@ -197,6 +197,25 @@ subtest 'files that are missing or damaged' => sub {
     is_deeply [ (verify('--full'))[0], (checked_files())[0] ], [ 0, 1 ], 'when they are restored all is well';
 };
 
+subtest 'more files than downloadsctl check looks at' => sub {
+    my $newest = imported('newest', '', body => 'the newest of many');
+    my ($count) = map { $_->[0] } sql('SELECT count(*) FROM blob');
+    sql('INSERT INTO blob (sha256, size, crc32, created_at) WITH RECURSIVE many (n) AS'
+            . ' (SELECT 10001 UNION ALL SELECT n + 1 FROM many WHERE n < 13000)'
+            . ' SELECT n || substr(\'' . '0' x 64 . "', 6), 1, 1, 0 FROM many");
+    my ($well, $line) = checked_files();
+    my ($looked, $all) = $line =~ /^(\d+) of (\d+) looked at/;
+    ok $well, 'those that nobody refers to need not be there';
+    is $all, $count + 3000, 'it says how many there are';
+    cmp_ok $looked, '>=', 1000, 'and at how many it has looked,';
+    cmp_ok $looked, '<=', 2000, 'which are few';
+    is((verify())[1]{files}, $all, 'storage verify looks at all');
+    rename path_of($newest), path_of($newest) . '.away' or die "$!\n";
+    ok !(checked_files())[0], 'the newest is among those that are looked at';
+    rename path_of($newest) . '.away', path_of($newest) or die "$!\n";
+    sql('DELETE FROM blob WHERE created_at = 0');
+};
+
 # Has a new background process look for what it may remove, as if all that was released had been an hour ago;
 # the tables are looked at behind the files.
 sub sweep

@@ -90,7 +90,7 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 {
     mdl_faulty_blob_t *blob = arg;
     mdl_arg_t sha256 = mdl_text(blob->sha256);
-    mdl_rows_t *row, *rows;
+    mdl_rows_t *row, *rows = NULL;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p, MDL_ARGS(sha256, sha256));
 
     blob->assets = apr_array_make(p, MDL_FAULT_ASSETS_MAX, sizeof(mdl_faulty_asset_t *));
