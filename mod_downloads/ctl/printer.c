@@ -237,7 +237,12 @@ void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const 
 
 static void print_line(const mdl_printer_t *output, const char *format, va_list arguments)
 {
-    puts(text_printable(apr_pvsprintf(output->p, format, arguments), output->p));
+    apr_pool_t *scratch; /* for a command may print any number of lines */
+
+    apr_pool_create(&scratch, output->p);
+    apr_pool_tag(scratch, "mdl_printer_line");
+    puts(text_printable(apr_pvsprintf(scratch, format, arguments), scratch));
+    apr_pool_destroy(scratch);
 }
 
 void mdl_printer_result(mdl_printer_t *output, const mdl_field_t *fields, const void *record,

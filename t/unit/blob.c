@@ -121,6 +121,34 @@ static void test_alone(apr_pool_t *p)
     is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "an invalid name is refused");
 }
 
+/* As long as anybody holds the storage. */
+static void test_held(apr_pool_t *p)
+{
+    mdl_blob_t blob = unused_blob("held", p), orphan = make_blob("orphan while held", p);
+    mdl_blob_sweep_t sweep = {storage, blob.sha256}, other = {storage, orphan.sha256};
+    mdl_storage_hold_t first = {.user = "root"}, second = {.user = "root"}, oldest;
+    mdl_problem_t problem = {0};
+    mdl_storage_release_t one = {.problem = &problem}, all = {.problem = &problem};
+
+    make_file(&orphan, p);
+    is_int(mdl_db_write(db, mdl_storage_hold_effect, &first, p), APR_SUCCESS, "it is held");
+    is_int(mdl_db_write(db, mdl_storage_hold_effect, &second, p), APR_SUCCESS, "twice");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_EAGAIN, "a blob stays");
+    is_int(mdl_db_write(db, sweep_orphan, &other, p), APR_EAGAIN, "and a file without a row");
+    ok(is_released(blob.sha256, p), "it is looked at again");
+    one.id = first.id;
+    is_int(mdl_db_write(db, mdl_storage_release_effect, &one, p), APR_SUCCESS, "one hold ends");
+    is_int(mdl_db_write(db, mdl_storage_release_effect, &one, p), MDL_EPROBLEM, "but once");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_EAGAIN, "the other is enough");
+    is_int(mdl_storage_held(db, &oldest, p), APR_SUCCESS, "which is known");
+    is_str(oldest.id, second.id, "by its id");
+    is_int(mdl_db_write(db, mdl_storage_release_effect, &all, p), APR_SUCCESS, "all end");
+    is_int(mdl_storage_held(db, &oldest, p), APR_ENOENT, "nobody holds it");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_SUCCESS, "the blob goes");
+    is_int(mdl_db_write(db, sweep_orphan, &other, p), APR_SUCCESS, "and the file");
+    is_int(mdl_storage_find(storage, orphan.sha256, p), APR_ENOENT, "which is gone");
+}
+
 /* Which of two files have no row, as their texts. */
 static const char *orphans_of(const mdl_blob_t *first, const mdl_blob_t *second, apr_pool_t *p)
 {
@@ -192,6 +220,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     shop = make_shop(db, "a.test", p);
     test_orphan(p);
     test_alone(p);
+    test_held(p);
     if (database->dialect == MDL_PGSQL) {
         test_referred_first(database, p);
         test_swept_first(database, p);

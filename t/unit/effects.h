@@ -11,6 +11,7 @@
 #include "core/catalog/license.h"
 #include "core/catalog/mapping.h"
 #include "core/catalog/pack.h"
+#include "core/catalog/storage_hold.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
 #include "core/download/session_settle.h"
@@ -79,6 +80,8 @@ EFFECT(mdl_session_settle, const mdl_session_settle_t *)
 EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
 EFFECT(mdl_shop_add, mdl_shop_add_t *)
 EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
+EFFECT(mdl_storage_hold, mdl_storage_hold_t *)
+EFFECT(mdl_storage_release, mdl_storage_release_t *)
 EFFECT(mdl_upload_abort, mdl_upload_get_t *)
 EFFECT(mdl_upload_begin, mdl_upload_begin_t *)
 EFFECT(mdl_upload_complete, mdl_upload_complete_t *)

@@ -113,6 +113,32 @@ static void files_are_listed(void)
     mdl_partial_remove(storage, "upl_gone", p);
 }
 
+static void a_blob_is_looked_at(void)
+{
+    static const char name[] =
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; /* abc */
+    const char *path = mdl_storage_path(storage, name, p), *digest = "";
+    apr_int64_t size = 0;
+    int file = open(path, O_CREAT | O_WRONLY, 0600);
+
+    ok(write(file, "abc", 3) == 3, "a blob is there");
+    is_int(mdl_storage_size(storage, name, &size, p), APR_SUCCESS, "it has a size");
+    is_int(size, 3, "its own");
+    is_int(mdl_storage_digest(storage, name, &digest, p), APR_SUCCESS, "it is read");
+    is_str(digest, name, "its digest is its name");
+    ok(write(file, "d", 1) == 1 && close(file) == 0, "it changes");
+    mdl_storage_digest(storage, name, &digest, p);
+    ok(strcmp(digest, name) != 0, "then it is not");
+    chmod(path, 0);
+    is_int(mdl_storage_permit(storage, name, p), APR_SUCCESS, "a mode is given back");
+    is_int(mdl_storage_size(storage, name, &size, p), APR_SUCCESS, "so that it can be read");
+    is_int(mdl_storage_set_aside(storage, name, p), APR_SUCCESS, "it is set aside");
+    is_int(mdl_storage_size(storage, name, &size, p), APR_ENOENT, "and missing then");
+    is_int(mdl_storage_digest(storage, name, &digest, p), APR_ENOENT, "for all");
+    ok(unlink(apr_pstrcat(p, path, ".damaged", NULL)) == 0, "but kept by another name");
+    is_int(mdl_storage_size(storage, "../x", &size, p), APR_EINVAL, "what is no name is refused");
+}
+
 static void a_killed_check_is_cleaned_up(void)
 {
     struct timespec old[] = {{1000000000, 0}, {1000000000, 0}};
@@ -182,6 +208,7 @@ static void tests(void)
     folders_are_made();
     names_are_checked();
     files_are_listed();
+    a_blob_is_looked_at();
     a_killed_check_is_cleaned_up();
     blobs_are_stored_once();
     a_reserve_stays_free();
