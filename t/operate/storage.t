@@ -197,6 +197,28 @@ subtest 'files that are missing or damaged' => sub {
     is_deeply [ (verify('--full'))[0], (checked_files())[0] ], [ 0, 1 ], 'when they are restored all is well';
 };
 
+# The guide's own lines, with this server's places.
+subtest 'the backup of docs/operate.md' => sub {
+    plan skip_all => "the guide's dump of PostgreSQL runs as its own user" if database() ne 'sqlite3';
+    my ($script) = MDL::Test::slurp(MDL::Target::top_dir() . '/docs/operate.md') =~ /^## Backup\n.*?^```sh\n(.*?)^```/ms;
+    my $vars = MDL::Test::vars();
+    my $to   = "$server->{folder}/guide";
+    mkdir $to or die "$to: $!\n";
+    $script =~ s{/var/backups}{$to}g;
+    $script =~ s{/var/lib/downloads/downloads\.db}{$vars->{db_params}};
+    $script =~ s{-C /var/lib/downloads (.*) storage\b}{-C $server->{folder} $1 empty};
+    $script =~ s{/etc/apache2/downloads\.secret}{$server->{folder}/secret};
+    $script =~ s{downloadsctl}{$vars->{build}/downloadsctl -f @{[ conf_file() ]}}g;
+    $script =~ s{^cp }{sqlite3 $vars->{db_params} 'SELECT count(*) FROM storage_hold' >$to/holds\ncp }m;
+    open my $out, '>', "$to/backup.sh" or die "$!\n";
+    print $out $script;
+    close $out or die "$!\n";
+    is system("sh $to/backup.sh >$to/out 2>&1"), 0, 'succeeds' or diag MDL::Test::slurp("$to/out");
+    is MDL::Test::slurp("$to/holds"), "1\n", 'holds the storage meanwhile';
+    is_deeply [ sql('SELECT id FROM storage_hold') ], [], 'and no longer';
+    ok -s "$to/$_", "$_ is there" for qw(downloads.db downloads-storage.tar secret);
+};
+
 subtest 'more files than downloadsctl check looks at' => sub {
     my $newest = imported('newest', '', body => 'the newest of many');
     my ($count) = map { $_->[0] } sql('SELECT count(*) FROM blob');
