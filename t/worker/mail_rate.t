@@ -68,6 +68,7 @@ subtest 'which holds up no other shop' => sub { other_is_sent('free') };
 subtest 'what waits is not looked at before its turn' => sub {
     my $claims = "SELECT sum(lease_token) FROM job WHERE shop_id = $shop->{shop_id}";
     my ($before) = sql($claims);
+    is_deeply [ (ctl('mail', 'flush'))[ 0, 1 ] ], [ 0, { flushed => 0 } ], 'mail flush finds nothing that it may send';
     other_is_sent("meanwhile$_") for 1 .. 3;
     my ($after) = sql($claims);
     is $after->[0], $before->[0], 'no job was claimed with the three of the other shop';
