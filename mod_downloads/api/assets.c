@@ -17,12 +17,6 @@ APLOG_USE_MODULE(downloads);
 #define MAX_TITLE    255
 #define SHA256_CHARS "0123456789abcdefABCDEF"
 
-int mdl_asset_filename_valid(const char *name)
-{
-    return strlen(name) <= MAX_FILENAME && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 &&
-           strcmp(name, "..") != 0;
-}
-
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
 {
     const char *name = mdl_members_text(members, "filename", presence, MAX_FILENAME);

@@ -16,10 +16,6 @@ extern const mdl_route_t mdl_route_asset_delete;
 /** Adds an asset to the response, as its member "asset". */
 void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset);
 
-/** Whether a name is that of a file and leads out of no folder, for a customer's browser will save
-    it as that. */
-int mdl_asset_filename_valid(const char *name);
-
 /* Members that a body has of an asset, read and checked; NULL, or 0, when absent or faulty. */
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence);
 const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence);

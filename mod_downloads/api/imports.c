@@ -12,7 +12,7 @@
 #include "base/ulid.h"
 #include "core/catalog/import.h"
 
-#define MAX_URL       2048
+#define MAX_URL       8192
 #define MAX_UPLOAD_ID 64
 
 /* New bytes for an asset: an import, or an upload when that has an id. */
@@ -84,6 +84,8 @@ static apr_status_t import_parse(mdl_request_t *request)
         return rv;
     }
     if (asset->filename == NULL) {
+        asset->filename_guessed = 1;
+        asset->title_guessed = asset->title == NULL;
         asset->filename = last_segment != NULL && mdl_asset_filename_valid(last_segment)
                               ? last_segment
                               : "download";

@@ -14,10 +14,14 @@
 
 /* The errors of an import for which the template says what to do. */
 static const char *const import_errors[] = {
-    "source_host_not_allowed", "source_address_forbidden", "source_not_found",
-    "source_refused",          "source_unavailable",       "source_timeout",
-    "source_too_large",        "checksum_mismatch",        "upload_incomplete",
-    "insufficient_storage",    "storage_quota_exceeded",   NULL};
+    "source_host_not_allowed",    "source_address_forbidden",
+    "source_not_found",           "source_refused",
+    "source_redirects",           "source_name_unknown",
+    "source_certificate_invalid", "source_is_html",
+    "source_unavailable",         "source_timeout",
+    "source_too_large",           "checksum_mismatch",
+    "upload_incomplete",          "insufficient_storage",
+    "storage_quota_exceeded",     NULL};
 
 static apr_status_t attention_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {

@@ -237,7 +237,7 @@ static apr_status_t form_read(mdl_visit_t *visit, mdl_webhook_edit_t *edit)
     if (edit->url == NULL || !form_is_text(edit->url, MDL_WEBHOOK_URL_MAX) ||
         !mdl_webhook_url_valid(visit->service->settings, edit->url, visit->r->pool)) {
         return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_webhook_url",
-                               "The URL has up to 500 characters, and " MDL_WEBHOOK_URL_RULE);
+                               "The URL has up to 2,048 characters, and " MDL_WEBHOOK_URL_RULE);
     }
     if (edit->description != NULL && !form_is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
         return mdl_problem_set(

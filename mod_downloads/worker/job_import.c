@@ -10,6 +10,7 @@
 #include "base/http/fetch.h"
 #include "base/http/media_type.h"
 #include "base/log.h"
+#include "base/text/utf8.h"
 #include "core/job_source.h"
 #include "core/catalog/asset.h"
 #include "worker/handler.h"
@@ -17,17 +18,19 @@
 
 #define SMALL_LIMIT    (1024 * 1024) /* bytes; what is larger moves to the bulk lane */
 #define PARTIAL_IN_USE apr_time_from_msec(500)
+#define MAX_WAIT       apr_time_from_sec(86400) /* that a source may ask for */
 
 typedef struct {
     const char *url;
     mdl_partial_t *partial;
     mdl_http_fetch_t *fetch;
-    const char *content_type;
+    mdl_task_origin_t origin;
     mdl_blob_t blob;
     apr_status_t disk; /* the last result of writing to the partial file */
     int too_large_for_lane;
     apr_int64_t room; /* bytes that the shop's quota takes; -1: any */
     int too_large_for_quota;
+    int until_close; /* a cut body looks whole */
 } import_t;
 
 /* Bytes of a partial file are in the page cache, safe from a kill but not from a power cut: they
@@ -54,6 +57,12 @@ static int is_too_large(mdl_task_t *task, apr_int64_t size)
     return import->too_large_for_quota || import->too_large_for_lane;
 }
 
+/* Whether nothing would show that the body was cut. */
+static int import_is_unproven(const mdl_task_t *task)
+{
+    return ((const import_t *)task->data)->until_close && task->job->expected_sha256 == NULL;
+}
+
 static apr_status_t import_on_head(void *baton, const mdl_http_head_t *head)
 {
     mdl_task_t *task = baton;
@@ -63,8 +72,14 @@ static apr_status_t import_on_head(void *baton, const mdl_http_head_t *head)
         import->disk = mdl_partial_truncate(import->partial, 0);
     }
     if (head->content_type != NULL && mdl_media_type_valid(head->content_type)) {
-        import->content_type = apr_pstrdup(task->pool, head->content_type);
+        import->origin.content_type = apr_pstrdup(task->pool, head->content_type);
     }
+    if (head->filename != NULL) {
+        const char *filename = mdl_utf8_trimmed(head->filename, task->pool);
+
+        import->origin.filename = mdl_asset_filename_valid(filename) ? filename : NULL;
+    }
+    import->until_close = head->until_close;
     atomic_store(&task->total, head->total);
     atomic_store(&task->received, head->offset);
     atomic_store(&task->validator,
@@ -72,6 +87,9 @@ static apr_status_t import_on_head(void *baton, const mdl_http_head_t *head)
                                     : NULL);
     if (import->disk == APR_SUCCESS && head->total > head->offset) {
         import->disk = mdl_storage_room(task->storage, head->total - head->offset);
+    }
+    if (import_is_unproven(task)) {
+        return APR_EGENERAL;
     }
     return is_too_large(task, head->total) ? APR_EGENERAL : import->disk;
 }
@@ -108,9 +126,13 @@ static int import_check(mdl_task_t *task)
         mdl_partial_discard(import->partial);
         import_disk_failed(task, rv);
     } else if (expected != NULL && strcmp(expected, import->blob.sha256) != 0) {
-        mdl_partial_keep(import->partial);
-        mdl_runner_done_with(task, MDL_TASK_FAILED, "checksum_mismatch",
-                             "The file's SHA-256 is not the one that was given.");
+        mdl_partial_discard(import->partial);
+        atomic_store(&task->validator, NULL);
+        mdl_runner_done_with(
+            task, import->until_close ? MDL_TASK_RETRY : MDL_TASK_FAILED, "checksum_mismatch",
+            apr_psprintf(task->pool,
+                         "What %s sent has the SHA-256 %s, which is not the one that was given.",
+                         import->origin.host, import->blob.sha256));
         rv = APR_EGENERAL;
     }
     return rv == APR_SUCCESS;
@@ -144,62 +166,99 @@ static void import_finish(const apr_array_header_t *tasks, apr_pool_t *p)
     }
 }
 
-/* What each result of the fetch means for the job. */
+#define LATER "If it works again, retry the job."
+
+/* What each result of the fetch means for the job, and what the shop can do. */
 static const struct {
     mdl_outcome_t outcome;
     const char *code;
-    const char *message;
+    const char *advice;
 } meanings[] = {
     [MDL_HTTP_HOST_NOT_ALLOWED] = {MDL_TASK_FAILED, "source_host_not_allowed",
-                                   "The source leads to a host that is not on the allowlist."},
+                                   "Ask the operator of this service to allow that host, port and "
+                                   "scheme."},
     [MDL_HTTP_URL_INVALID] = {MDL_TASK_FAILED, "source_host_not_allowed",
-                              "The source leads to a URL that is not allowed."},
+                              "Import from a URL with a host's name, without user or password."},
     [MDL_HTTP_ADDRESS_FORBIDDEN] = {MDL_TASK_FAILED, "source_address_forbidden",
-                                    "The source's name leads to an address that is not allowed."},
-    [MDL_HTTP_NOT_FOUND] = {MDL_TASK_FAILED, "source_not_found", "The source has no such file."},
+                                    "Import from a public host, or ask the operator of this "
+                                    "service to allow its network."},
+    [MDL_HTTP_NOT_FOUND] = {MDL_TASK_FAILED, "source_not_found",
+                            "Check source_url: there is no such file."},
     [MDL_HTTP_REFUSED] = {MDL_TASK_FAILED, "source_refused",
-                          "The source refused, or answered in a way that can't be imported."},
-    [MDL_HTTP_UNAVAILABLE] = {MDL_TASK_RETRY, "source_unavailable",
-                              "The source can't be reached, or broke off."},
-    [MDL_HTTP_TIMEOUT] = {MDL_TASK_RETRY, "source_timeout", "The source took too long."},
+                          "Check that source_url opens without signing in and has not expired, and "
+                          "that it gives the file as it is."},
+    [MDL_HTTP_REDIRECTS] = {MDL_TASK_FAILED, "source_redirects",
+                            "Import from the address that they lead to."},
+    [MDL_HTTP_NAME_UNKNOWN] = {MDL_TASK_RETRY, "source_name_unknown",
+                               "Check the host's name in source_url."},
+    [MDL_HTTP_CERTIFICATE] = {MDL_TASK_RETRY, "source_certificate_invalid",
+                              "Its owner has to renew or correct that; then retry the job."},
+    [MDL_HTTP_UNAVAILABLE] = {MDL_TASK_RETRY, "source_unavailable", LATER},
+    [MDL_HTTP_TIMEOUT] = {MDL_TASK_RETRY, "source_timeout", LATER},
     [MDL_HTTP_TOO_LARGE] = {MDL_TASK_FAILED, "source_too_large",
                             "The file is larger than this service takes."},
 };
 
-static void import_on_done(void *baton, mdl_http_result_t result, const char *detail)
+static void import_failed(mdl_task_t *task, const mdl_http_end_t *end)
+{
+    import_t *import = task->data;
+    const char *code = meanings[end->result].code;
+
+    mdl_log(MDL_LOG_NOTICE, 0, "MDL0302: import %s, attempt %d: %s: %s", task->job->id,
+            task->job->attempts, code, end->detail);
+    if (end->retry_after_s > 0) {
+        task->least_wait = apr_time_from_sec(end->retry_after_s);
+    }
+    if (task->least_wait > MAX_WAIT) {
+        task->least_wait = MAX_WAIT;
+    }
+    mdl_partial_keep(import->partial);
+    mdl_runner_done_with(
+        task, meanings[end->result].outcome, code,
+        apr_pstrcat(task->pool, end->reason, " ", meanings[end->result].advice, NULL));
+}
+
+/* By one of the callbacks above. */
+static void import_stopped(mdl_task_t *task)
+{
+    import_t *import = task->data;
+
+    if (import->too_large_for_quota) {
+        mdl_partial_keep(import->partial);
+        mdl_runner_done_with(task, MDL_TASK_FAILED, MDL_QUOTA_CODE, MDL_QUOTA_MESSAGE);
+    } else if (import_is_unproven(task)) {
+        mdl_partial_keep(import->partial);
+        mdl_runner_done_with(
+            task, MDL_TASK_FAILED, "source_refused",
+            apr_pstrcat(task->pool, import->origin.host,
+                        " does not say how long the file is, so that one which is cut off would "
+                        "look whole. Give its sha256 to import it all the same.",
+                        NULL));
+    } else if (import->too_large_for_lane) {
+        mdl_partial_keep(import->partial);
+        task->job->lane = MDL_LANE_BULK;
+        mdl_runner_done(task, MDL_TASK_RELEASED);
+    } else {
+        mdl_partial_discard(import->partial);
+        atomic_store(&task->validator, NULL);
+        import_disk_failed(task, import->disk);
+    }
+}
+
+static void import_on_done(void *baton, const mdl_http_end_t *end)
 {
     mdl_task_t *task = baton;
     import_t *import = task->data;
 
     import->fetch = NULL;
-    if (result == MDL_HTTP_OK) {
-        if (import_check(task)) {
-            mdl_runner_arrived(task);
-        }
-        return;
+    import->origin.host = apr_pstrdup(task->pool, end->host);
+    if (end->result == MDL_HTTP_STOPPED) {
+        import_stopped(task);
+    } else if (end->result != MDL_HTTP_OK) {
+        import_failed(task, end);
+    } else if (import_check(task)) {
+        mdl_runner_arrived(task);
     }
-    if (result == MDL_HTTP_STOPPED && import->too_large_for_quota) {
-        mdl_partial_keep(import->partial);
-        mdl_runner_done_with(task, MDL_TASK_FAILED, MDL_QUOTA_CODE, MDL_QUOTA_MESSAGE);
-        return;
-    }
-    if (result == MDL_HTTP_STOPPED && import->too_large_for_lane) {
-        mdl_partial_keep(import->partial);
-        task->job->lane = MDL_LANE_BULK;
-        mdl_runner_done(task, MDL_TASK_RELEASED);
-        return;
-    }
-    if (result == MDL_HTTP_STOPPED) {
-        mdl_partial_discard(import->partial);
-        atomic_store(&task->validator, NULL);
-        import_disk_failed(task, import->disk);
-        return;
-    }
-    mdl_log(MDL_LOG_NOTICE, 0, "MDL0302: import %s, attempt %d: %s (%s)", task->job->id,
-            task->job->attempts, meanings[result].code, detail);
-    mdl_partial_keep(import->partial);
-    mdl_runner_done_with(task, meanings[result].outcome, meanings[result].code,
-                         meanings[result].message);
 }
 
 static int import_is_stopping(void *baton)
@@ -261,6 +320,7 @@ static void import_start(mdl_task_t *task)
     static const mdl_http_callbacks_t callbacks = {import_on_head, import_on_body, import_on_done};
     import_t *import = task->data;
     const char *etag = etag_of(task);
+    mdl_http_part_t part;
     apr_status_t rv;
 
     atomic_store(&task->validator, task->job->validator);
@@ -282,8 +342,10 @@ static void import_start(mdl_task_t *task)
         return;
     }
     atomic_store(&task->received, mdl_partial_size(import->partial));
-    import->fetch = mdl_http_fetch(mdl_runner_http(task->runner), import->url,
-                                   mdl_partial_size(import->partial), etag, &callbacks, task);
+    part = (mdl_http_part_t){
+        .offset = mdl_partial_size(import->partial), .total = task->job->bytes_total, .etag = etag};
+    import->fetch = mdl_http_fetch(mdl_runner_http(task->runner), import->url, &part, &callbacks,
+                                   task);
 }
 
 static void import_stop(mdl_task_t *task)
@@ -300,7 +362,7 @@ static apr_status_t import_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_task_asset_ready(db, task, import->content_type, p);
+        return mdl_task_asset_ready(db, task, &import->origin, p);
     case MDL_TASK_FAILED:
         mdl_partial_remove(task->storage, task->job->id, p);
         return mdl_task_asset_failed(db, task, p);

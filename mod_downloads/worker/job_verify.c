@@ -109,7 +109,8 @@ static apr_status_t verify_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_task_asset_ready(db, task, verify->upload->content_type, p);
+        return mdl_task_asset_ready(
+            db, task, &(mdl_task_origin_t){.content_type = verify->upload->content_type}, p);
     case MDL_TASK_FAILED:
         return mdl_task_asset_failed(db, task, p);
     default:

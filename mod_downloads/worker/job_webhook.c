@@ -62,13 +62,11 @@ static const char *attempt_error(const mdl_http_response_t *http, apr_pool_t *p)
         return "The URL is not one that webhooks may be sent to.";
     case MDL_HTTP_ADDRESS_FORBIDDEN:
         return "The host's address is not one that webhooks may be sent to.";
-    case MDL_HTTP_TIMEOUT:
-        return "There was no complete answer in time.";
     case MDL_HTTP_OK:
     case MDL_HTTP_TOO_LARGE:
         return apr_psprintf(p, "The answer had the status %d.", http->status);
     default:
-        return "There was no connection, or the answer was cut.";
+        return apr_pstrdup(p, http->reason);
     }
 }
 

@@ -15,12 +15,13 @@
 static apr_interval_time_t task_back_off(const mdl_task_t *task)
 {
     int doublings = task->job->attempts - 1;
+    apr_interval_time_t usual = task->service->settings->retry_delay
+                                << (doublings > MAX_DOUBLINGS ? MAX_DOUBLINGS : doublings);
 
     if (task->retry_after != 0) {
         return task->retry_after;
     }
-    return task->service->settings->retry_delay
-           << (doublings > MAX_DOUBLINGS ? MAX_DOUBLINGS : doublings);
+    return usual > task->least_wait ? usual : task->least_wait;
 }
 
 /* Sends what ends the job or puts it back; *held as in core/job.h, NULL if there is nothing to

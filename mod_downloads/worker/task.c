@@ -1,5 +1,7 @@
 #include "worker/task.h"
 
+#include <apr_strings.h>
+
 #include "base/clock.h"
 #include "core/job_source.h"
 #include "core/catalog/asset.h"
@@ -33,12 +35,28 @@ apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_poo
     return rv == APR_SUCCESS ? mdl_notice_add(db, &notice, p) : rv;
 }
 
-apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const char *content_type,
+/* The job has failed though its bytes are there. */
+static apr_status_t task_fail_stored(mdl_db_t *db, mdl_task_t *task, const char *code,
+                                     const char *message, apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    task->job->error_code = code;
+    task->job->error_message = message;
+    if ((rv = mdl_job_fail(db, task->job, p)) != APR_SUCCESS ||
+        (rv = mdl_task_asset_failed(db, task, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_leave(db, task->stored, p);
+}
+
+apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const mdl_task_origin_t *origin,
                                   apr_pool_t *p)
 {
     mdl_job_t *job = task->job;
     mdl_asset_bytes_t bytes = {.blob = *task->stored,
-                               .content_type = content_type,
+                               .content_type = origin->content_type,
+                               .filename = origin->filename,
                                .source_url = mdl_source_shown(job->source_url, p),
                                .job_id = job->id,
                                .quota = task->service->settings->storage_quota,
@@ -48,15 +66,19 @@ apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const char *co
     if (rv == APR_ENOENT) {
         return mdl_blob_leave(db, task->stored, p); /* it was deleted in the same moment */
     }
-    if (rv != APR_ENOSPC) {
-        task->kept = bytes.held;
-        return rv;
+    if (rv == APR_EMISMATCH) {
+        return task_fail_stored(
+            db, task, "source_is_html",
+            apr_pstrcat(p, origin->host,
+                        " sent a page of HTML in place of the file, as share links and pages for "
+                        "signing in do. Import from the address of the file itself; if the page is "
+                        "the file, give content_type as text/html.",
+                        NULL),
+            p);
     }
-    job->error_code = MDL_QUOTA_CODE;
-    job->error_message = MDL_QUOTA_MESSAGE;
-    if ((rv = mdl_job_fail(db, job, p)) != APR_SUCCESS ||
-        (rv = mdl_task_asset_failed(db, task, p)) != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_ENOSPC) {
+        return task_fail_stored(db, task, MDL_QUOTA_CODE, MDL_QUOTA_MESSAGE, p);
     }
-    return mdl_blob_leave(db, task->stored, p);
+    task->kept = bytes.held;
+    return rv;
 }

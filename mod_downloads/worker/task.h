@@ -40,6 +40,7 @@ struct mdl_task_t {
     mdl_rows_t *asked; /* of mdl_asset_ask, if the asset is to get what is stored; or NULL */
     mdl_rows_t *kept;  /* of mdl_blob_store, if the asset has got it; or NULL */
     apr_interval_time_t retry_after; /* before the next attempt; 0: the usual back-off */
+    apr_interval_time_t least_wait;  /* what that back-off is at least; 0: any */
     mdl_outcome_t outcome;
 
     /* Written by the lane's thread, read by the control thread. */
@@ -72,10 +73,17 @@ void mdl_task_progress(mdl_task_t *task);
 #define MDL_QUOTA_CODE    "storage_quota_exceeded"
 #define MDL_QUOTA_MESSAGE "The file is larger than what is left of the shop's storage quota."
 
+/** What a source said about its file. */
+typedef struct {
+    const char *content_type; /* or NULL */
+    const char *filename;     /* or NULL */
+    const char *host;         /* its name; NULL: there was no source */
+} mdl_task_origin_t;
+
 /** For a handler's settle: makes the task's asset ready with the bytes that it has stored.  If the
-    quota does not allow that, the job has failed instead; an asset that was deleted meanwhile gets
-    nothing. */
-apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const char *content_type,
+    quota does not allow that, or the bytes are a page of HTML that nobody asked for, the job has
+    failed instead; an asset that was deleted meanwhile gets nothing. */
+apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const mdl_task_origin_t *origin,
                                   apr_pool_t *p);
 
 /** For a handler's settle: the job has failed for good, and its asset with it. */

@@ -1,7 +1,7 @@
 -- name: asset_insert
 INSERT INTO asset (shop_id, status, filename, title, content_type, category_id, source_url, version,
-    created_at, updated_at)
-VALUES (%lld, 'pending', %s, %s, %s, %lld, %s, 1, %lld, %lld)
+    filename_guessed, title_guessed, created_at, updated_at)
+VALUES (%lld, 'pending', %s, %s, %s, %lld, %s, 1, %lld, %lld, %lld, %lld)
 RETURNING id
 
 -- part: asset_columns
@@ -51,23 +51,28 @@ ORDER BY a.id DESC LIMIT %lld
 -- given.
 -- name: asset_change
 UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
+    filename_guessed = CASE WHEN %s IS NULL THEN filename_guessed ELSE 0 END,
+    title_guessed = CASE WHEN %s IS NULL THEN title_guessed ELSE 0 END,
     content_type = CASE WHEN %lld = 1 THEN %s ELSE content_type END,
     category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END,
     updated_at = {{later}}
 WHERE id = %lld
 
--- Locks the asset that gets new bytes; references to it may be made meanwhile.
 -- Locks an asset that gets new bytes, and reads what it has by then: its shop, its size, whether it ever had
--- bytes, its digest and its version.
+-- bytes, its digest, its version, and what its bytes are expected to be.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(a.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
-    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256, a.version
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256, a.version,
+    a.filename, a.filename_guessed, a.content_type
 FROM asset a
 WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, size = %lld,
     content_type = COALESCE(content_type, %s), source_url = %s, version = version + %lld,
+    filename = CASE WHEN filename_guessed = 1 THEN COALESCE(%s, filename) ELSE filename END,
+    title = CASE WHEN filename_guessed = 1 AND title_guessed = 1 THEN COALESCE(%s, title) ELSE title END,
+    filename_guessed = 0, title_guessed = 0,
     updated_at = {{later}}
 WHERE id = %lld
 

@@ -48,10 +48,13 @@ is_shape($rotated->{json}, 'webhook_endpoint_with_secret', 'a new secret');
 ok($rotated->{json}{previous_secret_until}, 'says how long the former one signs');
 
 for ([ 'ftp://shop.example.com/' ], [ 'https://127.0.0.1/' ], [ 'https://user:pw@shop.example.com/' ], [ '/relative' ],
-    [ 'https://shop.example.com/#part' ], [ 'https://' . 'a' x 500 . '.example/' ], [7], [undef]) {
+    [ 'https://shop.example.com/#part' ], [ 'https://shop.example.com/' . 'a' x 2024 ], [7], [undef]) {
     is_error(call('POST', '', json => { url => $_->[0] }), 400, 'invalid_request',
         'the URL ' . substr($_->[0] // 'null', 0, 40), '/url');
 }
+my $long = call('POST', '', json => { url => 'https://shop.example.com/' . 'a' x 2023 });
+is_answer($long, 201, 'a URL of 2,048 characters');
+call('DELETE', "/$long->{json}{id}");
 is_error(call('POST', '', json => {}), 400, 'invalid_request', 'no URL', '/url');
 my $odd = call('POST', '', json => { url => $url, event_types => [ 'order.assigned', 'nonsense', 7, 'order.assigned' ], secret => 'x' });
 is_error($odd, 400, 'invalid_request', 'types that there are not', '/event_types/1', '/event_types/2', '/event_types/3', '/secret');

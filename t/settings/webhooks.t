@@ -47,12 +47,12 @@ my $german = visit('owner', 'GET', $tab, headers => { 'accept-language' => 'de' 
 like($german->{body}, qr/<html lang="de">.*noch keinen Endpunkt.*Eine Bestellung wartet auf Prüfung/s, 'there is a German page');
 
 my @faults = (
-    [ { url => '' }, qr/The URL has up to 500 characters, and must be an absolute https URL/ ],
+    [ { url => '' }, qr/The URL has up to 2,048 characters, and must be an absolute https URL/ ],
     [ { url => 'ftp://shop.example/hook' },         qr/must be an absolute https URL/ ],
     [ { url => 'https://user:pw@shop.example/' },   qr/without user, password or fragment/ ],
     [ { url => 'https://shop.example/#top' },       qr/without user, password or fragment/ ],
     [ { url => 'https://10.0.0.1/' },               qr/the name of a host/ ],
-    [ { url => 'https://shop.example/' . 'x' x 480 }, qr/up to 500 characters/ ],
+    [ { url => 'https://shop.example/' . 'x' x 2030 }, qr/up to 2,048 characters/ ],
     [ { description => 'x' x 256 },                 qr/A description has up to 255 characters/ ],
     [ { events => 'some' },                         qr/Choose at least one event/ ],
 );
@@ -67,7 +67,7 @@ like($again->{body}, qr/value="no URL".*value="Orders &(?:quot|#34);&gt;&lt;scri
 like($again->{body}, qr/value="some" checked.*name="order\.held" value="1" checked/s, 'with the choice of events');
 my $in_german = visit('owner', 'POST', $tab, form => { form_token => form_token($page), url => 'no URL' },
     headers => { origin => origin(), 'accept-language' => 'de' });
-like($in_german->{body}, qr/role="alert"[^>]*>Die URL hat bis zu 500 Zeichen/, 'the sentence is in the language of the page');
+like($in_german->{body}, qr/role="alert"[^>]*>Die URL hat bis zu 2.048 Zeichen/, 'the sentence is in the language of the page');
 is(scalar(endpoints()), 0, 'and none was made');
 
 my $url  = $receiver->url('first');

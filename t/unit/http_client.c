@@ -40,7 +40,8 @@ static void a_file_arrives_whole(mdl_http_client_t *client)
 
     take_all(client, at(httpd.base, "/plain.bin"), &take);
     is_int(take.result, MDL_HTTP_OK, "a file is fetched");
-    is_str(take.detail, "The body is complete.", "the detail says that the body is complete");
+    is_str(take.detail, "localhost has sent all of the file.",
+           "the detail says that the body is complete");
     is_int(take.heads, 1, "head() is called once");
     is_int(take.dones, 1, "done() is called once");
     is_int(take.offset, 0, "it is fetched from its beginning");
@@ -108,25 +109,31 @@ static void redirects_are_followed(mdl_http_client_t *client, apr_pool_t *p)
     is_int(take.result, MDL_HTTP_OK, "as many redirects as the policy allows are followed");
     ok(is_plain_bin(&take), "they lead to the file");
     take_all(client, at(httpd.base, "/hop4"), &take);
-    is_int(take.result, MDL_HTTP_REFUSED, "one more is refused");
+    is_int(take.result, MDL_HTTP_REDIRECTS, "one more is too many");
+    is_str(take.reason, "localhost redirects again, after 3 redirects.", "the reason says so");
     take_all(client, at(httpd.base, "/to-ip"), &take);
     is_int(take.result, MDL_HTTP_URL_INVALID, "a redirect to an IP literal is refused");
+    is_str(take.reason,
+           "localhost redirects to an address without a host's name, where imports may not go.",
+           "the reason does not name it");
     take_all(client, at(httpd.base, "/to-user"), &take);
     is_int(take.result, MDL_HTTP_URL_INVALID, "a redirect with a user name is refused");
     take_all(client, at(httpd.base, "/to-foreign"), &take);
     is_int(take.result, MDL_HTTP_HOST_NOT_ALLOWED, "a redirect to an unlisted host is refused");
+    ok(strncmp(take.reason, "localhost redirects to ", 23) == 0 && strchr(take.reason, '/') == NULL,
+       "the reason names that host and no more of the URL");
     take_all(client, at(httpd.base, "/to-ftp"), &take);
     is_int(take.result, MDL_HTTP_HOST_NOT_ALLOWED, "a redirect to another scheme is refused");
     free(take.data);
 }
 
-static void statuses_become_results(mdl_http_client_t *client)
+static void statuses_become_results(mdl_http_client_t *client, apr_pool_t *p)
 {
     take_t take = {0};
 
     take_all(client, at(httpd.base, "/missing"), &take);
     is_int(take.result, MDL_HTTP_NOT_FOUND, "404 means not found");
-    is_str(take.detail, "The source answered with status 404.", "the detail names the status");
+    is_str(take.detail, "localhost answered with status 404.", "the detail names the status");
     is_int(take.heads + take.bodies, 0, "an error's body is not handed over");
     take_all(client, at(httpd.base, "/gone"), &take);
     is_int(take.result, MDL_HTTP_NOT_FOUND, "410 means not found");
@@ -148,8 +155,22 @@ static void statuses_become_results(mdl_http_client_t *client)
     is_int(take.result, MDL_HTTP_REFUSED, "an encoded body is refused");
     is_int(take.heads, 0, "it is refused before head() is called");
     take_all(client, at(httpd.tls, "/plain.bin"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "an untrusted certificate is not accepted");
+    is_int(take.result, MDL_HTTP_CERTIFICATE, "an untrusted certificate is not accepted");
+    is_str(take.reason, "localhost shows a certificate whose issuer is not trusted.",
+           "the reason says why");
     is_int(take.heads, 0, "nothing is read from that server");
+    policy.ca_file = apr_pstrcat(p, httpd.folder, "/other.pem", NULL);
+    take_all(client, at(httpd.tls, "/plain.bin"), &take);
+    is_int(take.result, MDL_HTTP_CERTIFICATE, "nor is one of another name");
+    is_str(take.reason, "localhost shows a certificate for another name.", "the reason says so");
+    policy.ca_file = apr_pstrcat(p, httpd.folder, "/expired.pem", NULL);
+    take_all(client, at(httpd.tls_expired, "/plain.bin"), &take);
+    is_int(take.result, MDL_HTTP_CERTIFICATE, "nor is one that has expired");
+    is_str(take.reason, "localhost shows a certificate that has expired.", "the reason says so");
+    policy.ca_file = NULL;
+    take_all(client, "https://localhost:1/", &take);
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "a closed port is something else");
+    is_str(take.reason, "localhost refuses connections on that port.", "and its reason, too");
     free(take.data);
 }
 
@@ -196,12 +217,12 @@ static void the_caller_stops(mdl_http_client_t *client)
 
     free(take.data);
     memset(&take, 0, sizeof take);
-    fetch = mdl_http_fetch(client, at(mock.base, "/stall"), 0, NULL, &callbacks, &take);
+    fetch = mdl_http_fetch(client, at(mock.base, "/stall"), NULL, &callbacks, &take);
     while (!take.bodies && !take.dones) {
         mdl_http_client_run(client, 1000);
     }
     mdl_http_fetch_cancel(fetch);
-    fetch = mdl_http_fetch(client, "no URL", 0, NULL, &callbacks, &take);
+    fetch = mdl_http_fetch(client, "no URL", NULL, &callbacks, &take);
     mdl_http_fetch_cancel(fetch);
     take_all(client, at(httpd.base, "/plain.bin"), &other);
     is_int(take.dones, 0, "done() is not called for a cancelled fetch");
@@ -219,7 +240,7 @@ static void fetches_begin_fetches(mdl_http_client_t *client)
     first.then = &second;
     second.then_url = at(httpd.base, "/plain.bin");
     second.then = &third;
-    mdl_http_fetch(client, at(httpd.base, "/plain.bin"), 0, NULL, &callbacks, &first);
+    mdl_http_fetch(client, at(httpd.base, "/plain.bin"), NULL, &callbacks, &first);
     run_until_done(client, &first);
     is_int(first.result, MDL_HTTP_OK, "the first fetch succeeds");
     is_int(second.dones, 0, "a fetch begun in its done() does not end before the next run");
@@ -237,7 +258,7 @@ static void fetches_run_at_once(mdl_http_client_t *client)
 
     memset(takes, 0, sizeof takes);
     for (int i = 0; i < 12; i++) {
-        mdl_http_fetch(client, at(httpd.base, i % 2 ? "/hop1" : "/plain.bin"), 0, NULL, &callbacks,
+        mdl_http_fetch(client, at(httpd.base, i % 2 ? "/hop1" : "/plain.bin"), NULL, &callbacks,
                        &takes[i]);
     }
     for (int i = 0; i < 12; i++) {
@@ -274,9 +295,9 @@ static void a_client_ends_with_its_pool(apr_pool_t *p)
 
     apr_pool_create(&pool, p);
     mdl_http_client_create(&client, &policy, pool);
-    mdl_http_fetch(client, "no URL", 0, NULL, &callbacks, &take);
-    mdl_http_fetch(client, at(mock.base, "/stall"), 0, NULL, &callbacks, &take);
-    mdl_http_fetch(client, at(httpd.base, "/plain.bin"), 0, NULL, &callbacks, &take);
+    mdl_http_fetch(client, "no URL", NULL, &callbacks, &take);
+    mdl_http_fetch(client, at(mock.base, "/stall"), NULL, &callbacks, &take);
+    mdl_http_fetch(client, at(httpd.base, "/plain.bin"), NULL, &callbacks, &take);
     apr_pool_destroy(pool);
     is_int(take.dones, 0,
            "the pool of a client with running fetches can end, and done() is not called");
@@ -297,8 +318,9 @@ static void addresses_are_checked(apr_pool_t *p)
     fcntl(fd, F_SETFL, O_NONBLOCK);
     take_all(client, apr_psprintf(p, "http://localhost:%d/", port), &take);
     is_int(take.result, MDL_HTTP_ADDRESS_FORBIDDEN, "a name that resolves to loopback is refused");
-    ok(strncmp(take.detail, "localhost leads to ", 19) == 0 &&
-           (strstr(take.detail, " 127.0.0.1,") || strstr(take.detail, " ::1,")),
+    is_str(take.reason, "localhost leads to an address that is not allowed.",
+           "the reason names no address");
+    ok(strstr(take.detail, " (127.0.0.1)") || strstr(take.detail, " (::1)"),
        "the detail names the address");
     is_int(accept(fd, NULL, NULL), -1, "no connection is made");
     close(fd);
@@ -343,7 +365,7 @@ int main(void)
         a_file_arrives_whole(client);
         a_fetch_is_resumed(client);
         redirects_are_followed(client, p);
-        statuses_become_results(client);
+        statuses_become_results(client, p);
         sizes_are_limited(client);
         the_caller_stops(client);
         fetches_begin_fetches(client);

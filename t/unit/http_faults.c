@@ -6,6 +6,7 @@
 
 #define PART_HEAD "HTTP/1.1 206 Part\r\nConnection: close\r\nETag: " TAG "\r\n"
 #define TEN       "Content-Length: 10\r\n\r\n0123456789"
+#define BUSY_HEAD "HTTP/1.1 503 Busy\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
 #define REST      "Content-Length: 5\r\n\r\n56789"
 
 static mock_t mock;
@@ -30,6 +31,27 @@ static const route_t routes[] = {
     {"/no-length-10", ANY, "HTTP/1.0 200 OK\r\n\r\n0123456789", THEN_CLOSE, NULL},
     {"/two-lengths", ANY, OK_HEAD "Content-Length: 9\r\n" TEN, THEN_CLOSE, NULL},
     {"/same-lengths", ANY, OK_HEAD "Content-Length: 10\r\n" TEN, THEN_CLOSE, NULL},
+    {"/list-length", ANY, OK_HEAD "Content-Length: 10, 10\r\n\r\n0123456789", THEN_CLOSE, NULL},
+    {"/list-lengths", ANY, OK_HEAD "Content-Length: 10, 9\r\n\r\n0123456789", THEN_CLOSE, NULL},
+    {"/list-no-length", ANY, OK_HEAD "Content-Length: ,\r\n\r\n0123456789", THEN_CLOSE, NULL},
+    {"/identities", ANY, OK_HEAD "Content-Encoding: identity , Identity\r\n" TEN, THEN_CLOSE, NULL},
+    {"/gzip-in-list", ANY, OK_HEAD "Content-Encoding: identity, gzip\r\n" TEN, THEN_CLOSE, NULL},
+    {"/chunked-list", ANY,
+     OK_HEAD "Transfer-Encoding: chunked ,\r\n\r\na\r\n0123456789\r\n0\r\n\r\n", THEN_CLOSE, NULL},
+    {"/chunked-twice", ANY,
+     OK_HEAD "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n"
+             "0\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/busy-seconds", ANY, BUSY_HEAD "Retry-After: 7200\r\n\r\n", THEN_CLOSE, NULL},
+    {"/busy-date", ANY, BUSY_HEAD "Retry-After: Sun, 06 Nov 1994 09:49:37 GMT\r\n\r\n", THEN_CLOSE,
+     NULL},
+    {"/busy-past", ANY, BUSY_HEAD "Retry-After: Sun, 06 Nov 1994 07:49:37 GMT\r\n\r\n", THEN_CLOSE,
+     NULL},
+    {"/busy-odd", ANY, BUSY_HEAD "Retry-After: soon\r\n\r\n", THEN_CLOSE, NULL},
+    {"/named", ANY,
+     OK_HEAD "Content-Disposition: attachment; filename=\"a.zip\"; "
+             "filename*=UTF-8''%e2%82%ac.zip\r\n" TEN,
+     THEN_CLOSE, NULL},
     {"/odd-length", ANY, OK_HEAD "Content-Length: 99999999999999999999\r\n\r\n0123456789",
      THEN_CLOSE, NULL},
     {"/gzip", ANY, OK_HEAD "Content-Encoding: gzip\r\n" TEN, THEN_CLOSE, NULL},
@@ -79,6 +101,7 @@ static const route_t routes[] = {
      PART_HEAD "Content-Range: bytes 5-9/11\r\n"
                "Transfer-Encoding: chunked\r\n\r\n5\r\n56789\r\n0\r\n\r\n",
      THEN_CLOSE, NULL},
+    {"/wrong/size", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/10\r\n" REST, THEN_CLOSE, NULL},
     {"/wrong/star", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/*\r\n" REST, THEN_CLOSE, NULL},
     {"/wrong/unit", WITH_RANGE, PART_HEAD "Content-Range: lines 5-9/10\r\n" REST, THEN_CLOSE, NULL},
     {"/wrong/garbage", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/10x\r\n" REST, THEN_CLOSE,
@@ -116,8 +139,15 @@ static void odd_responses_are_classified(mdl_http_client_t *client, apr_pool_t *
         {"/cut-chunked", MDL_HTTP_UNAVAILABLE, "a cut chunked body is temporary"},
         {"/cut-head", MDL_HTTP_UNAVAILABLE, "a cut head is temporary"},
         {"/cut-now", MDL_HTTP_UNAVAILABLE, "no answer at all is temporary"},
-        {"/no-length", MDL_HTTP_REFUSED, "a body without a length is refused"},
-        {"/no-length-10", MDL_HTTP_REFUSED, "a body without a length is refused from HTTP/1.0"},
+        {"/no-length", MDL_HTTP_OK, "a body without a length is handed over"},
+        {"/no-length-10", MDL_HTTP_OK, "a body without a length is handed over from HTTP/1.0"},
+        {"/list-length", MDL_HTTP_OK, "the same length twice in one header is accepted"},
+        {"/list-lengths", MDL_HTTP_REFUSED, "two different lengths in one header are refused"},
+        {"/list-no-length", MDL_HTTP_REFUSED, "an empty length is refused"},
+        {"/identities", MDL_HTTP_OK, "a list of the coding \"identity\" is accepted"},
+        {"/gzip-in-list", MDL_HTTP_REFUSED, "a content coding behind \"identity\" is refused"},
+        {"/chunked-list", MDL_HTTP_OK, "empty elements beside \"chunked\" are none"},
+        {"/chunked-twice", MDL_HTTP_REFUSED, "chunks in chunks are refused"},
         {"/two-lengths", MDL_HTTP_REFUSED, "two different lengths are refused"},
         {"/odd-length", MDL_HTTP_REFUSED, "a length of twenty digits is refused"},
         {"/gzip", MDL_HTTP_REFUSED, "the content coding gzip is refused"},
@@ -150,8 +180,33 @@ static void odd_responses_are_classified(mdl_http_client_t *client, apr_pool_t *
     }
     take_all(client, at(mock.base, "/chunked"), &take);
     is_int(take.total, -1, "the size of a chunked body is unknown");
+    is_int(take.until_close, 0, "its end can be told");
+    take_all(client, at(mock.base, "/no-length-10"), &take);
+    is_int(take.until_close, 1, "the end of a body without a length can't be told");
+    is_int(take.total, -1, "nor its size");
+    take_all(client, at(mock.base, "/named"), &take);
+    is_str(take.filename, "\xe2\x82\xac.zip", "the source's name of the file is reported");
     take_all(client, at(mock.base, "/weak"), &take);
+    is_str(take.filename, "none", "a source that gives no name has none");
     is_str(take.etag, "none", "a weak entity tag is not reported");
+    free(take.data);
+}
+
+static void a_source_asks_to_wait(mdl_http_client_t *client)
+{
+    static const struct {
+        const char *path;
+        int seconds;
+    } rows[] = {
+        {"/busy-seconds", 7200}, {"/busy-date", 3600}, {"/busy-past", 0}, {"/busy-odd", -1}};
+    take_t take = {0};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        take_all(client, at(mock.base, rows[i].path), &take);
+        is_int(take.result, MDL_HTTP_UNAVAILABLE, "503 is temporary");
+        is_int(take.status, 503, "the status is reported");
+        is_int(take.retry_after_s, rows[i].seconds, rows[i].path);
+    }
     free(take.data);
 }
 
@@ -197,6 +252,15 @@ static void wrong_parts_are_fetched_again(mdl_http_client_t *client, apr_pool_t 
            "the first request is for the rest, with If-Range");
         ok(!mock_was_asked(&mock, 1, "Range"), "the second request is for the whole file");
     }
+    mock_forget(&mock);
+    take_part(client, at(mock.base, "/wrong/size"),
+              &(mdl_http_part_t){.offset = 5, .total = 11, .etag = TAG}, &take);
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789"),
+       "the rest of a file that had another size is not taken, whatever its entity tag");
+    is_int(mock_count(&mock), 2, "one more request is made");
+    take_part(client, at(mock.base, "/rest"),
+              &(mdl_http_part_t){.offset = 5, .total = 10, .etag = TAG}, &take);
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "one of the same size is");
     mock_forget(&mock);
     take_rest(client, at(mock.base, "/stubborn"), 5, TAG, &take);
     is_int(take.result, MDL_HTTP_REFUSED, "a source that answers wrongly twice is refused");
@@ -271,6 +335,7 @@ int main(void)
     ok(mdl_http_client_create(&client, &policy, p) == APR_SUCCESS, "a client is made");
     ok(mock_start(&mock, routes, p), "the mock listens");
     odd_responses_are_classified(client, p);
+    a_source_asks_to_wait(client);
     the_request_has_no_needless_headers(client);
     right_parts_are_accepted(client);
     wrong_parts_are_fetched_again(client, p);

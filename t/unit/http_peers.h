@@ -49,7 +49,8 @@ static inline int peer_listen(int family, int *port)
 typedef struct {
     const char *folder;
     const char *base; /* http://localhost:<port> */
-    const char *tls;  /* https://localhost:<port>, with a self-signed certificate */
+    const char *tls;  /* https://localhost:<port>, with a self-signed certificate of another name */
+    const char *tls_expired; /* the same with one that has expired */
     const char *bytes;
     apr_size_t length; /* of bytes, the contents of /plain.bin */
     pid_t pid;
@@ -89,7 +90,8 @@ static inline void httpd_files(httpd_t *httpd, apr_pool_t *p)
     peer_write(apr_pstrcat(p, httpd->folder, "/htdocs/closed/a.txt", NULL), "closed", 6);
 }
 
-static inline void httpd_configure(httpd_t *httpd, int port, int tls_port, apr_pool_t *p)
+static inline void httpd_configure(httpd_t *httpd, int port, int tls_port, int expired_port,
+                                   apr_pool_t *p)
 {
     static const char *const modules[] = {"mpm_event", "authz_core", "alias", "mime", "ssl"};
     const char *text = apr_psprintf(
@@ -119,9 +121,11 @@ static inline void httpd_configure(httpd_t *httpd, int port, int tls_port, apr_p
         "Redirect 302 /to-ftp ftp://localhost/plain.bin\n"
         "Redirect 302 /to-port http://localhost:1/plain.bin\n"
         "SSLSessionCache none\n<VirtualHost 127.0.0.1:%d>\nSSLEngine on\n"
-        "SSLCertificateFile %s/cert.pem\nSSLCertificateKeyFile %s/key.pem\n</VirtualHost>\n",
+        "SSLCertificateFile %s/other.pem\nSSLCertificateKeyFile %s/key.pem\n</VirtualHost>\n"
+        "Listen 127.0.0.1:%d\n<VirtualHost 127.0.0.1:%d>\nSSLEngine on\n"
+        "SSLCertificateFile %s/expired.pem\nSSLCertificateKeyFile %s/key.pem\n</VirtualHost>\n",
         text, httpd->folder, port, port, port, port, port, port, tls_port, httpd->folder,
-        httpd->folder);
+        httpd->folder, expired_port, expired_port, httpd->folder, httpd->folder);
     for (int status = 300; status <= 308; status += status == 305 ? 2 : 1) {
         text = apr_psprintf(p, "%sRedirect %d /r%d http://localhost:%d/plain.bin\n", text, status,
                             status, port);
@@ -152,7 +156,7 @@ static inline int httpd_start(httpd_t *httpd, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
     char *folder = apr_pstrcat(p, temp ? temp : "/tmp", "/mdl-http-XXXXXX", NULL);
-    int first, second, port, tls_port, ends[2];
+    int first, second, third, port, tls_port, expired_port, ends[2];
 
     httpd->folder = mkdtemp(folder);
     if (!httpd->folder || chmod(folder, 0755) != 0 || pipe(ends) != 0) {
@@ -160,22 +164,27 @@ static inline int httpd_start(httpd_t *httpd, apr_pool_t *p)
     }
     first = peer_listen(AF_INET, &port);
     second = peer_listen(AF_INET, &tls_port);
-    if (first < 0 || second < 0) {
+    third = peer_listen(AF_INET, &expired_port);
+    if (first < 0 || second < 0 || third < 0) {
         return 0;
     }
     httpd->base = apr_psprintf(p, "http://localhost:%d", port);
     httpd->tls = apr_psprintf(p, "https://localhost:%d", tls_port);
+    httpd->tls_expired = apr_psprintf(p, "https://localhost:%d", expired_port);
     httpd_files(httpd, p);
-    httpd_configure(httpd, port, tls_port, p);
-    if (system(apr_psprintf(p,
-                            "cd '%s' && openssl req -x509 -newkey ec -pkeyopt "
-                            "ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem "
-                            "-subj /CN=localhost -days 2 2>/dev/null",
-                            folder)) != 0) {
+    httpd_configure(httpd, port, tls_port, expired_port, p);
+    if (system(apr_psprintf(
+            p,
+            "cd '%s' && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
+            "-keyout key.pem -out other.pem -subj /CN=other.test -days 2 2>/dev/null && "
+            "LD_PRELOAD=$(ls /usr/lib/*/faketime/libfaketime.so.1) FAKETIME=-9d openssl req -x509 "
+            "-key key.pem -out expired.pem -subj /CN=localhost -days 2 2>/dev/null",
+            folder)) != 0) {
         return 0;
     }
     close(first);
     close(second);
+    close(third);
     httpd->log = ends[0];
     httpd->pid = fork();
     if (httpd->pid == 0) {

@@ -22,11 +22,13 @@ typedef struct take_t take_t;
 struct take_t {
     int heads, bodies, dones;
     apr_int64_t offset, total;
-    char etag[100], type[100];
+    int until_close;
+    char etag[100], type[100], filename[300];
     char *data;
     apr_size_t length, largest;
     mdl_http_result_t result;
-    char detail[300];
+    int status, retry_after_s;
+    char reason[300], detail[300];
     apr_status_t head_says, body_says;
     mdl_http_client_t *client; /* of then_url */
     const char *then_url;      /* a fetch that done() begins */
@@ -40,6 +42,8 @@ static inline apr_status_t on_head(void *baton, const mdl_http_head_t *head)
     take->heads++;
     take->offset = head->offset;
     take->total = head->total;
+    take->until_close = head->until_close;
+    apr_cpystrn(take->filename, head->filename ? head->filename : "none", sizeof take->filename);
     apr_cpystrn(take->etag, head->etag ? head->etag : "none", sizeof take->etag);
     apr_cpystrn(take->type, head->content_type ? head->content_type : "none", sizeof take->type);
     return take->head_says;
@@ -59,15 +63,18 @@ static inline apr_status_t on_body(void *baton, const char *data, apr_size_t len
 
 static const mdl_http_callbacks_t callbacks;
 
-static inline void on_done(void *baton, mdl_http_result_t result, const char *detail)
+static inline void on_done(void *baton, const mdl_http_end_t *end)
 {
     take_t *take = baton;
 
     take->dones++;
-    take->result = result;
-    apr_cpystrn(take->detail, detail ? detail : "(null)", sizeof take->detail);
+    take->result = end->result;
+    take->status = end->status;
+    take->retry_after_s = end->retry_after_s;
+    apr_cpystrn(take->reason, end->reason, sizeof take->reason);
+    apr_cpystrn(take->detail, end->detail, sizeof take->detail);
     if (take->then_url) {
-        mdl_http_fetch(take->client, take->then_url, 0, NULL, &callbacks, take->then);
+        mdl_http_fetch(take->client, take->then_url, NULL, &callbacks, take->then);
     }
 }
 
@@ -82,8 +89,8 @@ static inline void run_until_done(mdl_http_client_t *client, const take_t *take)
     }
 }
 
-static inline void take_rest(mdl_http_client_t *client, const char *url, apr_int64_t offset,
-                             const char *etag, take_t *take)
+static inline void take_part(mdl_http_client_t *client, const char *url,
+                             const mdl_http_part_t *part, take_t *take)
 {
     apr_status_t head_says = take->head_says, body_says = take->body_says;
 
@@ -91,11 +98,19 @@ static inline void take_rest(mdl_http_client_t *client, const char *url, apr_int
     memset(take, 0, sizeof *take);
     take->head_says = head_says;
     take->body_says = body_says;
-    mdl_http_fetch(client, url, offset, etag, &callbacks, take);
+    mdl_http_fetch(client, url, part, &callbacks, take);
     if (take->dones) {
         ok(0, "done() is not called from mdl_http_fetch");
     }
     run_until_done(client, take);
+}
+
+static inline void take_rest(mdl_http_client_t *client, const char *url, apr_int64_t offset,
+                             const char *etag, take_t *take)
+{
+    const mdl_http_part_t part = {.offset = offset, .total = -1, .etag = etag};
+
+    take_part(client, url, &part, take);
 }
 
 static const char *at(const char *base, const char *path)

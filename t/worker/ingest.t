@@ -6,6 +6,9 @@ use feature qw(state);
 use MDL::Instance;
 use MDL::Source;
 use MDL::Test;
+use IO::Select;
+use IO::Socket::IP;
+use IO::Socket::SSL;
 use Socket qw(getaddrinfo getnameinfo NI_NUMERICHOST SOCK_STREAM);
 use Sys::Hostname qw(hostname);
 use Test::More;
@@ -20,6 +23,7 @@ DownloadsIngestAttempts 3
 DownloadsRetryDelay 50
 DownloadsPollInterval 25
 DownloadsIngestConcurrency 10
+DownloadsIngestAllowHost localhost no-such-host.invalid
 AddType application/zip .zip
 END
 my $shop   = new_shop();
@@ -49,6 +53,28 @@ sub blob_path
 {
     my ($sha256) = @_;
     return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
+}
+
+# A server whose certificate nobody has signed; it answers nothing.
+sub tls_source
+{
+    my $folder = MDL::Test::suite_dir();
+    system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2 -subj /CN=localhost"
+            . " -keyout $folder/source.key -out $folder/source.crt 2>/dev/null") == 0 or die "openssl failed\n";
+    my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 8) or die "no port: $@\n";
+    state $helper = MDL::Helper->begin(sub {
+        my ($self, $watch) = @_;
+        my $select = IO::Select->new($listener, $watch);
+        while (1) {
+            for my $ready ($select->can_read) {
+                return if $ready == $watch;
+                my $socket = $listener->accept or next;
+                IO::Socket::SSL->start_SSL($socket, SSL_server => 1, SSL_cert_file => "$folder/source.crt",
+                    SSL_key_file => "$folder/source.key");
+            }
+        }
+    });
+    return 'https://localhost:' . $listener->sockport;
 }
 
 sub partial_files { return glob storage_dir() . '/partial/*' }
@@ -83,10 +109,12 @@ sub succeeds
 sub fails
 {
     my ($what, $url, $code, $attempts, %more) = @_;
+    my $says = delete $more{says};
     return subtest $what => sub {
         my ($job, $asset) = done($url, %more);
         is $job->{status}, 'failed', 'the job fails' or diag explain $job;
         is $job->{error}{code}, $code, "with $code";
+        like $job->{error}{message}, $says, 'and words that say why' if $says;
         unlike $job->{error}{message}, qr/\d+\.\d+\.\d+\.\d+|::/, 'the message names no address';
         is $job->{attempts}, $attempts, "after $attempts attempts";
         is $asset->{status}, 'failed', 'the asset has failed too';
@@ -154,14 +182,23 @@ for my $status (301, 302, 303, 307, 308) {
     succeeds "a redirect $status within the allowlist is followed",
         redirect("to-$status", $target, $status), $small, 100 * KB;
 }
-succeeds 'three redirects are followed',
-    redirect('r1', redirect('r2', redirect('r3', $target))), $small, 100 * KB;
-fails 'a fourth redirect is not followed',
-    redirect('q1', redirect('q2', redirect('q3', redirect('q4', $target)))), 'source_refused', 1;
+my $hops = $target;
+$hops = redirect("hop$_", $hops) for 1 .. 10;
+succeeds 'ten redirects are followed', $hops, $small, 100 * KB;
+fails 'an eleventh redirect is not followed', redirect('hop11', $hops), 'source_redirects', 1,
+    says => qr/^localhost redirects again, after 10 redirects\. \w/;
 fails 'a redirect to a host outside of the allowlist is not followed',
-    redirect('outside', 'http://files.example.com/x'), 'source_host_not_allowed', 1;
+    redirect('outside', 'http://user:pass@cdn.example.com/x?signature=5EC2E7'), 'source_host_not_allowed', 1;
+fails 'a redirect off the allowlist names the host',
+    redirect('off-list', 'https://CDN.example.com/x?signature=5EC2E7'), 'source_host_not_allowed', 1,
+    says => qr/^localhost redirects to cdn\.example\.com, where imports may not go\. Ask the operator/;
+my $log = error_log_since(0);
+like $log, qr/MDL0302: import \S+ attempt 1: source_host_not_allowed: localhost redirects to cdn\.example\.com,/,
+    'so does the log';
+unlike $log, qr/5EC2E7/, 'which has no query';
 fails 'a redirect to a numeric address is not followed',
-    redirect('literal', 'http://169.254.169.254/latest/meta-data/'), 'source_host_not_allowed', 1;
+    redirect('literal', 'http://169.254.169.254/latest/meta-data/'), 'source_host_not_allowed', 1,
+    says => qr/^localhost redirects to an address without a host's name,/;
 fails 'a redirect to another scheme is not followed',
     redirect('file', 'file:///etc/passwd'), 'source_host_not_allowed', 1;
 fails 'a redirect without a target is refused',
@@ -171,17 +208,39 @@ is scalar(grep { ($_->{sent} // 0) > 0 } map { $source->requests($_) } qw(outsid
 
 # --- statuses -------------------------------------------------------------------------------------
 
-fails 'a 404 ends an import at once', $source->offer('s404', { status => 404 }), 'source_not_found', 1;
-fails 'a 403 too', $source->offer('s403', { status => 403 }), 'source_refused', 1;
+fails 'a 404 ends an import at once', $source->offer('s404', { status => 404 }), 'source_not_found', 1,
+    says => qr/^localhost answered with status 404\. Check source_url/;
+fails 'a 403 too', $source->offer('s403', { status => 403 }), 'source_refused', 1,
+    says => qr/^localhost answered with status 403\. .*signing in/;
 fails 'a 500 is tried as often as allowed', $source->offer('s500', { status => 500 }),
-    'source_unavailable', 3;
+    'source_unavailable', 3, says => qr/^localhost answered with status 500\. .*retry the job/;
 is scalar($source->requests('s500')), 3, 'three requests were made';
 succeeds 'a source that answers 503 and 429 first is tried again',
     $source->offer('later', { status => 503 }, { status => 429 }, { status => 200,
         size => 100 * KB }),
     $small, 100 * KB;
 fails 'a source that is not there is tried as often as allowed', 'http://localhost:1/x',
-    'source_unavailable', 3;
+    'source_unavailable', 3, says => qr/^localhost refuses connections on that port\./;
+fails 'a certificate that is not to be trusted is something else', tls_source() . '/x',
+    'source_certificate_invalid', 3,
+    says => qr/^localhost shows a certificate whose issuer is not trusted\./;
+fails 'and so is a name without an address', 'http://no-such-host.invalid/x', 'source_name_unknown', 3,
+    says => qr/^no-such-host\.invalid has no address: the name can't be resolved\./;
+
+subtest 'a source that says when to come again is asked no earlier' => sub {
+    for ([ 7200, 7200 ], [ 90000000, 86400 ], [ 'Sun, 06 Nov 1994 09:49:37 GMT', 3600 ]) {
+        my ($says, $seconds) = @$_;
+        state $count = 0;
+        my $made = import_of($source->offer('wait' . ++$count, { status => 503,
+            headers => [ "Retry-After: $says", 'Date: Sun, 06 Nov 1994 08:49:37 GMT' ] }));
+        my $id = $made->{job}{id};
+        wait_for(sub { scalar sql("SELECT 1 FROM job WHERE id = '$id' AND status = 'queued' AND attempts = 1") },
+            20, 'the first attempt');
+        my ($row) = sql("SELECT due_at - updated_at FROM job WHERE id = '$id'");
+        cmp_ok abs($row->[0] / 1e6 - $seconds), '<', 60, "Retry-After: $says";
+        api('POST', "/jobs/$id/cancel", key => $shop->{token}, json => {});
+    }
+};
 
 subtest 'attempts are further and further apart' => sub {
     my $url  = $source->offer('slow-retry', { status => 500 });
@@ -217,6 +276,15 @@ subtest 'a source that changed its file in between is read anew' => sub {
     succeeds 'with the new bytes alone', $url, MDL::Source::sha256(3 * MB, 2), 3 * MB;
 };
 
+# The rest of another file, whose entity tag says that it is the same.
+subtest 'a source that tells another size under the same entity tag is read anew' => sub {
+    my $url = $source->offer('another-size', { size => 900 * KB, etag => '"one"', cut => 500 * KB },
+        { size => 800 * KB, version => 2, cut => undef });
+    succeeds 'with the new bytes alone', $url, MDL::Source::sha256(800 * KB, 2), 800 * KB;
+    is scalar(my @requests = $source->requests('another-size')), 3,
+        'since it is asked for the whole file once more';
+};
+
 subtest 'a source without a strong entity tag is read anew' => sub {
     my $url = $source->offer('weak', { size => 900 * KB, etag => 'W/"one"', cut => 500 * KB },
         { cut => undef });
@@ -232,8 +300,20 @@ subtest 'a source that ignores ranges is read anew' => sub {
 
 fails 'a source that is cut each time fails in the end',
     $source->offer('cut-always', { size => 500 * KB, cut => 100 * KB }), 'source_unavailable', 3;
-fails 'a body that ends with the connection is refused',
-    $source->offer('unknown', { size => 100 * KB, length => 'none' }), 'source_refused', 1;
+# It could be cut and look whole: a checksum tells.
+for my $protocol ('HTTP/1.0', 'HTTP/1.1') {
+    my $name = 'unknown-' . substr $protocol, -1;
+    my $url = $source->offer($name, { size => 100 * KB, length => 'none', protocol => $protocol });
+    fails "a body of $protocol that ends with the connection is refused", $url, 'source_refused', 1,
+        says => qr/^localhost does not say how long the file is, .*sha256/;
+    succeeds 'unless its checksum was given', $url, $small, 100 * KB, sha256 => $small;
+}
+succeeds 'one that was cut is tried again then',
+    $source->offer('unknown-cut', { size => 100 * KB, length => 'none', cut => KB }, { cut => undef }),
+    $small, 100 * KB, sha256 => $small;
+succeeds 'a length that is there twice, in one line, is a length',
+    $source->offer('list', { size => 100 * KB, length => 'none', headers => ['Content-Length: 102400, 102400'] }),
+    $small, 100 * KB;
 fails 'an encoded body is refused',
     $source->offer('encoded', { size => 100 * KB, headers => ['Content-Encoding: gzip'] }),
     'source_refused', 1;
@@ -251,6 +331,65 @@ fails 'bytes with another SHA-256 than was announced are not taken',
     sha256 => 'ab' x 32;
 ok !-e blob_path(MDL::Source::sha256(300 * KB, 'x')), 'nor stored';
 succeeds 'bytes with the SHA-256 that was announced are taken', $target, $small, 100 * KB, sha256 => $small;
+
+# --- what the source calls its file, and pages in its place --------------------------------------
+
+subtest 'the file has the name that the source gives it' => sub {
+    my $named = sub {
+        my ($name, $disposition, %more) = @_;
+        my $made = import_of($source->offer($name, { size => 100,
+            headers => ["Content-Disposition: $disposition"] }) . '?export=download', %more);
+        my $job = wait_job($shop, $made->{job}{id});
+        is $job->{status}, 'succeeded', $disposition or diag explain $job;
+        my $asset = api('GET', "/assets/$made->{asset}{id}", key => $shop->{token})->{json};
+        return ($asset->{filename}, $asset->{title});
+    };
+    is_deeply [ $named->('uc', q{attachment; filename="a.zip"; filename*=UTF-8''%e2%82%ac%20rates.zip}) ],
+        [ ("\x{20ac} rates.zip") x 2 ], 'in place of the last segment of the URL, and so is the title';
+    is_deeply [ $named->('uc2', 'attachment; filename="../../a.zip"', title => 'Mine') ],
+        [ 'a.zip', 'Mine' ], 'of a path the end alone; a title that was given stays';
+    is_deeply [ $named->('uc3', 'attachment; filename="a.zip"', filename => 'mine.zip') ],
+        [ 'mine.zip', 'mine.zip' ], 'a filename that was given stays';
+    is_deeply [ $named->('uc4', 'attachment') ], [ 'uc4', 'uc4' ], 'without one the URL decides';
+    my $made = import_of($source->offer('uc5', { size => 100, hold => 10,
+        headers => ['Content-Disposition: attachment; filename=a.zip'] }));
+    is api('PATCH', "/assets/$made->{asset}{id}", key => $shop->{token}, json => { filename => 'b.zip' })->{status},
+        200, 'an asset is renamed while it is imported';
+    $source->release('uc5');
+    wait_job($shop, $made->{job}{id});
+    is api('GET', "/assets/$made->{asset}{id}", key => $shop->{token})->{json}{filename}, 'b.zip',
+        'and keeps that name';
+};
+
+sub page_of
+{
+    my ($name, @headers) = @_;
+    return $source->offer($name, { body => "<!doctype html><p>$name", size => undef,
+        headers => [ 'Content-Type: text/HTML; charset=utf-8', @headers ] });
+}
+
+for ([ 'view' => {} ], [ 'book.zip' => {} ], [ 'open' => { filename => 'book.pdf' } ],
+    [ 'index.html' => { filename => 'book.pdf' } ]) {
+    my ($name, $more) = @$_;
+    fails "a page of HTML that comes for $name is not the file", page_of($name), 'source_is_html', 1,
+        says => qr/^localhost sent a page of HTML in place of the file, .*content_type as text\/html/, %$more;
+}
+for ([ 'page.html' => {} ], [ 'page' => { filename => 'manual.HTM' } ], [ 'page2' => { content_type => 'text/html' } ]) {
+    my ($name, $more) = @$_;
+    is +(done(page_of($name), %$more))[0]{status}, 'succeeded', "a page that is the file is taken: $name";
+}
+is +(done(page_of('page3', 'Content-Disposition: attachment; filename=a.html')))[0]{status}, 'succeeded',
+    'so is one whose name the source says';
+
+subtest 'a URL may have 8,192 characters' => sub {
+    my $url = $source->offer('presigned', { size => 10 }) . '?X-Amz-Security-Token=';
+    my $long = $url . 'x' x (8192 - length $url);
+    is +(done($long))[0]{status}, 'succeeded', 'as one that is signed with a session has thousands';
+    is length(($source->requests('presigned'))[0]{path}), length($long) - length("http://localhost:$source->{port}/"),
+        'the source gets all of it';
+    is api('POST', '/assets', key => $shop->{token}, json => { source_url => "${long}x" })->{status}, 400,
+        'and no more';
+};
 
 # --- many at once ---------------------------------------------------------------------------------
 

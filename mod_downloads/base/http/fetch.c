@@ -5,6 +5,7 @@
 #include "base/http/response.h"
 #include "base/http/transfer.h"
 #include "base/http/url.h"
+#include "base/text/filename.h"
 
 /* What follows the transfer that is running. */
 typedef enum { NEXT_FINISH, NEXT_REDIRECT, NEXT_RESTART } next_t;
@@ -15,8 +16,7 @@ struct mdl_http_fetch_t {
     void *baton;
     int redirects;
 
-    const char *etag; /* NULL: from the beginning */
-    apr_int64_t offset;
+    mdl_http_part_t part; /* without etag: from the beginning */
     apr_int64_t received; /* of the body that was accepted */
     apr_int64_t total;
     next_t next;
@@ -27,9 +27,9 @@ static mdl_http_fetch_t *fetch_of(mdl_http_transfer_t *transfer)
     return (mdl_http_fetch_t *)(void *)transfer;
 }
 
-static void fetch_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, const char *detail)
+static void fetch_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, const char *predicate)
 {
-    mdl_http_transfer_decide(&fetch->transfer, result, detail);
+    mdl_http_transfer_decide(&fetch->transfer, result, predicate);
 }
 
 /* --- the response --- */
@@ -41,63 +41,72 @@ static int is_redirect(long status)
 
 static void fetch_decide_by_status(mdl_http_fetch_t *fetch, long status)
 {
-    const char *detail = apr_psprintf(fetch->transfer.pool, "The source answered with status %ld.",
-                                      status);
+    const char *predicate = apr_psprintf(fetch->transfer.pool, "answered with status %ld", status);
 
     if (status == 404 || status == 410) {
-        fetch_decide(fetch, MDL_HTTP_NOT_FOUND, detail);
+        fetch_decide(fetch, MDL_HTTP_NOT_FOUND, predicate);
     } else if (status >= 500 || status == 408 || status == 425 || status == 429) {
-        fetch_decide(fetch, MDL_HTTP_UNAVAILABLE, detail);
+        fetch_decide(fetch, MDL_HTTP_UNAVAILABLE, predicate);
     } else {
-        fetch_decide(fetch, MDL_HTTP_REFUSED, detail);
+        fetch_decide(fetch, MDL_HTTP_REFUSED, predicate);
     }
 }
 
-static void head_hand_over(mdl_http_fetch_t *fetch)
+static const char *header_copy(mdl_http_fetch_t *fetch, const char *name)
 {
-    const char *etag = mdl_http_response_header(fetch->transfer.easy, "ETag", 0);
-    mdl_http_head_t head;
+    return apr_pstrdup(fetch->transfer.pool,
+                       mdl_http_response_header(fetch->transfer.easy, name, 0));
+}
 
-    head.offset = fetch->offset;
-    head.total = fetch->total;
-    head.etag = mdl_http_etag_is_strong(etag) ? apr_pstrdup(fetch->transfer.pool, etag) : NULL;
-    head.content_type = apr_pstrdup(
-        fetch->transfer.pool, mdl_http_response_header(fetch->transfer.easy, "Content-Type", 0));
+static void head_hand_over(mdl_http_fetch_t *fetch, apr_int64_t length)
+{
+    const char *etag = header_copy(fetch, "ETag");
+    const char *disposition = header_copy(fetch, "Content-Disposition");
+    mdl_http_head_t head = {
+        .offset = fetch->part.offset,
+        .total = fetch->total,
+        .until_close = fetch->total < 0 && length == MDL_HTTP_UNTIL_CLOSE,
+        .etag = mdl_http_etag_is_strong(etag) ? etag : NULL,
+        .content_type = header_copy(fetch, "Content-Type"),
+        .filename = mdl_filename_of_disposition(disposition, fetch->transfer.pool)};
+
     if (fetch->callbacks.head(fetch->baton, &head) != APR_SUCCESS) {
-        fetch_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
+        fetch_decide(fetch, MDL_HTTP_STOPPED, "was left by the caller");
     }
 }
 
 /* Decides, once the headers are complete, whether the body is accepted. */
 static void response_judge(mdl_http_fetch_t *fetch)
 {
+    CURL *easy = fetch->transfer.easy;
+    long status = fetch->transfer.status;
     apr_int64_t length;
-    long status = 0;
 
-    curl_easy_getinfo(fetch->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (is_redirect(status)) {
         fetch->next = NEXT_REDIRECT;
-    } else if (status == 416 && fetch->etag != NULL) {
+    } else if (status == 416 && fetch->part.etag != NULL) {
         fetch->next = NEXT_RESTART;
-    } else if (status != 200 && !(status == 206 && fetch->etag != NULL)) {
+    } else if (status != 200 && !(status == 206 && fetch->part.etag != NULL)) {
         fetch_decide_by_status(fetch, status);
-    } else if (mdl_http_response_is_encoded(fetch->transfer.easy)) {
-        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent an encoded body.");
-    } else if (!mdl_http_response_length(fetch->transfer.easy, &length)) {
-        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent a body without a length.");
-    } else if (status == 206 && !mdl_http_response_is_rest(fetch->transfer.easy, fetch->offset,
-                                                           fetch->etag, length, &fetch->total)) {
+    } else if (mdl_http_response_is_encoded(easy)) {
+        fetch_decide(fetch, MDL_HTTP_REFUSED,
+                     "sent the file encoded (Content-Encoding), though that was not asked for");
+    } else if (!mdl_http_response_length(easy, &length)) {
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "sent lengths that make no sense");
+    } else if (status == 206 &&
+               !mdl_http_response_is_rest(easy, fetch->part.offset, fetch->part.etag,
+                                          fetch->part.total, length, &fetch->total)) {
         fetch->next = NEXT_RESTART;
     } else {
         if (status == 200) {
-            fetch->offset = 0;
-            fetch->total = length;
+            fetch->part.offset = 0;
+            fetch->total = length >= 0 ? length : -1;
         }
         if (fetch->total > fetch->transfer.policy->max_size) {
-            fetch_decide(fetch, MDL_HTTP_TOO_LARGE, "The source announced more than the limit.");
+            fetch_decide(fetch, MDL_HTTP_TOO_LARGE, "announced more than the limit");
             return;
         }
-        head_hand_over(fetch);
+        head_hand_over(fetch, length);
     }
 }
 
@@ -113,14 +122,14 @@ static size_t fetch_on_body(char *data, size_t unit, size_t count, void *baton)
     size_t size = unit * count;
 
     fetch->received += (apr_int64_t)size;
-    if (fetch->offset + fetch->received > fetch->transfer.policy->max_size) {
-        fetch_decide(fetch, MDL_HTTP_TOO_LARGE, "The source sent more than the limit.");
-    } else if (fetch->total >= 0 && fetch->offset + fetch->received > fetch->total) {
-        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent more than it announced.");
+    if (fetch->part.offset + fetch->received > fetch->transfer.policy->max_size) {
+        fetch_decide(fetch, MDL_HTTP_TOO_LARGE, "sent more than the limit");
+    } else if (fetch->total >= 0 && fetch->part.offset + fetch->received > fetch->total) {
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "sent more than it announced");
     } else if (fetch->callbacks.body(fetch->baton, data, size) != APR_SUCCESS) {
-        fetch_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
+        fetch_decide(fetch, MDL_HTTP_STOPPED, "was left by the caller");
     }
-    return fetch->transfer.detail != NULL ? 0 : size;
+    return fetch->transfer.reason != NULL ? 0 : size;
 }
 
 /* --- A fetch: transfers until there is a result --- */
@@ -129,12 +138,12 @@ static int set_range(mdl_http_transfer_t *transfer)
 {
     const mdl_http_fetch_t *fetch = fetch_of(transfer);
 
-    return fetch->etag == NULL ||
+    return fetch->part.etag == NULL ||
            (mdl_http_transfer_header(transfer, apr_psprintf(transfer->pool,
                                                             "Range: bytes=%" APR_INT64_T_FMT "-",
-                                                            fetch->offset)) &&
-            mdl_http_transfer_header(transfer,
-                                     apr_psprintf(transfer->pool, "If-Range: %s", fetch->etag)));
+                                                            fetch->part.offset)) &&
+            mdl_http_transfer_header(
+                transfer, apr_psprintf(transfer->pool, "If-Range: %s", fetch->part.etag)));
 }
 
 static void fetch_begin(mdl_http_fetch_t *fetch)
@@ -148,24 +157,31 @@ static void fetch_begin(mdl_http_fetch_t *fetch)
 static void follow_redirect(mdl_http_fetch_t *fetch)
 {
     const char *location = mdl_http_response_header(fetch->transfer.easy, "Location", 0);
+    int most = fetch->transfer.policy->max_redirects;
     const char *host;
     CURLU *url;
     mdl_http_result_t result;
 
     if (location == NULL) {
-        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent a redirect without a target.");
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "sent a redirect without a target");
         return;
     }
-    if (fetch->redirects++ >= fetch->transfer.policy->max_redirects) {
-        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent too many redirects.");
+    if (fetch->redirects++ >= most) {
+        fetch_decide(
+            fetch, MDL_HTTP_REDIRECTS,
+            apr_psprintf(fetch->transfer.pool, "redirects again, after %d redirects", most));
         return;
     }
     result = mdl_http_url_parse(fetch->transfer.policy, fetch->transfer.url, location, &url, &host,
                                 fetch->transfer.pool);
     if (result != MDL_HTTP_OK) {
-        fetch_decide(fetch, result, "The source redirects to where fetches may not go.");
+        fetch_decide(fetch, result,
+                     apr_pstrcat(fetch->transfer.pool, "redirects to ",
+                                 host != NULL ? host : "an address without a host's name",
+                                 ", where imports may not go", NULL));
         return;
     }
+    fetch->transfer.host = host;
     mdl_http_transfer_end(&fetch->transfer);
     curl_url_cleanup(fetch->transfer.url);
     fetch->transfer.url = url;
@@ -175,8 +191,7 @@ static void follow_redirect(mdl_http_fetch_t *fetch)
 static void restart_from_zero(mdl_http_fetch_t *fetch)
 {
     mdl_http_transfer_end(&fetch->transfer);
-    fetch->etag = NULL;
-    fetch->offset = 0;
+    fetch->part = (mdl_http_part_t){.total = -1};
     fetch_begin(fetch);
 }
 
@@ -184,31 +199,38 @@ static void fetch_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
-    if (transfer->detail == NULL && fetch->next == NEXT_REDIRECT) {
+    if (transfer->reason == NULL && fetch->next == NEXT_REDIRECT) {
         follow_redirect(fetch);
         return;
     }
-    if (transfer->detail == NULL && fetch->next == NEXT_RESTART) {
+    if (transfer->reason == NULL && fetch->next == NEXT_RESTART) {
         restart_from_zero(fetch);
         return;
     }
     mdl_http_transfer_decide_by_code(transfer, code);
-    if (transfer->detail == NULL && fetch->total >= 0 &&
-        fetch->offset + fetch->received != fetch->total) {
-        fetch_decide(fetch, MDL_HTTP_UNAVAILABLE, "The source sent less than it announced.");
+    if (transfer->reason == NULL && fetch->total >= 0 &&
+        fetch->part.offset + fetch->received != fetch->total) {
+        fetch_decide(fetch, MDL_HTTP_UNAVAILABLE, "sent less than it announced");
     }
-    fetch_decide(fetch, MDL_HTTP_OK, "The body is complete.");
+    fetch_decide(fetch, MDL_HTTP_OK, "has sent all of the file");
 }
 
 static void fetch_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
-    fetch->callbacks.done(fetch->baton, transfer->result, transfer->detail);
+    const mdl_http_end_t end = {.result = transfer->result,
+                                .host = mdl_http_transfer_host(transfer),
+                                .reason = transfer->reason,
+                                .detail = mdl_http_transfer_detail(transfer),
+                                .status = (int)transfer->status,
+                                .retry_after_s = transfer->retry_after_s};
+
+    fetch->callbacks.done(fetch->baton, &end);
 }
 
-mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr_int64_t offset,
-                                 const char *etag, const mdl_http_callbacks_t *callbacks,
+mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url,
+                                 const mdl_http_part_t *part, const mdl_http_callbacks_t *callbacks,
                                  void *baton)
 {
     apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_fetch");
@@ -222,11 +244,11 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
     transfer->on_report = fetch_on_report;
     fetch->callbacks = *callbacks;
     fetch->baton = baton;
-    if (offset > 0 && mdl_http_etag_is_strong(etag)) {
-        fetch->offset = offset;
-        fetch->etag = apr_pstrdup(pool, etag);
+    fetch->part.total = fetch->total = -1;
+    if (part != NULL && part->offset > 0 && mdl_http_etag_is_strong(part->etag)) {
+        fetch->part = *part;
+        fetch->part.etag = apr_pstrdup(pool, part->etag);
     }
-    fetch->total = -1;
     mdl_http_transfer_start(transfer, url, set_range);
     return fetch;
 }

@@ -36,6 +36,14 @@ static const char *skip_parameter(const char *text)
     return text[1] == '"' ? skip_quoted(text + 1) : skip_token(text + 1);
 }
 
+int mdl_media_type_is(const char *text, const char *type)
+{
+    apr_size_t length = strlen(type);
+
+    return strncasecmp(text, type, length) == 0 &&
+           (text[length] == '\0' || strchr("; \t", text[length]) != NULL);
+}
+
 int mdl_media_type_valid(const char *text)
 {
     const char *at = text;

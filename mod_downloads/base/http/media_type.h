@@ -13,4 +13,7 @@
  */
 int mdl_media_type_valid(const char *text);
 
+/** Whether text is this media type, with any parameters. */
+int mdl_media_type_is(const char *text, const char *type);
+
 #endif

@@ -40,9 +40,12 @@ typedef enum {
                                    bytes >= 0x80 … */
     MDL_HTTP_ADDRESS_FORBIDDEN, /* the name resolves to an address that is not allowed */
     MDL_HTTP_NOT_FOUND,         /* 404, 410 */
-    MDL_HTTP_REFUSED,           /* 4xx but 404, 408, 410, 425, 429; too many redirects; a response
-                                   that is not accepted: encoded body, no length, wrong 206 */
-    MDL_HTTP_UNAVAILABLE,       /* no connection, TLS failure, cut body, 5xx, 408, 425, 429 */
+    MDL_HTTP_REFUSED,           /* 4xx but 404, 408, 410, 425, 429; a response that is not accepted:
+                                   encoded body, lengths that differ, wrong 206 */
+    MDL_HTTP_REDIRECTS,         /* more of them than the policy allows */
+    MDL_HTTP_NAME_UNKNOWN,      /* the host's name has no address */
+    MDL_HTTP_CERTIFICATE,       /* the host's certificate is not one to trust */
+    MDL_HTTP_UNAVAILABLE,       /* no connection, no TLS, cut body, 5xx, 408, 425, 429 */
     MDL_HTTP_TIMEOUT,
     MDL_HTTP_TOO_LARGE,
     MDL_HTTP_STOPPED /* by the caller: one of its callbacks failed */

@@ -7,8 +7,7 @@
 #include "base/http/response.h"
 #include "base/http/transfer.h"
 
-#define FIRST_ROOM       4096
-#define MAX_RETRY_DIGITS 6
+#define FIRST_ROOM 4096
 
 struct mdl_http_post_t {
     mdl_http_transfer_t transfer; /* must be first: post_of converts its address */
@@ -26,31 +25,13 @@ static mdl_http_post_t *post_of(mdl_http_transfer_t *transfer)
     return (mdl_http_post_t *)(void *)transfer;
 }
 
-/* RFC 9110 section 10.2.3.  A date is not accepted: it is rare and needs clocks that agree. */
-static int retry_after_parse(const char *text)
-{
-    apr_size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
-
-    if (digits == 0 || text[digits] != '\0') {
-        return -1;
-    }
-    return digits > MAX_RETRY_DIGITS ? 999999 : (int)apr_atoi64(text);
-}
-
 static int post_on_head(mdl_http_transfer_t *transfer)
 {
-    mdl_http_post_t *post = post_of(transfer);
-    long status = 0;
-
-    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    post->response.status = (int)status;
-    post->response.retry_after_s = retry_after_parse(
-        mdl_http_response_header(transfer->easy, "Retry-After", 0));
-    if (status >= 300 && status < 400) {
+    if (transfer->status >= 300 && transfer->status < 400) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED,
-                                 "The answer is a redirect, which is not followed.");
+                                 "answered with a redirect, which is not followed");
     } else if (mdl_http_response_is_encoded(transfer->easy)) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, "The answer's body is encoded.");
+        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, "sent an encoded answer");
     }
     return 1;
 }
@@ -84,7 +65,7 @@ static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
     memcpy(post->body + post->response.length, data, taken);
     post->response.length += taken;
     if (taken < size) {
-        mdl_http_transfer_decide(&post->transfer, MDL_HTTP_TOO_LARGE, "The answer is too large.");
+        mdl_http_transfer_decide(&post->transfer, MDL_HTTP_TOO_LARGE, "sent too large an answer");
         return 0;
     }
     return size;
@@ -93,7 +74,7 @@ static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
 static void post_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_transfer_decide_by_code(transfer, code);
-    mdl_http_transfer_decide(transfer, MDL_HTTP_OK, "The answer is complete.");
+    mdl_http_transfer_decide(transfer, MDL_HTTP_OK, "has answered");
 }
 
 static void post_on_report(mdl_http_transfer_t *transfer)
@@ -101,7 +82,10 @@ static void post_on_report(mdl_http_transfer_t *transfer)
     mdl_http_post_t *post = post_of(transfer);
 
     post->response.result = transfer->result;
-    post->response.detail = transfer->detail;
+    post->response.reason = transfer->reason;
+    post->response.detail = mdl_http_transfer_detail(transfer);
+    post->response.status = (int)transfer->status;
+    post->response.retry_after_s = transfer->retry_after_s;
     if (post->body != NULL) {
         post->body[post->response.length] = '\0';
         post->response.body = post->body;
@@ -153,7 +137,6 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
             pool, APR_ARRAY_IDX(request->headers, i, const char *));
     }
     post->request = apr_pstrdup(pool, request->body);
-    post->response.retry_after_s = -1;
     post->response.body = "";
     mdl_http_transfer_start(transfer, request->url, set_post);
     return post;

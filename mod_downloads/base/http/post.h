@@ -16,9 +16,10 @@ typedef struct {
 /** The result of a POST; valid until done() returns. */
 typedef struct {
     mdl_http_result_t result; /* OK for a response of any status but 3xx */
-    const char *detail; /* a short sentence for the operator's log, without URL or credential */
+    const char *reason;       /* a sentence for the shop, without URL, address or credential */
+    const char *detail; /* the same for the operator's log, with an address that is not allowed */
     int status;         /* 0: there was no response */
-    int retry_after_s;  /* -1: not given, or not in seconds */
+    int retry_after_s;  /* -1: not given */
     const char *body;   /* of the response, as far as it came, with a closing NUL */
     apr_size_t length;
 } mdl_http_response_t;

@@ -1,6 +1,7 @@
 #include "base/http/transfer.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/http/address.h"
+#include "base/http/response.h"
 #include "base/http/url.h"
 
 #define USER_AGENT        "mod_downloads"
@@ -63,24 +65,33 @@ static curl_socket_t on_open_socket(void *baton, curlsocktype purpose,
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-void mdl_http_transfer_decide(mdl_http_transfer_t *transfer, mdl_http_result_t result,
-                              const char *detail)
+const char *mdl_http_transfer_host(const mdl_http_transfer_t *transfer)
 {
-    if (transfer->detail == NULL) {
+    return transfer->host != NULL ? transfer->host : "The host";
+}
+
+void mdl_http_transfer_decide(mdl_http_transfer_t *transfer, mdl_http_result_t result,
+                              const char *predicate)
+{
+    if (transfer->reason == NULL) {
         transfer->result = result;
-        transfer->detail = detail;
+        transfer->reason = apr_pstrcat(transfer->pool, mdl_http_transfer_host(transfer), " ",
+                                       predicate, ".", NULL);
     }
 }
 
-static void transfer_decide_forbidden(mdl_http_transfer_t *transfer, const char *ip)
+const char *mdl_http_transfer_detail(const mdl_http_transfer_t *transfer)
 {
-    char *host = NULL;
+    return transfer->result == MDL_HTTP_ADDRESS_FORBIDDEN
+               ? apr_pstrcat(transfer->pool, transfer->reason, " (", transfer->refused_ip, ")",
+                             NULL)
+               : transfer->reason;
+}
 
-    curl_url_get(transfer->url, CURLUPART_HOST, &host, 0);
+static void transfer_decide_forbidden(mdl_http_transfer_t *transfer)
+{
     mdl_http_transfer_decide(transfer, MDL_HTTP_ADDRESS_FORBIDDEN,
-                             apr_psprintf(transfer->pool, "%s leads to %s, which is not allowed.",
-                                          host != NULL ? host : "The name", ip));
-    curl_free(host);
+                             "leads to an address that is not allowed");
 }
 
 /* The socket callback is not called for a connection that is used again; this one is. */
@@ -94,7 +105,8 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
     (void)remote_port;
     (void)local_port;
     if (inet_pton(family, remote, ip) != 1 || !ip_allowed(transfer->policy, family, ip)) {
-        transfer_decide_forbidden(transfer, remote);
+        apr_cpystrn(transfer->refused_ip, remote, sizeof transfer->refused_ip);
+        transfer_decide_forbidden(transfer);
         return CURL_PREREQFUNC_ABORT;
     }
     return CURL_PREREQFUNC_OK;
@@ -110,22 +122,23 @@ static size_t on_header(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_transfer_t *transfer = baton;
     size_t size = unit * count;
-    long status = 0;
 
     transfer->header_bytes += size;
     if (transfer->header_bytes > MAX_HEADER_BYTES) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, "The source sent too many headers.");
+        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, "sent too many headers");
         return 0;
     }
     if (transfer->answered || size == 0 || (data[0] != '\r' && data[0] != '\n')) {
         return size;
     }
-    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (status < 200) {
+    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &transfer->status);
+    if (transfer->status < 200) {
+        transfer->status = 0;
         return size;
     }
     transfer->answered = 1;
-    return transfer->on_head(transfer) && transfer->detail == NULL ? size : 0;
+    transfer->retry_after_s = mdl_http_response_retry_after(transfer->easy);
+    return transfer->on_head(transfer) && transfer->reason == NULL ? size : 0;
 }
 
 void mdl_http_transfer_end(mdl_http_transfer_t *transfer)
@@ -213,6 +226,8 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
                              int (*more)(mdl_http_transfer_t *transfer))
 {
     transfer->answered = 0;
+    transfer->status = 0;
+    transfer->retry_after_s = -1;
     transfer->refused_ip[0] = '\0';
     transfer->header_bytes = 0;
     transfer->easy = curl_easy_init();
@@ -221,30 +236,100 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
         !transfer_set_request(transfer->easy, transfer) || !more(transfer) ||
         curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers) != CURLE_OK ||
         curl_multi_add_handle(transfer->client->multi, transfer->easy) != CURLM_OK) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "A transfer could not be set up.");
+        mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "could not be called");
+    }
+}
+
+/* --- what libcurl says --- */
+
+typedef struct {
+    mdl_http_result_t result;
+    const char *predicate;
+} failure_t;
+
+/* By OpenSSL's codes (X509_V_ERR_…), which libcurl hands on.  It compares names by itself, and says
+   1 then, or 0. */
+static const char *certificate_fault(CURL *easy)
+{
+    long verified = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verified);
+    switch (verified) {
+    case 0:
+    case 1:
+    case 62:
+        return "shows a certificate for another name";
+    case 9:
+        return "shows a certificate that is not valid yet";
+    case 10:
+        return "shows a certificate that has expired";
+    case 2:
+    case 18:
+    case 19:
+    case 20:
+    case 21:
+        return "shows a certificate whose issuer is not trusted";
+    default:
+        return "shows a certificate that can't be verified";
+    }
+}
+
+static const char *timeout_fault(const mdl_http_transfer_t *transfer, int connected)
+{
+    if (transfer->deadline != 0 && mdl_clock_monotonic() >= transfer->deadline) {
+        return "did not send everything in time";
+    }
+    if (!connected) {
+        return "took no connection in time";
+    }
+    return transfer->answered ? "sent too slowly" : "did not answer in time";
+}
+
+static failure_t failure_of(const mdl_http_transfer_t *transfer, CURLcode code, int connected)
+{
+    long error = 0;
+
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return (failure_t){MDL_HTTP_NAME_UNKNOWN, "has no address: the name can't be resolved"};
+    case CURLE_COULDNT_CONNECT:
+        curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &error);
+        return (failure_t){MDL_HTTP_UNAVAILABLE, error == ECONNREFUSED
+                                                     ? "refuses connections on that port"
+                                                     : "can't be reached"};
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return (failure_t){MDL_HTTP_CERTIFICATE, certificate_fault(transfer->easy)};
+    case CURLE_SSL_CONNECT_ERROR:
+        return (failure_t){MDL_HTTP_UNAVAILABLE, "failed in the TLS handshake"};
+    case CURLE_OPERATION_TIMEDOUT:
+        return (failure_t){MDL_HTTP_TIMEOUT, timeout_fault(transfer, connected)};
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_BAD_CONTENT_ENCODING:
+        return (failure_t){MDL_HTTP_REFUSED, "sent what is no answer of HTTP"};
+    default:
+        return (failure_t){
+            MDL_HTTP_UNAVAILABLE,
+            connected
+                ? "broke off"
+                : apr_pstrcat(transfer->pool, "was not reached: ", curl_easy_strerror(code), NULL)};
     }
 }
 
 void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode code)
 {
-    const char *detail = curl_easy_strerror(code);
     curl_off_t connected = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
     /* To libcurl a connection that is cut within the headers is no error. */
     if (code == CURLE_OK && !transfer->answered) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "The source's answer was cut.");
-    } else if (code == CURLE_OK) {
-        return;
-    } else if (transfer->refused_ip[0] != '\0' && connected == 0) {
-        transfer_decide_forbidden(transfer, transfer->refused_ip);
-    } else if (code == CURLE_OPERATION_TIMEDOUT) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_TIMEOUT, detail);
-    } else if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
-               code == CURLE_BAD_CONTENT_ENCODING) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, detail);
-    } else {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, detail);
+        mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "broke off");
+    } else if (code != CURLE_OK && transfer->refused_ip[0] != '\0' && connected == 0) {
+        transfer_decide_forbidden(transfer);
+    } else if (code != CURLE_OK) {
+        failure_t failure = failure_of(transfer, code, connected != 0);
+
+        mdl_http_transfer_decide(transfer, failure.result, failure.predicate);
     }
 }
 
@@ -286,6 +371,7 @@ void mdl_http_transfer_init(mdl_http_transfer_t *transfer, mdl_http_client_t *cl
     transfer->pool = pool;
     transfer->client = client;
     transfer->policy = policy != NULL ? policy : client->policy;
+    transfer->retry_after_s = -1;
     if (transfer->policy->total_timeout_s > 0) {
         transfer->deadline = mdl_clock_monotonic() +
                              apr_time_from_sec(transfer->policy->total_timeout_s);
@@ -306,16 +392,15 @@ static void transfer_append_failed(mdl_http_transfer_t *transfer)
 void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
                              int (*more)(mdl_http_transfer_t *transfer))
 {
-    const char *host;
     mdl_http_result_t result = mdl_http_url_parse(transfer->policy, NULL, url, &transfer->url,
-                                                  &host, transfer->pool);
+                                                  &transfer->host, transfer->pool);
 
     if (result == MDL_HTTP_OK) {
         mdl_http_transfer_begin(transfer, more);
     } else {
-        mdl_http_transfer_decide(transfer, result, "The URL is not one that may be called.");
+        mdl_http_transfer_decide(transfer, result, "is not one that may be called");
     }
-    if (transfer->detail != NULL) {
+    if (transfer->reason != NULL) {
         transfer_append_failed(transfer);
     }
 }
@@ -398,7 +483,7 @@ void mdl_http_client_run(mdl_http_client_t *client, int timeout_ms)
             curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
             transfer = (mdl_http_transfer_t *)(void *)found;
             transfer->on_ended(transfer, code);
-            if (transfer->detail != NULL) {
+            if (transfer->reason != NULL) {
                 transfer_report(transfer);
             }
         }

@@ -19,6 +19,8 @@ struct mdl_http_transfer_t {
     const mdl_http_policy_t *policy;
     apr_time_t deadline; /* by mdl_clock_monotonic; 0: none */
     CURLU *url;
+    const char *host; /* of url, or of one that it redirected to and that is not allowed; NULL: none
+                         that can be shown */
     mdl_http_transfer_t *next_failed;
 
     /** Returns whether the body is accepted, once the headers of the final response are complete.
@@ -38,7 +40,10 @@ struct mdl_http_transfer_t {
     char refused_ip[INET6_ADDRSTRLEN]; /* the last address that was not connected to, or "" */
     apr_size_t header_bytes;
 
-    const char *detail; /* set together with result; NULL while nothing is decided */
+    long status;        /* of the final response; 0: there is none */
+    int retry_after_s;  /* of that; -1: not given */
+    const char *reason; /* a sentence about the host, without an address; set together with result;
+                           NULL while nothing is decided */
     mdl_http_result_t result;
 };
 
@@ -50,9 +55,16 @@ void mdl_http_transfer_init(mdl_http_transfer_t *transfer, mdl_http_client_t *cl
 /** Makes the pool of a transfer. */
 apr_pool_t *mdl_http_transfer_pool(mdl_http_client_t *client, const char *tag);
 
-/** Decides the result, unless it is decided already. */
+/** Decides the result, unless it is decided already.  What the host did is said by a predicate,
+   such as "broke off". */
 void mdl_http_transfer_decide(mdl_http_transfer_t *transfer, mdl_http_result_t result,
-                              const char *detail);
+                              const char *predicate);
+
+/** The host's name, or "The host" of a URL without one that can be shown. */
+const char *mdl_http_transfer_host(const mdl_http_transfer_t *transfer);
+
+/** The reason for the operator's log: also with the address that is not allowed. */
+const char *mdl_http_transfer_detail(const mdl_http_transfer_t *transfer);
 
 /** Decides by libcurl's code, unless that is success. */
 void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode code);

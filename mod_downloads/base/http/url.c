@@ -92,20 +92,20 @@ static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url
     if (scheme == NULL || name == NULL) {
         return MDL_HTTP_URL_INVALID;
     }
+    for (char *c = name; *c != '\0'; c++) {
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
+    }
+    *host = host_is_well_formed(name) ? name : NULL;
     secure = strcmp(scheme, "https") == 0;
     if (!secure && !(policy->allow_http && strcmp(scheme, "http") == 0)) {
         return MDL_HTTP_HOST_NOT_ALLOWED;
     }
-    for (char *c = name; *c != '\0'; c++) {
-        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
-    }
-    if (!host_is_well_formed(name) || port == NULL || atoi(port) == 0) {
+    if (*host == NULL || port == NULL || atoi(port) == 0) {
         return MDL_HTTP_URL_INVALID;
     }
     if (!host_is_listed(policy, name) || !port_is_allowed(policy, atoi(port), secure ? 443 : 80)) {
         return MDL_HTTP_HOST_NOT_ALLOWED;
     }
-    *host = name;
     return MDL_HTTP_OK;
 }
 
@@ -128,6 +128,7 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     mdl_http_result_t result = MDL_HTTP_URL_INVALID;
     CURLUcode code;
 
+    *host = NULL;
     if (parsed == NULL) {
         return MDL_HTTP_UNAVAILABLE;
     }
@@ -193,7 +194,7 @@ mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char
         curl_url_cleanup(parsed);
     }
     if (host != NULL) {
-        *host = name;
+        *host = result == MDL_HTTP_OK ? name : NULL;
     }
     if (filename != NULL) {
         *filename = last;

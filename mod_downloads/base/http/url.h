@@ -29,8 +29,9 @@ int mdl_http_url_is_https(const char *text);
 /**
  * Parses text and checks it against policy, for base/http alone.  base is the URL that redirects to
  * text, which may then be relative; NULL when text must be absolute.  *url is set only with OK, and
- * the caller cleans it up by curl_url_cleanup; *host is its lower-case host, in p.  Returns as
- * mdl_http_url_check.
+ * the caller cleans it up by curl_url_cleanup; *host is its lower-case host, in p, also of a URL
+ * that is not allowed; NULL when that is no name that can be shown: an IP address, or what is not
+ * well-formed.  Returns as mdl_http_url_check.
  */
 mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, mdl_http_url_t *base,
                                      const char *text, mdl_http_url_t **url, const char **host,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <apr_cstr.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 
@@ -84,4 +85,139 @@ const char *mdl_filename_segment(const char *filename, apr_pool_t *p)
         return "";
     }
     return apr_pstrcat(p, "/", filename_encode(name, "-._~", p), NULL);
+}
+
+/* --- what a source calls its file --- */
+
+/* ISO-8859-1 as UTF-8. */
+static const char *latin1_to_utf8(const char *text, apr_pool_t *p)
+{
+    char *out = apr_palloc(p, 2 * strlen(text) + 1);
+    char *to = out;
+
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c >= 0x80) {
+            *to++ = (char)(0xc0 | c >> 6);
+            c = 0x80 | (c & 0x3f);
+        }
+        *to++ = (char)c;
+    }
+    *to = '\0';
+    return out;
+}
+
+/* The last segment, or NULL when it can't be a file's name. */
+static const char *filename_last_segment(const char *text)
+{
+    const char *name = text;
+
+    for (; *text != '\0'; text++) {
+        if (*text == '/' || *text == '\\') {
+            name = text + 1;
+        }
+    }
+    if (name[strspn(name, ". ")] == '\0') {
+        return NULL;
+    }
+    for (text = name; *text != '\0';) {
+        apr_uint32_t c;
+
+        text += mdl_utf8_read(text, &c);
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
+            return NULL;
+        }
+    }
+    return name;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* charset'language'percent-encoded; NULL for what is not that. */
+static const char *extended_value(const char *text, apr_pool_t *p)
+{
+    const char *language = strchr(text, '\'');
+    const char *value = language != NULL ? strchr(language + 1, '\'') : NULL;
+    apr_size_t charset = language != NULL ? (apr_size_t)(language - text) : 0;
+    char *out, *to;
+
+    if (value == NULL) {
+        return NULL;
+    }
+    out = to = apr_palloc(p, strlen(value));
+    for (value++; *value != '\0'; value++) {
+        int high = *value == '%' ? hex_digit(value[1]) : 0;
+        int low = *value == '%' && high >= 0 ? hex_digit(value[2]) : 0;
+
+        if (high < 0 || low < 0 || (*value == '%' && high == 0 && low == 0)) {
+            return NULL;
+        }
+        *to++ = (char)(*value == '%' ? high << 4 | low : *value);
+        value += *value == '%' ? 2 : 0;
+    }
+    *to = '\0';
+    if (charset == 10 && apr_cstr_casecmpn(text, "iso-8859-1", charset) == 0) {
+        return latin1_to_utf8(out, p);
+    }
+    return charset == 5 && apr_cstr_casecmpn(text, "utf-8", charset) == 0 && mdl_utf8_valid(out)
+               ? out
+               : NULL;
+}
+
+/* Reads a token or a quoted string and moves *text behind it. */
+static const char *parameter_value(const char **text, apr_pool_t *p)
+{
+    const char *from = *text;
+    char *value = apr_palloc(p, strlen(from) + 1);
+    char *to = value;
+
+    if (*from != '"') {
+        apr_size_t length = strcspn(from, "; \t");
+
+        *text = from + length;
+        return apr_pstrmemdup(p, from, length);
+    }
+    for (from++; *from != '\0' && *from != '"'; from++) {
+        if (*from == '\\' && (from[1] == '"' || from[1] == '\\')) {
+            from++; /* before anything else many senders mean a path's backslash */
+        }
+        *to++ = *from;
+    }
+    *to = '\0';
+    *text = from + (*from == '"');
+    return value;
+}
+
+const char *mdl_filename_of_disposition(const char *disposition, apr_pool_t *p)
+{
+    const char *text = disposition != NULL ? disposition + strcspn(disposition, ";") : "";
+    const char *plain = NULL, *extended = NULL;
+
+    while (*text == ';') {
+        const char *name = text + 1 + strspn(text + 1, " \t");
+        apr_size_t length = strcspn(name, "=; \t");
+        const char *value;
+
+        text = name + length + strspn(name + length, " \t");
+        if (*text == '=') {
+            text += 1 + strspn(text + 1, " \t");
+            value = parameter_value(&text, p);
+            if (extended == NULL && length == 9 && apr_cstr_casecmpn(name, "filename*", 9) == 0) {
+                extended = extended_value(value, p);
+            } else if (plain == NULL && length == 8 &&
+                       apr_cstr_casecmpn(name, "filename", 8) == 0) {
+                plain = mdl_utf8_valid(value) ? value : latin1_to_utf8(value, p);
+            }
+        }
+        text += strcspn(text, ";");
+    }
+    extended = extended != NULL ? filename_last_segment(extended) : NULL;
+    return extended != NULL || plain == NULL ? extended : filename_last_segment(plain);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <apr_lib.h>
+#include <apr_strings.h>
 
 apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c)
 {
@@ -70,6 +71,38 @@ int mdl_utf8_is_name(const char *text, apr_size_t max)
 static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
 {
     return c >= first && c <= last;
+}
+
+/* White space (Unicode's property White_Space), and what takes no room: U+00AD, U+061C, U+180E,
+   U+200B to U+200F, marks of direction, U+2060 to U+2064, U+FEFF.  Joiners count at an end alone,
+   where they join nothing. */
+static int is_unseen(apr_uint32_t c)
+{
+    return is_between(c, 0x09, 0x0d) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0xad ||
+           c == 0x061c || c == 0x1680 || c == 0x180e || is_between(c, 0x2000, 0x200f) ||
+           is_between(c, 0x2028, 0x202f) || is_between(c, 0x205f, 0x2064) ||
+           is_between(c, 0x2066, 0x2069) || c == 0x3000 || c == 0xfeff;
+}
+
+const char *mdl_utf8_trimmed(const char *text, apr_pool_t *p)
+{
+    const char *end = NULL;
+    apr_uint32_t c;
+    apr_size_t length;
+
+    for (; *text != '\0'; text += length) {
+        length = mdl_utf8_read(text, &c);
+        if (!is_unseen(c)) {
+            break;
+        }
+    }
+    for (const char *at = text; *at != '\0'; at += length) {
+        length = mdl_utf8_read(at, &c);
+        if (!is_unseen(c)) {
+            end = at + length;
+        }
+    }
+    return end == NULL || *end == '\0' ? text : apr_pstrmemdup(p, text, (apr_size_t)(end - text));
 }
 
 int mdl_utf8_disturbs(apr_uint32_t c)

@@ -5,6 +5,7 @@
 #define MDL_BASE_TEXT_UTF8_H
 
 #include <apr.h>
+#include <apr_pools.h>
 
 /** Reads the character at text and returns its length in bytes; U+FFFD and 1 where it is not
     well-formed. */
@@ -15,6 +16,14 @@ int mdl_utf8_valid(const char *text);
 
 /** The number of a text's characters; of one that is well-formed. */
 apr_size_t mdl_utf8_length(const char *text);
+
+/**
+ * The text without what nobody sees at its two ends, in p unless it is text itself: white space of
+ * Unicode, line ends among it, byte order marks, and the marks without a width of their own that
+ * editors, spreadsheets and web pages leave there.  Texts that differ in that alone are the same to
+ * people (contract, section 1).
+ */
+const char *mdl_utf8_trimmed(const char *text, apr_pool_t *p);
 
 /** Whether text has 1 to max bytes and no ASCII control character, as the names that people give to
     things.  That it is well-formed is not checked. */

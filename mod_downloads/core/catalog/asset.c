@@ -1,7 +1,11 @@
 #include "core/catalog/asset.h"
 
+#include <string.h>
+#include <strings.h>
+
 #include <apr_time.h>
 
+#include "base/http/media_type.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
 #include "core/catalog/references.h"
@@ -10,7 +14,8 @@
 #include "core/shop/shop.h"
 #include "core/version.h"
 
-#define ANY_JOB "~" /* after every id */
+#define ANY_JOB      "~" /* after every id */
+#define MAX_FILENAME 255 /* bytes */
 
 const char *const mdl_asset_status_names[] = {[MDL_ASSET_PENDING] = "pending",
                                               [MDL_ASSET_READY] = "ready",
@@ -36,6 +41,12 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return asset;
 }
 
+int mdl_asset_filename_valid(const char *name)
+{
+    return *name != '\0' && strlen(name) <= MAX_FILENAME && strpbrk(name, "/\\") == NULL &&
+           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
 static apr_status_t asset_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "asset_not_found", "There is no such asset.");
@@ -57,7 +68,8 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
                            MDL_ARGS(mdl_int(shop_id), mdl_text(asset->filename),
                                     mdl_text(asset->title), mdl_text(asset->content_type),
                                     mdl_int_or_null(asset->category_id),
-                                    mdl_text(asset->source_url), mdl_int(asset->created_at),
+                                    mdl_text(asset->source_url), mdl_int(asset->filename_guessed),
+                                    mdl_int(asset->title_guessed), mdl_int(asset->created_at),
                                     mdl_int(asset->updated_at)));
     if (rv == APR_SUCCESS) {
         asset->id = mdl_rows_int(row, 0);
@@ -185,6 +197,7 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
     }
     rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
                      MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
+                              mdl_text(change->filename), mdl_text(change->title),
                               mdl_int(change->set_content_type), mdl_text(change->content_type),
                               mdl_int(change->set_category), mdl_int_or_null(change->category_id),
                               mdl_int(apr_time_now()), mdl_int(ref->id)));
@@ -227,6 +240,9 @@ typedef struct {
     const char *sha256; /* NULL: none yet */
     int version;
     int has_version; /* new bytes are another one */
+    const char *filename;
+    int filename_guessed;
+    const char *content_type; /* or NULL */
 } asset_before_t;
 
 apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl_rows_t **asked,
@@ -246,6 +262,9 @@ static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
         before->has_version = mdl_rows_int(row, 2) != 0;
         before->sha256 = mdl_rows_text(row, 3);
         before->version = (int)mdl_rows_int(row, 4);
+        before->filename = mdl_rows_text(row, 5);
+        before->filename_guessed = mdl_rows_int(row, 6) != 0;
+        before->content_type = mdl_rows_text(row, 7);
     }
     return rv;
 }
@@ -266,6 +285,31 @@ static apr_status_t asset_notify(mdl_db_t *db, apr_int64_t id, const asset_befor
     return mdl_notice_add(db, &notice, p);
 }
 
+static int is_html_type(const char *content_type)
+{
+    return content_type != NULL && (mdl_media_type_is(content_type, "text/html") ||
+                                    mdl_media_type_is(content_type, "application/xhtml+xml"));
+}
+
+static int is_html_name(const char *filename)
+{
+    const char *extension = strrchr(filename, '.');
+
+    return extension != NULL &&
+           (strcasecmp(extension, ".html") == 0 || strcasecmp(extension, ".htm") == 0 ||
+            strcasecmp(extension, ".xhtml") == 0);
+}
+
+/* Share links, and pages for signing in, answer with HTML and 200. */
+static int asset_is_page_unasked(const asset_before_t *before, const mdl_asset_bytes_t *bytes)
+{
+    const char *filename = before->filename_guessed && bytes->filename != NULL ? bytes->filename
+                                                                               : before->filename;
+
+    return bytes->source_url != NULL && is_html_type(bytes->content_type) &&
+           !is_html_type(before->content_type) && !is_html_name(filename);
+}
+
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
@@ -275,6 +319,9 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
 
     if (rv == APR_SUCCESS) {
         rv = asset_read_before(asked, &before);
+    }
+    if (rv == APR_SUCCESS && asset_is_page_unasked(&before, bytes)) {
+        return APR_EMISMATCH;
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
@@ -286,8 +333,8 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
         rv = mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
                                   mdl_text(bytes->content_type), mdl_text(bytes->source_url),
-                                  mdl_int(before.has_version), mdl_int(apr_time_now()),
-                                  mdl_int(id)));
+                                  mdl_int(before.has_version), mdl_text(bytes->filename),
+                                  mdl_text(bytes->filename), mdl_int(apr_time_now()), mdl_int(id)));
     }
     if (rv == APR_SUCCESS) {
         rv = asset_notify(db, id, &before, blob, p);

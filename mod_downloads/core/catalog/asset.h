@@ -24,6 +24,8 @@ typedef struct {
     mdl_asset_status_t status;
     const char *filename;
     const char *title;
+    int filename_guessed;     /* in, when inserted: the source's own name replaces it */
+    int title_guessed;        /* likewise, where that of the filename is */
     const char *content_type; /* NULL: what the source will say */
     const char *sha256;       /* NULL until ready */
     apr_int64_t size;
@@ -33,6 +35,10 @@ typedef struct {
     apr_time_t created_at;
     apr_time_t updated_at;
 } mdl_asset_t;
+
+/** Whether a name is that of a file and leads out of no folder, for a customer's browser will save
+    it as that: at most 255 bytes, and no path. */
+int mdl_asset_filename_valid(const char *name);
 
 /** Inserts a pending asset: source_url, filename, title, content_type and category_id are given,
    the rest is set.  Refused with 422 unknown_reference when the category is not the shop's. */
@@ -82,6 +88,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
 typedef struct {
     mdl_blob_t blob;
     const char *content_type; /* counts where the asset has none; NULL */
+    const char *filename;     /* that the source said, which counts where that is guessed; NULL */
     const char *source_url;   /* that they came from; NULL: they were uploaded */
     const char *job_id;       /* that brought them; NULL: the request itself */
     apr_int64_t quota;        /* of the shop's storage; 0: none */
@@ -96,8 +103,9 @@ apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl
 
 /**
  * Makes an asset ready with its bytes; they are another version unless they are its first.  The sum
- * that the shop stores follows.  APR_ENOSPC when the quota does not allow it, APR_ENOENT when the
- * asset was deleted meanwhile: then nothing is changed.
+ * that the shop stores follows.  APR_EMISMATCH when a source sent a page of HTML in place of a file
+ * of another kind, by its content_type and filename; APR_ENOSPC when the quota does not allow it,
+ * APR_ENOENT when the asset was deleted meanwhile: then nothing is changed.
  */
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p);
 

@@ -11,7 +11,7 @@
 
 #define DAY           86400
 #define GIB           (APR_INT64_C(1) << 30)
-#define MAX_REDIRECTS 3 /* contract, section 9 */
+#define MAX_REDIRECTS 10 /* contract, section 9 */
 
 const char *const mdl_settings_template_names[] = {"email.subject",
                                                    "email.txt",
@@ -99,7 +99,7 @@ static const mdl_directive_t directives[] = {
     NUMBER("DownloadsIngestTimeout", "21600", ingest.total_timeout_s, 1, 7 * DAY, " of seconds"),
     NUMBER("DownloadsIngestConcurrency", "10", ingest_concurrency, 1, MDL_MAX_RUNNERS,
            " of transfers"),
-    NUMBER("DownloadsIngestAttempts", "5", ingest_max_attempts, 1, 20, " of attempts"),
+    NUMBER("DownloadsIngestAttempts", "12", ingest_max_attempts, 1, 20, " of attempts"),
     MILLISECONDS("DownloadsRetryDelay", "10000", retry_delay, 1, 3600000),
     REACH("DownloadsWebhook", webhook),
     REACH("DownloadsStorefront", storefront),

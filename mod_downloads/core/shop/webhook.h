@@ -16,10 +16,10 @@
 #include "core/shop/notice.h"
 #include "db/db.h"
 
-#define MDL_WEBHOOKS_MAX        10  /* of a shop */
-#define MDL_WEBHOOK_URL_MAX     500 /* characters */
-#define MDL_WEBHOOK_TEXT_MAX    255 /* characters of a description */
-#define MDL_WEBHOOK_SECRET_SIZE 32  /* bytes */
+#define MDL_WEBHOOKS_MAX        10   /* of a shop */
+#define MDL_WEBHOOK_URL_MAX     2048 /* characters */
+#define MDL_WEBHOOK_TEXT_MAX    255  /* characters of a description */
+#define MDL_WEBHOOK_SECRET_SIZE 32   /* bytes */
 
 /** How long a secret that was replaced signs as well. */
 #define MDL_WEBHOOK_OLD_SECRET apr_time_from_sec(24 * 3600)

@@ -8,11 +8,13 @@
 # Each request gets the next answer, and the last one serves all later requests.  An answer inherits
 # what it does not set from the one before it:
 #   status, headers => [ … ]    200, and further header lines
+#   protocol                    HTTP/1.1
 #   size, version               of the body; each version has other bytes
 #   body                        bytes to send instead
 #   etag                        with its quotes
 #   ranges => 0                 ignores Range
 #   length => 'none'|'chunked'|number    instead of the true Content-Length
+#   range_total => n            the size that the Content-Range of a 206 tells, instead of the true one
 #   cut => n                    closes the connection after so many bytes of the body
 #   hold => n                   pauses after so many bytes until release(), or until the client leaves
 #   rate => n                   bytes a second
@@ -238,11 +240,13 @@ sub answer
         $offset = $range;
         $status = 206;
         $length -= $offset if $length =~ /^\d+$/;
-        push @headers, sprintf 'Content-Range: bytes %d-%d/%d', $offset, $size - 1, $size;
+        push @headers, sprintf 'Content-Range: bytes %d-%d/%d', $offset, $size - 1,
+            $answer->{range_total} // $size;
     }
     push @headers, "Content-Length: $length" if $length =~ /^\d+$/;
     push @headers, 'Transfer-Encoding: chunked' if $length eq 'chunked';
-    my $text = join "\r\n", "HTTP/1.1 $status Answer", 'Connection: close', @headers, '', '';
+    my $protocol = $answer->{protocol} // 'HTTP/1.1';
+    my $text = join "\r\n", "$protocol $status Answer", 'Connection: close', @headers, '', '';
     syswrite $socket, $text or return 0;
 
     my $began = time;
