@@ -45,7 +45,7 @@ LINK           = $(CC) $(CFLAGS) -Wl,-z,relro,-z,now $(LDFLAGS) -pthread
 WARNINGS      := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
 ALL_CFLAGS     = -std=gnu11 $(HARDENING) $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
                  -Imod_downloads -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
-LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lsqlite3 -lpq -laprutil-1 -lapr-1
+LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lutf8proc -lsqlite3 -lpq -laprutil-1 -lapr-1
 
 # --- files --------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ $(BUILD)/apxs: find-tools
 	    printf '#include <%s>\n' $(HEADERS) | $(CC) $(ALL_CFLAGS) $(HTTPD_FLAGS) -fsyntax-only -x c - || \
 	    { $(call missing,A header); }; mv $@.new $@; fi
 
-HEADERS := httpd.h apr_dbd.h curl/curl.h jansson.h openssl/evp.h libdeflate.h sqlite3.h libpq-fe.h
+HEADERS := httpd.h apr_dbd.h curl/curl.h jansson.h openssl/evp.h libdeflate.h utf8proc.h sqlite3.h libpq-fe.h
 missing  = echo '$(1) is missing. On Debian, tools/dependencies build installs what a build needs.' >&2; exit 1
 
 .PHONY: find-tools

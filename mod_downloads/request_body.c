@@ -1,11 +1,12 @@
 #include "request_body.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include <apr_strings.h>
 #include <http_protocol.h>
 #include <util_script.h>
+
+#include "base/http/media_type.h"
 
 #define FORM_TYPE     "application/x-www-form-urlencoded"
 #define WORTH_READING 65536 /* bytes that cost less than another connection */
@@ -15,6 +16,19 @@ apr_off_t mdl_request_body_length(request_rec *r)
     const char *length = apr_table_get(r->headers_in, "Content-Length");
 
     return length != NULL ? (apr_off_t)apr_atoi64(length) : -1;
+}
+
+int mdl_request_body_is_encoded(request_rec *r)
+{
+    const char *codings = apr_table_get(r->headers_in, "Content-Encoding");
+    const char *coding;
+
+    while (codings != NULL && (coding = ap_get_list_item(r->pool, &codings)) != NULL) {
+        if (strcmp(coding, "identity") != 0) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Reads what has arrived, without waiting and no more than is worth it; true when that was all. */
@@ -49,8 +63,7 @@ static int form_check(request_rec *r, apr_size_t max_length)
     const char *type = apr_table_get(r->headers_in, "Content-Type");
     apr_off_t length = mdl_request_body_length(r);
 
-    if (type == NULL || strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) != 0 ||
-        strchr("; \t", type[strlen(FORM_TYPE)]) == NULL) {
+    if (type == NULL || !mdl_media_type_is(type, FORM_TYPE) || mdl_request_body_is_encoded(r)) {
         return HTTP_UNSUPPORTED_MEDIA_TYPE;
     }
     if (length < 0) {

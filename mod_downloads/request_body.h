@@ -9,6 +9,9 @@
 /** The Content-Length, -1 for none. */
 apr_off_t mdl_request_body_length(request_rec *r);
 
+/** Whether the body has a content coding other than identity (RFC 9110 section 8.4). */
+int mdl_request_body_is_encoded(request_rec *r);
+
 /**
  * Before a response to a request whose body nobody wants: reads what has arrived of a short one,
  * and has the connection closed rather than wait for the rest or read a long one.
@@ -18,8 +21,9 @@ void mdl_request_body_discard(request_rec *r);
 /**
  * Reads a body that a form of HTML sends (application/x-www-form-urlencoded; WHATWG URL, section 5)
  * into *fields, names to values in r->pool; of two fields with one name the first counts.  Returns
- * OK, 415 for another type, 411 without a Content-Length, 413 for more than max_length bytes, which
- * are not read, or 400 for what is no such form or has more than max_fields.
+ * OK, 415 for another type or an encoded body, 411 without a Content-Length, 413 for more than
+ * max_length bytes, which are not read, or 400 for what is no such form or has more than
+ * max_fields.
  */
 int mdl_request_body_form(request_rec *r, apr_size_t max_length, apr_size_t max_fields,
                           apr_table_t **fields);

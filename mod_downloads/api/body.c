@@ -7,15 +7,14 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
+#include "base/http/media_type.h"
 #include "request_body.h"
 
 static int body_is_json(const char *type)
 {
-    apr_size_t length = type != NULL ? strcspn(type, "; \t") : 0;
     const char *charset;
 
-    if (length != strlen("application/json") ||
-        strncasecmp(type, "application/json", length) != 0) {
+    if (type == NULL || !mdl_media_type_is(type, "application/json")) {
         return 0;
     }
     charset = ap_strcasestr(type, "charset=");
@@ -144,6 +143,10 @@ apr_status_t mdl_body_read(mdl_request_t *request)
 
     if (!typed && !may_be_none) {
         return body_not_json(request);
+    }
+    if (mdl_request_body_is_encoded(request->r)) {
+        return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
+                               "Send the body as it is, without a Content-Encoding.");
     }
     if (announced != 0 && (rv = body_receive(request, &text, &length)) != APR_SUCCESS) {
         return rv;

@@ -158,6 +158,7 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
     if (value == NULL) {
         return NULL;
     }
+    value = mdl_utf8_trimmed(value, list->pool);
     if (!mdl_utf8_is_name(value, strlen(value)) || !mdl_utf8_valid(value) ||
         mdl_utf8_length(value) > max) {
         mdl_list_fault(list, name, "invalid",

@@ -131,11 +131,17 @@ static const char *member_ask_string(mdl_members_t *members, const char *name,
 {
     const mdl_json_t *value = member_ask(members, name, presence);
 
+    const char *text;
+
     if (value != NULL && mdl_json_type(value) != MDL_JSON_STRING) {
         mdl_members_fault(members, name, "wrong_type", "This member must be a string.");
         return NULL;
     }
-    return value != NULL ? mdl_json_string(value) : NULL;
+    text = value != NULL ? mdl_json_string(value) : NULL;
+    return text != NULL && presence == MDL_NULLABLE &&
+                   *mdl_utf8_trimmed(text, members->pool) == '\0'
+               ? NULL
+               : text;
 }
 
 static int member_has_controls(const char *text)
@@ -154,6 +160,7 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     if (text == NULL) {
         return NULL;
     }
+    text = mdl_utf8_trimmed(text, members->pool);
     if (*text == '\0' || mdl_utf8_length(text) > max) {
         mdl_members_fault(members, name, "wrong_length",
                           apr_psprintf(members->pool,
@@ -390,13 +397,18 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
 {
     const mdl_json_t *array = ask_filled(members, name, MDL_REQUIRED, max);
     apr_size_t length = mdl_json_length(array);
+    mdl_json_t *texts = mdl_json_array(members->pool);
 
     for (apr_size_t i = 0; i < length; i++) {
         const char *text = mdl_json_string(mdl_json_element(array, i));
 
         if (text == NULL) {
             member_fault_at(members, name, i, "wrong_type", "This element must be a string.");
-        } else if (*text == '\0' || mdl_utf8_length(text) > max_length) {
+            continue;
+        }
+        text = mdl_utf8_trimmed(text, members->pool);
+        mdl_json_add_string(texts, NULL, text);
+        if (*text == '\0' || mdl_utf8_length(text) > max_length) {
             member_fault_at(members, name, i, "wrong_length",
                             apr_psprintf(members->pool,
                                          "This element must have 1 to %" APR_SIZE_T_FMT
@@ -411,11 +423,9 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
         } else if (member_has_controls(text)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");
-        } else if (text[strspn(text, " ")] == '\0') {
-            member_fault_at(members, name, i, "invalid", "This element must not be blank.");
         }
     }
-    return array;
+    return array != NULL ? texts : NULL;
 }
 
 const mdl_json_t *mdl_members_names(mdl_members_t *members, const char *name,

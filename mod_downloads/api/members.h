@@ -10,7 +10,7 @@
 
 typedef struct mdl_members_t mdl_members_t;
 
-/** May be left out; may also be null, which means the same; or neither. */
+/** May be left out; may also be null, or an empty text, which means the same; or neither. */
 typedef enum { MDL_OPTIONAL, MDL_NULLABLE, MDL_REQUIRED } mdl_presence_t;
 
 /** Begins with an object at a pointer ("" for the body itself). */
@@ -30,7 +30,8 @@ void mdl_members_fault(mdl_members_t *members, const char *name, const char *cod
 /** Whether a member is there, if only as null: what a PATCH changes. */
 int mdl_members_given(const mdl_members_t *members, const char *name);
 
-/** Text of 1 to max characters, none of them a control; NULL when absent, null or faulty. */
+/** Text as mdl_utf8_trimmed, of 1 to max characters, none of them a control; NULL when absent, null
+    or faulty. */
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
@@ -73,7 +74,7 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 
 /** A required array of 1 to max texts, each as mdl_members_text with at most max_length, and of at
-    most max_bytes, none of blanks alone; NULL otherwise.  Faulty elements have been reported. */
+    most max_bytes; NULL otherwise.  Faulty elements have been reported. */
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
                                     apr_size_t max_length, apr_size_t max_bytes);
 

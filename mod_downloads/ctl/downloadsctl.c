@@ -545,6 +545,17 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     return MDL_EXIT_DONE;
 }
 
+/* As what comes in a request or a form (contract, section 1). */
+static const char *const *arguments_trimmed(int argc, const char *const *argv, apr_pool_t *p)
+{
+    const char **trimmed = apr_pcalloc(p, (apr_size_t)(argc + 1) * sizeof *trimmed);
+
+    for (int i = 0; i < argc; i++) {
+        trimmed[i] = mdl_utf8_trimmed(argv[i], p);
+    }
+    return trimmed;
+}
+
 /* Leaves *command NULL when nothing is left to do. */
 static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
                               const command_t **command)
@@ -556,6 +567,7 @@ static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
     int letter;
     apr_status_t rv;
 
+    argv = arguments_trimmed(argc, argv, ctl->p);
     parse_json_option(ctl, argc, argv);
     apr_getopt_init(&parser, ctl->p, argc, argv);
     parser->interleave = 1;

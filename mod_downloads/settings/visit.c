@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include <apr_lib.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 
@@ -122,21 +121,12 @@ void mdl_visit_end(mdl_visit_t *visit)
     visit->connection = NULL;
 }
 
+/* NULL for what is empty. */
 static const char *visit_trim(const char *value, apr_pool_t *p)
 {
-    apr_size_t length;
+    const char *text = value != NULL && mdl_utf8_valid(value) ? mdl_utf8_trimmed(value, p) : "";
 
-    if (value == NULL || !mdl_utf8_valid(value)) {
-        return NULL;
-    }
-    while (apr_isspace(*value)) {
-        value++;
-    }
-    length = strlen(value);
-    while (length > 0 && apr_isspace(value[length - 1])) {
-        length--;
-    }
-    return length > 0 ? apr_pstrmemdup(p, value, length) : NULL;
+    return *text != '\0' ? text : NULL;
 }
 
 const char *mdl_visit_field(const mdl_visit_t *visit, const char *name)

@@ -9,6 +9,7 @@
 
 #include "api/body.h"
 #include "base/clock.h"
+#include "base/http/media_type.h"
 #include "child_storage.h"
 #include "core/catalog/upload_write.h"
 #include "metering/settler.h"
@@ -91,11 +92,21 @@ static apr_status_t upload_body_parse_checksum(mdl_request_t *request, mdl_uploa
     return APR_SUCCESS;
 }
 
+/* What is encoded would be stored and sold as it came. */
+static apr_status_t upload_body_check_encoding(mdl_request_t *request)
+{
+    return mdl_request_body_is_encoded(request->r)
+               ? mdl_problem_set(&request->problem, 415, "unsupported_media_type",
+                                 "Send the bytes of the file as they are, without a "
+                                 "Content-Encoding.")
+               : APR_SUCCESS;
+}
+
 static apr_status_t upload_body_parse_patch(mdl_request_t *request, mdl_upload_write_t *write)
 {
     const char *type = apr_table_get(request->r->headers_in, "Content-Type");
 
-    if (type == NULL || strcasecmp(type, "application/offset+octet-stream") != 0) {
+    if (type == NULL || !mdl_media_type_is(type, "application/offset+octet-stream")) {
         return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
                                "Send a piece as Content-Type: application/offset+octet-stream.");
     }
@@ -112,7 +123,14 @@ static apr_status_t upload_body_parse_patch(mdl_request_t *request, mdl_upload_w
 
 static apr_status_t upload_body_parse_put(mdl_request_t *request, mdl_upload_write_t *write)
 {
+    const char *type = apr_table_get(request->r->headers_in, "Content-Type");
+
     write->size = -1;
+    if (type != NULL && strncasecmp(type, "multipart/", 10) == 0) {
+        return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
+                               "PUT takes the bytes of the file alone, without a multipart body "
+                               "around them (with curl: -T file, not -F).");
+    }
     return apr_table_get(request->r->headers_in, "Content-Range") == NULL
                ? APR_SUCCESS
                : upload_body_invalid(request,
@@ -199,8 +217,12 @@ apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int w
                                 .whole = whole,
                                 .length = mdl_request_body_length(request->r),
                                 .problem = &request->problem};
-    apr_status_t rv = whole ? upload_body_parse_put(request, &write)
-                            : upload_body_parse_patch(request, &write);
+    apr_status_t rv = upload_body_check_encoding(request);
+
+    if (rv == APR_SUCCESS) {
+        rv = whole ? upload_body_parse_put(request, &write)
+                   : upload_body_parse_patch(request, &write);
+    }
 
     if (rv != APR_SUCCESS) {
         return rv;

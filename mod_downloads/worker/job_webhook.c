@@ -196,7 +196,7 @@ static apr_status_t webhook_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p
     if (disabled) {
         mdl_log(MDL_LOG_WARNING, 0,
                 "MDL0372: webhook endpoint %" APR_INT64_T_FMT " of shop %" APR_INT64_T_FMT
-                " has failed for five days, and is switched off",
+                " has failed for five days, or is gone (410), and is switched off",
                 webhook->round.endpoint_id, webhook->round.shop_id);
     }
     return APR_SUCCESS;

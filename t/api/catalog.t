@@ -262,7 +262,9 @@ refused(call('POST', '/links', json => { title => 'A', url => $_ }), 400, 'inval
     'https://user:secret@example.com/', 'https://@example.com/', 'https://:@example.com/', 'https://example.com:0x1/',
     'https://example.com:65536/', 'https://exa mple.com/', 'https://example.com/a b', 'https://example.com/"><b>',
     'https://example.com/<x>', 'https://example.com\\@other.example/', "https://ex\x{e4}mple.com/",
-    "https://example.com/\x{e4}", ' https://example.com/', "https://example.com/\n";
+    "https://example.com/\x{e4}", "https://example.com/\n\"><b>";
+is(made('/links', { title => "\x{feff}A \n", url => "\x{a0}https://example.com/\n" })->{$_->[0]}, $_->[1], "the $_->[0] without unseen edges")
+    for [ title => 'A' ], [ url => 'https://example.com/' ];
 is(made('/links', { title => 'A', url => $_ })->{url}, $_, "the url $_")
     for 'https://example.com', 'https://Example.COM/%41', 'https://xn--exmple-cua.com:1/', 'https://192.0.2.1/',
     'https://[2001:db8::1]/', "https://example.com/a;b=c/(d)?e[]=f&g='h'#/i!";

@@ -191,6 +191,14 @@ is($moved->{json}{email}{to}, 'second@buyer.example', 'and the email goes there'
 my $cleared = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
     customer => { email => undef, locale => undef })->{json}{customer};
 is_deeply([ @{$cleared}{qw(email first_name last_name locale)} ], [ undef, 'Ada', 'Lovelace', undef ], 'null clears a member');
+my $trimmed = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
+    customer => { email => "\x{feff} third\@buyer.example \n", first_name => "Ada\x{a0}", last_name => '' });
+is_answer($trimmed, 201, 'unseen edges refuse no order, nor does an empty member');
+is_deeply([ @{ $trimmed->{json}{customer} }{qw(email first_name last_name)} ], [ 'third@buyer.example', 'Ada', undef ],
+    'the edges go, and what is empty is null');
+is_answer(assign($shop, digits(), [ $none->{storefront_product_id} ], @with, client_ip => '',
+    customer => { email => " \x{200b}", first_name => ' ', locale => '' }), 201, 'nor do blanks');
+is(api('GET', '/orders?email=' . '%20third@buyer.example%C2%A0', key => $shop->{token})->{status}, 200, 'a filter has none either');
 
 for my $locale (qw(pt-BR zh-Hant-TW de_DE sl-rozaj-1994 x-a en-x-1)) {
     is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with, customer => { locale => $locale })

@@ -215,7 +215,10 @@ my @cases = (
     [ 'DELETE without a version',       'DELETE', { 'Tus-Resumable' => undef }, undef, 412, 'tus_version_unsupported' ],
     [ 'no type',                        'PATCH',  { 'Upload-Offset' => 3 }, 'x', 415, 'unsupported_media_type' ],
     [ 'another type',                   'PATCH',  { %good, 'Content-Type' => 'application/octet-stream' }, 'x', 415, 'unsupported_media_type' ],
-    [ 'a type with a parameter',        'PATCH',  { %good, 'Content-Type' => "$piece; x=y" }, 'x', 415, 'unsupported_media_type' ],
+    [ 'a type that begins like it',     'PATCH',  { %good, 'Content-Type' => "$piece-x" }, 'x', 415, 'unsupported_media_type' ],
+    [ 'a piece that is encoded',        'PATCH',  { %good, 'Content-Encoding' => 'gzip' }, 'x', 415, 'unsupported_media_type' ],
+    [ 'a file that is encoded',         'PUT',    { 'Content-Encoding' => 'identity, gzip' }, 'x' x 10, 415, 'unsupported_media_type' ],
+    [ 'a form around the file',         'PUT',    { 'Content-Type' => 'multipart/form-data; boundary=x' }, 'x' x 10, 415, 'unsupported_media_type' ],
     [ 'no offset',                      'PATCH',  { 'Content-Type' => $piece }, 'x', 400, 'invalid_request' ],
     [ 'a negative offset',              'PATCH',  { %good, 'Upload-Offset' => -1 }, 'x', 400, 'invalid_request' ],
     [ 'an offset with a sign',          'PATCH',  { %good, 'Upload-Offset' => '+3' }, 'x', 400, 'invalid_request' ],
@@ -261,7 +264,8 @@ for my $case (@cases) {
     is_error(tus('POST', $target, $body, %$headers, 'X-HTTP-Method-Override' => 'PATCH'), $status, $code, "$what, by POST");
 }
 is(tus('HEAD', $target, undef, 'Tus-Resumable' => undef)->{status}, 412, 'HEAD without a version');
-is(patch_bytes($target, 3, 'defghij')->{status}, 204, 'after these requests the upload goes on');
+is(patch_bytes($target, 3, 'defghij', 'Content-Type' => "$piece; charset=utf-8")->{status}, 204,
+    'after these requests the upload goes on, also with a parameter behind the type');
 is(completed($target), sha256_hex('abcdefghij'), 'and has the right bytes');
 
 my $unknown = begin_upload($shop);

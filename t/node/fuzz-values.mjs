@@ -210,7 +210,7 @@ export const BROKEN = {
     half: (json) => json.slice(0, json.length / 2) + '[',
     trailing: (json) => `${json} x`,
     second: (json) => json + json,
-    mark: (json) => `\ufeff${json}`,
+    mark: (json) => `\ufeff\ufeff${json}`,
     duplicate: (json) => (json === '{}' ? '{"a":1,"a":1}' : json.replace(/^\{("(?:[^"\\]|\\.)*":)/, '{$1null,$1')),
     bytes: () => Buffer.from('7b2261223a22c328ff227d', 'hex'),
     surrogate: () => '{"a":"\\ud800"}',

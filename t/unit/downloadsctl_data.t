@@ -163,7 +163,7 @@ sub test_shops
     is_deeply(succeeds_json('shop', 'list'), [], 'the list without a shop is an empty array with --json');
     is(ctl('audit')->{out}, "Nothing was changed yet.\n", 'the audit is empty then');
 
-    my $shop = succeeds_json('shop', 'add', 'Café Ä', 'a.example', '--email', 'help@a.example');
+    my $shop = succeeds_json('shop', 'add', "\xef\xbb\xbfCafé Ä\xc2\xa0", ' a.example', '--email', "help\@a.example\n");
     like(delete $shop->{created_at}, $TIME, 'a shop has a time');
     my $id = $shop->{id};
     is_deeply(

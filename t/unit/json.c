@@ -87,7 +87,9 @@ static void parsing_is_strict(void)
     ok(problem("[01]"), "a leading zero is refused");
     ok(problem("[1.]"), "a number that ends in a decimal point is refused");
     ok(problem("[\"\t\"]"), "an unescaped control character in a string is refused");
-    ok(problem("\xEF\xBB\xBF{}"), "a byte order mark is refused");
+    ok(!problem("\xEF\xBB\xBF{}"), "a byte order mark is ignored");
+    ok(problem("\xEF\xBB\xBF\xEF\xBB\xBF{}"), "a second one is refused");
+    ok(problem("\xEF\xBB\xBF"), "one alone is no document");
     ok(problem("[\"a\\u0000b\"]"), "an escaped NUL in a string is refused");
     ok(problem("{\"a\\u0000\":1}"), "an escaped NUL in a name is refused");
     ok(refusal_of("[\"a\0b\"]", 7), "an unescaped NUL in a string is refused");

@@ -21,7 +21,7 @@ static void test_defaults(void)
     is_int(s->ingest.stall_timeout_s, 60, "a stalled transfer is abandoned after 60 s");
     is_int(s->ingest.total_timeout_s, 21600, "an attempt may take 6 h");
     is_int(s->ingest_concurrency, 10, "at most 10 large transfers run at once");
-    is_int(s->ingest_max_attempts, 5, "an import has 5 attempts");
+    is_int(s->ingest_max_attempts, 12, "an import has 12 attempts");
     is_int(s->retry_delay, apr_time_from_sec(10), "the second attempt comes after 10 s");
     is_int(s->mail.tls, MDL_MAIL_TLS_REQUIRED, "STARTTLS is required by default");
     is_int(s->mail_connections, 20, "at most 20 emails are sent at once");

@@ -388,6 +388,41 @@ static void test_doubles(apr_pool_t *p)
     is_str(mdl_zip_name(many, 9999), "same (10000).txt", "10,000 equal names become unique");
 }
 
+/* Each is a name and the same to Windows, macOS or Linux. */
+static void test_foldings(apr_pool_t *p)
+{
+    static const char *const pairs[][2] = {
+        {"Stra\xc3\x9f"
+         "e",
+         "STRASSE"},                     /* sharp s */
+        {"\xef\xac\x81n", "FIN"},        /* the ligature fi */
+        {"caf\xc3\xa9", "cafe\xcc\x81"}, /* composed, decomposed */
+        {"CAF\xc3\x89", "cafe\xcc\x81"},
+        {"\xe2\x84\xa6", "\xcf\x89"},                             /* ohm sign, omega */
+        {"5\xe2\x84\xaa", "5k"},                                  /* kelvin sign */
+        {"d\xc4\xb1", "DI"},                                      /* dotless i */
+        {"\xc4\xb0", "i\xcc\x87"},                                /* I with a dot */
+        {"\xce\xb1\xcd\x85\xcc\x81", "\xce\xb1\xcc\x81\xcd\x85"}, /* marks in another order */
+        {"a\xe2\x80\x8d"
+         "b",
+         "ab"},                                                   /* a joiner */
+        {"\xc7\x85", "\xc7\x86"},                                 /* a title-case letter */
+        {"\xf0\x90\x90\x80", "\xf0\x90\x90\xa8"},                 /* Deseret */
+        {"\xed\x95\x9c", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab"}, /* a Hangul syllable */
+    };
+
+    for (apr_size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        mdl_zip_t *zip = mdl_zip_begin(1, p);
+
+        mdl_zip_add(zip, pairs[i][0], 1, 0, WHEN);
+        mdl_zip_add(zip, pairs[i][1], 1, 0, WHEN);
+        mdl_zip_end(zip);
+        is_str(mdl_zip_name(zip, 0), pairs[i][0], "the first keeps its name");
+        is_str(mdl_zip_name(zip, 1), apr_pstrcat(p, pairs[i][1], " (2)", NULL),
+               "the second gets a number");
+    }
+}
+
 int main(void)
 {
     apr_pool_t *p = tap_begin();
@@ -403,5 +438,6 @@ int main(void)
     test_names(p);
     test_long_names(p);
     test_doubles(p);
+    test_foldings(p);
     return tap_end(p);
 }

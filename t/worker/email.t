@@ -553,7 +553,7 @@ subtest 'the owners of a shop are told that a webhook endpoint was switched off'
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
     like $text, qr/^\Q$url\E$/m, 'it has the URL';
     like $text, qr/^It has failed since \d+ \w+ 20\d\d, \d\d:\d\d UTC\./m, 'since when it fails';
-    like $text, qr/last attempt: There was no connection, or the answer was cut\.$/m, 'and how';
+    like $text, qr/last attempt: localhost refuses connections on that port\.$/m, 'and how';
     my $page = "https://downloads.example.com/settings/$shop->{shop_id}/webhooks/$endpoint->{id}";
     like $text, qr/^\Q$page\E$/m, 'and the address of its page';
     like $html, qr{<code[^>]*>http://localhost:$direct/a&amp;b\?c=%3Cd%3E</code>.*href="\Q$page\E"}s, 'so has the HTML, escaped';

@@ -18,7 +18,7 @@ my ($server, $storefront) = start_lookups();
 subtest 'a customer without data is looked up, and gets the email' => sub {
     my $shop     = shop_with_product();
     my $customer = number();
-    $storefront->customer($customer, email => 'zoe@buyer.example', first_name => 'Zoë',
+    $storefront->customer($customer, email => "zoe\@buyer.example ", first_name => "\x{feff}Zoë",
         last_name => 'Müller', locale => 'de-AT');
     my ($order) = order_of($shop, customer_id => $customer);
     my $job = wait_lookup($shop, $order);

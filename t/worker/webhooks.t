@@ -114,10 +114,10 @@ is(call('POST', "/$endpoint{anew}{id}/deliveries/$anew->{id}/resend")->{status},
 
 my %body;
 my %expected = (
-    slow     => [ undef, qr/no complete answer in time/ ],
+    slow     => [ undef, qr/^localhost did not answer in time\./ ],
     failing  => [ 500,   qr/had the status 500/ ],
     redirect => [ 302,   qr/redirect, which is not followed/ ],
-    cut      => [ 200,   qr/answer was cut/ ],
+    cut      => [ 200,   qr/^localhost broke off\./ ],
 );
 for my $name (sort { ($b eq 'slow') <=> ($a eq 'slow') } sort keys %expected) {
     my $tried = delivery($endpoint{$name}, $id, sub { $_[0]{attempts} }, "the first attempt at $name");
@@ -147,6 +147,19 @@ for my $name (sort keys %bad) {
     is(scalar(grep { $_->{body} ne $came[0]{body} } @came), 0, "$name: with the same body");
 }
 
+# --- gone --------------------------------------------------------------------------------------------
+
+$receiver->answers('gone', { status => 410 });
+my $gone = $receiver->endpoint($shop, 'gone', event_types => ['shop.blocked']);
+is(call('POST', "/$gone->{id}/test")->{status}, 202, 'an endpoint that is gone is tested');
+wait_for(sub { !call('GET', "/$gone->{id}")->{json}{is_active} }, 20, 'it to be switched off');
+like(call('GET', "/$gone->{id}")->{json}{disabled_at}, qr/^20/, 'one that answers 410 is switched off at once');
+wait_for(sub {
+    scalar grep { $_->{data}{webhook_endpoint_id} == $gone->{id} }
+        @{ api('GET', '/events?type=webhook.disabled', key => $shop->{token})->{json}{data} };
+}, 10, 'the event that tells so');
+call('DELETE', "/$gone->{id}");
+
 # --- failing for long --------------------------------------------------------------------------------
 
 $receiver->answers('failing', { status => 503 });
@@ -164,7 +177,7 @@ is(call('POST', "/$endpoint{failing}{id}/deliveries/$failed->{id}/resend")->{sta
 wait_for(sub { !call('GET', "/$endpoint{failing}{id}")->{json}{is_active} }, 20, 'the endpoint to be switched off');
 like(call('GET', "/$endpoint{failing}{id}")->{json}{disabled_at}, qr/^20/, 'one that has failed for five days is switched off');
 my ($told) = wait_for(sub {
-    my @events = grep { $_->{type} eq 'webhook.disabled' }
+    my @events = grep { $_->{data}{webhook_endpoint_id} != $gone->{id} }
         @{ api('GET', '/events?type=webhook.disabled', key => $shop->{token})->{json}{data} };
     return @events ? \@events : undef;
 }, 10, 'the event');

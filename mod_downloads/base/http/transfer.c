@@ -274,21 +274,25 @@ static const char *certificate_fault(CURL *easy)
     }
 }
 
-static const char *timeout_fault(const mdl_http_transfer_t *transfer, int connected)
+static const char *timeout_fault(const mdl_http_transfer_t *transfer, int began)
 {
-    if (transfer->deadline != 0 && mdl_clock_monotonic() >= transfer->deadline) {
-        return "did not send everything in time";
-    }
-    if (!connected) {
+    if (!began) {
         return "took no connection in time";
     }
-    return transfer->answered ? "sent too slowly" : "did not answer in time";
+    if (!transfer->answered) {
+        return "did not answer in time";
+    }
+    return transfer->deadline != 0 && mdl_clock_monotonic() >= transfer->deadline
+               ? "did not send everything in time"
+               : "sent too slowly";
 }
 
-static failure_t failure_of(const mdl_http_transfer_t *transfer, CURLcode code, int connected)
+static failure_t failure_of(const mdl_http_transfer_t *transfer, CURLcode code)
 {
     long error = 0;
+    curl_off_t began = 0; /* also set where a connection is used again */
 
+    curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &began);
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return (failure_t){MDL_HTTP_NAME_UNKNOWN, "has no address: the name can't be resolved"};
@@ -302,17 +306,13 @@ static failure_t failure_of(const mdl_http_transfer_t *transfer, CURLcode code, 
     case CURLE_SSL_CONNECT_ERROR:
         return (failure_t){MDL_HTTP_UNAVAILABLE, "failed in the TLS handshake"};
     case CURLE_OPERATION_TIMEDOUT:
-        return (failure_t){MDL_HTTP_TIMEOUT, timeout_fault(transfer, connected)};
+        return (failure_t){MDL_HTTP_TIMEOUT, timeout_fault(transfer, began != 0)};
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
         return (failure_t){MDL_HTTP_REFUSED, "sent what is no answer of HTTP"};
     default:
-        return (failure_t){
-            MDL_HTTP_UNAVAILABLE,
-            connected
-                ? "broke off"
-                : apr_pstrcat(transfer->pool, "was not reached: ", curl_easy_strerror(code), NULL)};
+        return (failure_t){MDL_HTTP_UNAVAILABLE, began != 0 ? "broke off" : "can't be reached"};
     }
 }
 
@@ -327,7 +327,7 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
     } else if (code != CURLE_OK && transfer->refused_ip[0] != '\0' && connected == 0) {
         transfer_decide_forbidden(transfer);
     } else if (code != CURLE_OK) {
-        failure_t failure = failure_of(transfer, code, connected != 0);
+        failure_t failure = failure_of(transfer, code);
 
         mdl_http_transfer_decide(transfer, failure.result, failure.predicate);
     }

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/text/text_buffer.h"
 
-#define EXACT 9007199254740991.0 /* beyond it, doubles skip integers */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+#define EXACT           9007199254740991.0 /* beyond it, doubles skip integers */
 
 static apr_status_t json_release(void *data)
 {
@@ -121,12 +122,18 @@ static const char *json_reason(const json_error_t *error)
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
                             apr_size_t max_values, const char **why, apr_pool_t *p)
 {
-    extent_t extent = json_extent(text, length);
+    extent_t extent;
     json_error_t error;
     json_t *root;
 
     *json = NULL;
     *why = NULL;
+    if (length >= strlen(BYTE_ORDER_MARK) &&
+        memcmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0) {
+        text += strlen(BYTE_ORDER_MARK);
+        length -= strlen(BYTE_ORDER_MARK);
+    }
+    extent = json_extent(text, length);
     if (length == 0) {
         *why = "Line 1, column 1: the JSON text is empty.";
         return APR_EINVAL;

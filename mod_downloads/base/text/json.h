@@ -18,10 +18,11 @@ typedef struct json_t mdl_json_t;
 
 /**
  * Parses one JSON text (RFC 8259): strict UTF-8, no duplicate members, no trailing bytes, no NUL in
- * a string, at most 16 levels, integers within 64 bits.  Any value may be the root.  On a fault
- * returns APR_EINVAL and in *why a sentence with line and column, in printable ASCII.  A text of
- * more than max_values values (objects, arrays, and what they hold), each of which takes up to 250
- * bytes beside its text, gives APR_ENOSPC before any of them is made.
+ * a string, at most 16 levels, integers within 64 bits.  Any value may be the root; a byte order
+ * mark before it is ignored (section 8.1).  On a fault returns APR_EINVAL and in *why a sentence
+ * with line and column, in printable ASCII.  A text of more than max_values values (objects,
+ * arrays, and what they hold), each of which takes up to 250 bytes beside its text, gives
+ * APR_ENOSPC before any of them is made.
  */
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
                             apr_size_t max_values, const char **why, apr_pool_t *p);

@@ -1,13 +1,12 @@
 #include "base/zip/name.h"
 
-#include <locale.h>
 #include <string.h>
 #include <strings.h>
-#include <wctype.h>
 
 #include <apr_strings.h>
 
 #include "base/crypto.h"
+#include "base/text/fold.h"
 #include "base/text/utf8.h"
 
 #define EXTENSION_MAX 32 /* bytes with the dot; a longer one is part of the name */
@@ -25,7 +24,6 @@ struct mdl_zip_names_t {
     taken_t *taken; /* open addressing */
     apr_size_t mask;
     apr_size_t count;
-    locale_t utf8_locale; /* 0 where the system has none: only the case of ASCII is ignored then */
 };
 
 static char *utf8_put(char *to, apr_uint32_t c)
@@ -141,32 +139,6 @@ static const char *name_assemble(const char *name, const char *insertion, apr_po
                        NULL);
 }
 
-/* The name in lower case: equal for names that are the same to a system that ignores case. */
-static const char *name_fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
-{
-    char *folded = apr_palloc(p, 4 * strlen(name) + 1);
-    char *to = folded;
-    apr_uint32_t c;
-
-    while (*name != '\0') {
-        name += mdl_utf8_read(name, &c);
-        if (c < 0x80) {
-            c = c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
-        } else if (names->utf8_locale != (locale_t)0) {
-            c = towlower_l(towupper_l(c, names->utf8_locale), names->utf8_locale);
-        }
-        to = utf8_put(to, c);
-    }
-    *to = '\0';
-    return folded;
-}
-
-static apr_status_t locale_free(void *locale)
-{
-    freelocale(locale);
-    return APR_SUCCESS;
-}
-
 static taken_t *names_slot(const mdl_zip_names_t *names, const unsigned char *digest)
 {
     apr_size_t i;
@@ -196,7 +168,7 @@ static void names_resize(mdl_zip_names_t *names, apr_size_t size)
 /* The slot of a name, taken or free; a free one gets its digest. */
 static taken_t *names_look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
 {
-    const char *folded = name_fold(names, name, p);
+    const char *folded = mdl_text_fold(name, p);
     unsigned char digest[MDL_SHA256_LENGTH];
     taken_t *taken;
 
@@ -220,11 +192,6 @@ mdl_zip_names_t *mdl_zip_names_begin(int expected, apr_pool_t *p)
         size *= 2;
     }
     names_resize(names, size);
-    names->utf8_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (names->utf8_locale != (locale_t)0) {
-        apr_pool_cleanup_register(names->scratch, names->utf8_locale, locale_free,
-                                  apr_pool_cleanup_null);
-    }
     return names;
 }
 

@@ -93,7 +93,7 @@ static int storefront_response_read_status(mdl_storefront_response_t *response,
 
 /* Returns whether there was no usable response, which decides the outcome. */
 static int storefront_response_read_result(mdl_storefront_response_t *response,
-                                           const mdl_http_response_t *http)
+                                           const mdl_http_response_t *http, apr_pool_t *p)
 {
     switch (http->result) {
     case MDL_HTTP_OK:
@@ -117,8 +117,7 @@ static int storefront_response_read_result(mdl_storefront_response_t *response,
         storefront_response_invalid(response);
         break;
     default:
-        storefront_response_later(response, "storefront_unavailable",
-                                  "The storefront can't be reached, or broke off.");
+        storefront_response_later(response, "storefront_unavailable", apr_pstrdup(p, http->reason));
     }
     return 1;
 }
@@ -188,6 +187,7 @@ static const char *storefront_response_text_of(const mdl_json_t *object, const c
 {
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
+    text = text != NULL ? mdl_utf8_trimmed(text, p) : NULL;
     return text != NULL && mdl_utf8_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
@@ -205,6 +205,7 @@ static int storefront_response_read_customer(mdl_storefront_found_t *found,
         !storefront_response_is_text(customer, "locale")) {
         return 0;
     }
+    email = email != NULL ? mdl_utf8_trimmed(email, p) : NULL;
     found->email = email != NULL && mdl_mime_address_valid(email) ? apr_pstrdup(p, email) : NULL;
     found->first_name = storefront_response_text_of(customer, "firstName", MAX_NAME, p);
     found->last_name = storefront_response_text_of(customer, "lastName", MAX_NAME, p);
@@ -289,7 +290,7 @@ void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_res
     const char *why;
 
     *response = (mdl_storefront_response_t){.outcome = MDL_STOREFRONT_ANSWERED};
-    if (storefront_response_read_result(response, http) ||
+    if (storefront_response_read_result(response, http, p) ||
         storefront_response_read_status(response, http)) {
         return;
     }

@@ -11,6 +11,7 @@
 #include "core/shop/staff_email.h"
 
 #define EXCERPT       1024 /* bytes of an answer */
+#define GONE          410
 #define FAILING_LIMIT apr_time_from_sec(5 * 86400)
 
 const char *const mdl_delivery_status_names[] = {[MDL_DELIVERY_PENDING] = "pending",
@@ -275,15 +276,17 @@ static apr_status_t endpoint_email_staff(mdl_db_t *db, const mdl_webhook_round_t
     return mdl_staff_email_queue(db, round->shop_id, "webhook_disabled", data, p);
 }
 
+/* Whoever answers 410 wants no more (Standard Webhooks, "Deliverability and reliability"). */
 static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *round,
                                      const mdl_webhook_result_t *last, int *disabled, apr_pool_t *p)
 {
+    int gone = last->response_status == GONE;
     apr_time_t now = apr_time_now();
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_DISABLE, &row, p,
                                         MDL_ARGS(mdl_int(now), mdl_int(now),
                                                  mdl_int(round->endpoint_id),
-                                                 mdl_int(now - FAILING_LIMIT)));
+                                                 mdl_int(gone ? now : now - FAILING_LIMIT)));
 
     *disabled = rv == APR_SUCCESS;
     if (rv != APR_SUCCESS) {

@@ -96,7 +96,8 @@ typedef struct {
 } mdl_webhook_result_t;
 
 /** Writes down what came of a round (mdl_webhook_result_t); an endpoint that has failed for five
-    days is switched off, of which a notice and an email to the staff tell, and so does *disabled.
+    days, or answered 410 at last, is switched off, of which a notice and an email to the staff
+   tell, and so does *disabled.
  */
 apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
                                 const apr_array_header_t *results, int *disabled, apr_pool_t *p);
