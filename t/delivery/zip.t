@@ -269,8 +269,6 @@ my @HOSTILE = (
     [ 'STRASSE.txt',      'STRASSE (2).txt' ],
     [ "\x{fb01}n.txt",    "\x{fb01}n.txt" ],
     [ 'FIN.TXT',          'FIN (2).TXT' ],
-    [ "cafe\x{301}.txt",  "cafe\x{301}.txt" ],
-    [ "Caf\x{e9}.txt",    "Caf\x{e9} (2).txt" ],
     [ 'end. ',            'end' ],
     [ '..',               'file' ],
 );

@@ -314,7 +314,7 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
 {
     const mdl_blob_t *blob = &bytes->blob;
     mdl_rows_t *asked = bytes->asked;
-    asset_before_t before;
+    asset_before_t before = {0};
     apr_status_t rv = asked == NULL ? mdl_asset_ask(db, id, bytes->job_id, &asked, p) : APR_SUCCESS;
 
     if (rv == APR_SUCCESS) {
