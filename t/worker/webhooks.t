@@ -244,7 +244,7 @@ is(call('DELETE', "/$fast->{id}")->{status}, 204, 'an endpoint is deleted');
 order();
 $receiver->await('chatty', 4);
 is(scalar $receiver->received('fast'), 7, 'and gets nothing more');
-wait_for(sub { (sql("SELECT count(*) FROM job WHERE type = 'webhook' AND status = 'cancelled' AND due_at IS NULL"))[0][0] == 3 },
+wait_for(sub { (sql("SELECT count(*) FROM job WHERE type = 'webhook' AND status = 'cancelled' AND due_at IS NULL"))[0][0] == 4 },
     10, 'its job to be over');
 is(scalar(grep { $_->{type} eq 'webhook' } @{ api('GET', '/jobs?limit=100', key => $shop->{token})->{json}{data} }), 0,
     'jobs of endpoints are not listed');
