@@ -16,7 +16,7 @@ static void test_defaults(void)
     is_int(s->ingest.allow_http, 0, "plain http is off by default");
     is_int(s->ingest.any_port, 0, "not every port is allowed by default");
     is_int(s->ingest.max_size, APR_INT64_C(5) << 30, "a file may have 5 GiB by default");
-    is_int(s->ingest.max_redirects, 3, "three redirects are followed");
+    is_int(s->ingest.max_redirects, 10, "ten redirects are followed");
     is_int(s->ingest.connect_timeout_s, 10, "a connection must be established within 10 s");
     is_int(s->ingest.stall_timeout_s, 60, "a stalled transfer is abandoned after 60 s");
     is_int(s->ingest.total_timeout_s, 21600, "an attempt may take 6 h");

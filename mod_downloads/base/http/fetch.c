@@ -218,7 +218,6 @@ static void fetch_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 static void fetch_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
-
     const mdl_http_end_t end = {.result = transfer->result,
                                 .host = mdl_http_transfer_host(transfer),
                                 .reason = transfer->reason,
