@@ -38,7 +38,7 @@ static void prefixes_add(const char *url, const char *const *ways, apr_pool_t *p
 
 void mdl_log_mask_child_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
-    static const char *const public[] = {"/o/", "/f/", "/z/", "/l/", NULL};
+    static const char *const public[] = {"/o/", "/f/", "/z/", "/l/", "/c/", NULL};
     static const char *const upload[] = {"/", NULL};
 
     prefixes = apr_array_make(p, 8, sizeof(const char *));

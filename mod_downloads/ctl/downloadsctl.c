@@ -140,6 +140,8 @@ static const command_t commands[] = {
     {"feed", "renew", "", 0, 0, 0, 0, mdl_ctl_feed_renew, "feed", "renewed"},
     {"member", "add", "USER read-only|staff|owner|operator [--shop ID]", 2, 0, OPTION_SHOP, 0,
      mdl_ctl_member_add, "member", "saved"},
+    {"member", "ask", "ADDRESS --shop ID", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_ask, "member",
+     "asked"},
     {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list, NULL, NULL},
     {"member", "remove", "USER [--shop ID]", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_remove, "member",
      "deleted"},

@@ -11,6 +11,7 @@ static const mdl_field_t fields[] = {
     {"shop_id", MDL_FIELD_ID, offsetof(mdl_member_t, shop_id), 1, NULL},
     {"shop_name", MDL_FIELD_TEXT, offsetof(mdl_member_t, shop_name), 1, NULL},
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_member_t, created_at), 1, NULL},
+    {"email", MDL_FIELD_ENUM, offsetof(mdl_member_t, email), 1, mdl_address_state_names},
     {0},
 };
 
@@ -18,6 +19,16 @@ static apr_status_t member_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_member_put(db, p, arg);
 }
+
+/* What becomes of an owner's emails, as the end of a sentence's line. */
+static const char *const email_words[] = {
+    [MDL_ADDRESS_NONE] = "",
+    [MDL_ADDRESS_NOT_ASKED] = " No link to confirm the address could be sent today: try "
+                              "downloadsctl member ask tomorrow.",
+    [MDL_ADDRESS_ASKED] = " The address gets the shop's emails once the link that was sent to it "
+                          "is confirmed.",
+    [MDL_ADDRESS_CONFIRMED] = " The address is confirmed.",
+};
 
 int mdl_ctl_member_add(mdl_ctl_t *ctl)
 {
@@ -39,8 +50,8 @@ int mdl_ctl_member_add(mdl_ctl_t *ctl)
     }
     if (put.member.shop_id != 0) {
         mdl_printer_result(ctl->output, fields, &put.member,
-                           "%s is a member of shop %" APR_INT64_T_FMT ": %s.", put.member.user,
-                           put.member.shop_id, mdl_role_names[role]);
+                           "%s is a member of shop %" APR_INT64_T_FMT ": %s.%s", put.member.user,
+                           put.member.shop_id, mdl_role_names[role], email_words[put.member.email]);
     } else {
         mdl_printer_result(ctl->output, fields, &put.member, "%s is an operator.", put.member.user);
     }
@@ -78,6 +89,25 @@ int mdl_ctl_member_remove(mdl_ctl_t *ctl)
 
     if (!failed) {
         mdl_printer_line(ctl->output, "%s is removed.", member.user);
+        mdl_printer_document(ctl->output, mdl_json_object(ctl->p));
+    }
+    return failed;
+}
+
+static apr_status_t address_ask_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_staff_address_ask_again(db, p, arg);
+}
+
+int mdl_ctl_member_ask(mdl_ctl_t *ctl)
+{
+    mdl_problem_t problem = {0};
+    mdl_staff_address_ask_t ask = {
+        .shop_id = ctl->shop_id, .address = ctl->arguments[0], .problem = &problem};
+    int failed = mdl_ctl_write(ctl, address_ask_effect, &ask, &problem);
+
+    if (!failed) {
+        mdl_printer_line(ctl->output, "%s is sent a link to confirm the address.", ask.address);
         mdl_printer_document(ctl->output, mdl_json_object(ctl->p));
     }
     return failed;

@@ -8,6 +8,7 @@
 
 /* Each is a command, see ctl/command.h. */
 int mdl_ctl_member_add(mdl_ctl_t *ctl);
+int mdl_ctl_member_ask(mdl_ctl_t *ctl);
 int mdl_ctl_member_list(mdl_ctl_t *ctl);
 int mdl_ctl_member_remove(mdl_ctl_t *ctl);
 

@@ -14,6 +14,7 @@ static const mdl_field_t fields[] = {
     {"name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, name), 1, NULL},
     {"domain", MDL_FIELD_TEXT, offsetof(mdl_shop_t, domain), 1, NULL},
     {"email", MDL_FIELD_TEXT, offsetof(mdl_shop_t, email), 1, NULL},
+    {"email_state", MDL_FIELD_ENUM, offsetof(mdl_shop_t, email_state), 1, mdl_address_state_names},
     {"status", MDL_FIELD_ENUM, offsetof(mdl_shop_t, status), 1, mdl_shop_status_names},
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1, NULL},
     {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0, NULL},

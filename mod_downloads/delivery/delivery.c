@@ -9,6 +9,7 @@
 #include <http_protocol.h>
 #include <mpm_common.h>
 
+#include "delivery/confirm.h"
 #include "delivery/file.h"
 #include "delivery/link.h"
 #include "delivery/output.h"
@@ -88,6 +89,7 @@ static const struct {
     {"/f/", mdl_file_serve, NULL, mdl_file_wrong_method, 1},
     {"/z/", mdl_file_serve_archive, NULL, mdl_file_wrong_method, 1},
     {"/l/", mdl_link_serve, NULL, mdl_link_wrong_method, 0},
+    {"/c/", mdl_confirm_show, mdl_confirm_press, mdl_confirm_wrong_method, 0},
 };
 
 static int delivery_route(request_rec *r, const mdl_service_t *service, const char *path)

@@ -144,6 +144,11 @@ int mdl_view_message(request_rec *r, int status, const char *state,
     return view_render(r, status, "message.html", customer, data, NULL);
 }
 
+int mdl_view_confirm(request_rec *r, int status, mdl_json_t *data)
+{
+    return view_render(r, status, "confirm_page.html", NULL, data, NULL);
+}
+
 int mdl_view_failure(request_rec *r, apr_status_t rv, const char *not_found)
 {
     if (rv == APR_ENOENT) {

@@ -1,7 +1,8 @@
 /*
- * The pages that a customer sees: rendering of page.html and message.html, and the headers that
- * both have in common.  Their language is the customer's locale, else one that the browser prefers,
- * else that of the templates without a language in their name.
+ * The pages that a customer sees: rendering of page.html and message.html (and of
+ * confirm_page.html, which a shop's staff see), and the headers that both have in common.  Their
+ * language is the customer's locale, else one that the browser prefers, else that of the templates
+ * without a language in their name.
  */
 #ifndef MDL_DELIVERY_VIEW_H
 #define MDL_DELIVERY_VIEW_H
@@ -42,7 +43,11 @@ int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *custome
 int mdl_view_message(request_rec *r, int status, const char *state,
                      const mdl_view_customer_t *customer);
 
-/** The same as plain text, for those who ask for a file. */
+/** Sends the page on which an address of a shop's staff is confirmed; data has its state
+   (docs/templates.md). */
+int mdl_view_confirm(request_rec *r, int status, mdl_json_t *data);
+
+/** A message as plain text, for those who ask for a file. */
 int mdl_view_text(request_rec *r, int status, const char *text);
 
 /** Sends the page for an error: 404 with the state not_found for APR_ENOENT, 429 for APR_EAGAIN,

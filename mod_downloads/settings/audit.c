@@ -16,35 +16,15 @@ static const char *const nouns[] = {"order",  "asset", "upload",           "job"
                                     "pack",   "link",  "license_key_tag",  "mapping", "api_key",
                                     "member", "shop",  "webhook_endpoint", NULL};
 
-static const char *const actions[] = {"created",
-                                      "changed",
-                                      "saved",
-                                      "deleted",
-                                      "imported",
-                                      "version_added",
-                                      "keys_added",
-                                      "begun",
-                                      "aborted",
-                                      "completed",
-                                      "cancelled",
-                                      "retried",
-                                      "assigned",
-                                      "revoked",
-                                      "restored",
-                                      "downloads_granted",
-                                      "email_resent",
-                                      "link_rotated",
-                                      "approved",
-                                      "rejected",
-                                      "suspended",
-                                      "blocked",
-                                      "unblocked",
-                                      "secret_rotated",
-                                      "tested",
-                                      "event_resent",
-                                      "key_deleted",
-                                      "quantity_changed",
-                                      NULL};
+static const char *const actions[] = {
+    "created",      "changed",       "saved",       "deleted",
+    "imported",     "version_added", "keys_added",  "begun",
+    "aborted",      "completed",     "cancelled",   "retried",
+    "assigned",     "revoked",       "restored",    "downloads_granted",
+    "email_resent", "link_rotated",  "approved",    "rejected",
+    "suspended",    "blocked",       "unblocked",   "secret_rotated",
+    "tested",       "event_resent",  "key_deleted", "quantity_changed",
+    "asked",        "confirmed",     NULL};
 
 static apr_status_t audit_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {

@@ -70,6 +70,11 @@ static int members_send(mdl_visit_t *visit, int status)
     mdl_json_add_bool(data, "typed_owner", role == (int)MDL_ROLE_OWNER);
     mdl_json_add_bool(data, "typed_reader", role == (int)MDL_ROLE_READ_ONLY);
     mdl_json_add_bool(data, "has_members", list.members->nelts > 0);
+    if (visit->shop->email != NULL) {
+        members = mdl_json_add_object(data, "shop_email");
+        mdl_json_add_string(members, "address", visit->shop->email);
+        mdl_frame_add_choice(members, mdl_address_state_names, (int)visit->shop->email_state);
+    }
     members = mdl_json_add_array(data, "members");
     for (int i = 0; i < list.members->nelts; i++) {
         const mdl_member_t *each = APR_ARRAY_IDX(list.members, i, const mdl_member_t *);
@@ -78,6 +83,8 @@ static int members_send(mdl_visit_t *visit, int status)
         mdl_json_add_string(to, "name", each->user);
         mdl_frame_add_choice(to, mdl_role_names, (int)each->role);
         mdl_json_add_bool(to, "self", strcmp(each->user, visit->user) == 0);
+        mdl_frame_add_choice(mdl_json_add_object(to, "email"), mdl_address_state_names,
+                             (int)each->email);
         mdl_present_date(to, "since", each->created_at);
     }
     return mdl_frame_send(visit, status, "members.html", data, NULL);
@@ -146,4 +153,20 @@ int mdl_members_remove(mdl_visit_t *visit)
     visit->audit.noun_id = user;
     return members_done(visit, members_write(visit, member_remove_effect, &remove),
                         "member_removed");
+}
+
+static apr_status_t address_ask_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_staff_address_ask_again(db, p, arg);
+}
+
+int mdl_members_ask(mdl_visit_t *visit)
+{
+    const char *address = mdl_visit_field(visit, "user");
+    mdl_staff_address_ask_t ask = {.shop_id = visit->shop->id,
+                                   .address = address != NULL ? address : "",
+                                   .problem = &visit->problem};
+
+    visit->audit.noun_id = address;
+    return members_done(visit, mdl_visit_write(visit, address_ask_effect, &ask), "member_asked");
 }

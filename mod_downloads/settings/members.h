@@ -14,4 +14,8 @@ int mdl_members_add(mdl_visit_t *visit);
 /** Removes the member of the field user, but not the one who asks. */
 int mdl_members_remove(mdl_visit_t *visit);
 
+/** Sends the confirmation of the address in the field user once more: an owner's, or the shop's
+    own. */
+int mdl_members_ask(mdl_visit_t *visit);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/text/present.h"
 #include "core/job_control.h"
 #include "core/order/attention.h"
+#include "core/shop/staff_email.h"
 #include "settings/frame.h"
 #include "settings/orders.h"
 
@@ -23,9 +24,20 @@ static const char *const import_errors[] = {
     "upload_incomplete",          "insufficient_storage",
     "storage_quota_exceeded",     NULL};
 
-static apr_status_t attention_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+/* What needs somebody, and whom emails tell so. */
+typedef struct {
+    mdl_attention_t *attention;
+    apr_array_header_t *recipients;
+} overview_t;
+
+static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_attention_read(db, p, arg);
+    overview_t *overview = arg;
+    apr_status_t rv = mdl_attention_read(db, p, overview->attention);
+
+    return rv == APR_SUCCESS ? mdl_staff_email_recipients(db, overview->attention->shop_id,
+                                                          &overview->recipients, p)
+                             : rv;
 }
 
 static void overview_add_imports(mdl_json_t *data, const mdl_attention_list_t *list)
@@ -90,7 +102,8 @@ int mdl_overview_show(mdl_visit_t *visit)
 {
     mdl_attention_t attention = {
         .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
-    apr_status_t rv = mdl_visit_read(visit, attention_effect, &attention);
+    overview_t overview = {.attention = &attention};
+    apr_status_t rv = mdl_visit_read(visit, overview_effect, &overview);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
@@ -98,6 +111,7 @@ int mdl_overview_show(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_overview", 1);
+    mdl_json_add_bool(data, "nobody_told", overview.recipients->nelts == 0);
     mdl_json_add_bool(data, "has_held", attention.held.found->nelts > 0);
     mdl_json_add_bool(data, "more_held", attention.held.more);
     mdl_orders_add_lines(data, "held_orders", attention.held.found, visit->r->pool);

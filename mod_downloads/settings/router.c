@@ -76,6 +76,7 @@ static const route_t shop_routes[] = {
      "saved"},
     {"members/remove", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_members_remove, "member",
      "deleted"},
+    {"members/ask", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_members_ask, "member", "asked"},
     {"keys/*/revoke", MDL_ROLE_OWNER, mdl_keys_ask, MDL_ROLE_OWNER, mdl_keys_revoke, "api_key",
      "revoked"},
     {"webhooks", MDL_ROLE_READ_ONLY, mdl_webhooks_show, MDL_ROLE_OWNER, mdl_webhooks_create,

@@ -1,23 +1,62 @@
 /*
  * The job staff_email: tells a shop's staff by email what they have to do something about.
  */
+#include <string.h>
+
 #include <apr_strings.h>
 
+#include "base/log.h"
+#include "base/text/present.h"
+#include "base/text/utf8.h"
+#include "core/download/signed_url.h"
 #include "core/shop/shop.h"
+#include "core/shop/staff_address.h"
 #include "core/shop/staff_email.h"
 #include "worker/handler.h"
 #include "worker/message.h"
+
+#define NAME_SHOWN 60 /* characters */
 
 /* What the template shows beside what was queued: the shop, and where its settings are. */
 static void email_add_shop(mdl_json_t *data, const mdl_settings_t *settings, const mdl_shop_t *shop,
                            apr_pool_t *p)
 {
-    mdl_json_add_string(mdl_json_add_object(data, "shop"), "name", shop->name);
+    mdl_json_t *of = mdl_json_add_object(data, "shop");
+
+    mdl_json_add_string(of, "name", mdl_utf8_quoted(shop->name, NAME_SHOWN, p));
+    mdl_json_add_string(of, "domain", shop->domain);
+    mdl_json_add_int(data, "shop_id", shop->id);
     mdl_json_add_string(
         data, "settings_url",
         settings->settings_url != NULL
             ? apr_psprintf(p, "%s/%" APR_INT64_T_FMT, settings->settings_url, shop->id)
             : NULL);
+}
+
+/* Whoever steals the database has no link: it is made here. */
+static void email_add_confirm(mdl_json_t *data, const mdl_task_t *task, const char *to,
+                              apr_pool_t *p)
+{
+    const mdl_signed_confirm_t confirm = {.shop_id = task->job->shop_id,
+                                          .address = to,
+                                          .expires_at = task->job->created_at +
+                                                        MDL_STAFF_ADDRESS_EXPIRES};
+
+    mdl_json_add_string(data, "confirm_url",
+                        mdl_signed_url_confirm(task->service->secret,
+                                               task->service->settings->public_url, &confirm, p));
+    mdl_present_date(data, "expires", confirm.expires_at);
+}
+
+static void log_last(const mdl_task_t *task, const mdl_staff_email_t *email)
+{
+    if (task->job->attempts == 1 && mdl_json_bool(mdl_json_member(email->data, "last"))) {
+        mdl_log(MDL_LOG_WARNING, 0,
+                "MDL0373: the staff of shop %" APR_INT64_T_FMT
+                " have been sent as many emails as a day allows; what else needs them is in the "
+                "settings only",
+                task->job->shop_id);
+    }
 }
 
 static apr_status_t staff_email_prepare(mdl_db_t *db, mdl_task_t *task)
@@ -31,13 +70,21 @@ static apr_status_t staff_email_prepare(mdl_db_t *db, mdl_task_t *task)
     mdl_shop_t *shop;
     apr_status_t rv;
 
-    if ((rv = mdl_staff_email_find(db, job->id, &email, p)) == APR_ENOENT) {
+    if ((rv = mdl_staff_email_find(db, job->shop_id, job->id, &email, p)) == APR_ENOENT) {
         return mdl_message_unsent(task, MDL_TASK_FAILED, "gone", "The email is kept no longer.");
+    }
+    if (rv == APR_SUCCESS && !email.wanted) {
+        return mdl_message_unsent(task, MDL_TASK_FAILED, "not_confirmed",
+                                  "The address is not confirmed, or was removed.");
     }
     if (rv != APR_SUCCESS || (rv = mdl_shop_find(db, job->shop_id, &shop, p)) != APR_SUCCESS) {
         return rv;
     }
     email_add_shop(email.data, settings, shop, p);
+    if (strcmp(email.template, MDL_STAFF_EMAIL_CONFIRM) == 0) {
+        email_add_confirm(email.data, task, email.to, p);
+    }
+    log_last(task, &email);
     source.template = email.template;
     source.data = email.data;
     source.mime = (mdl_mime_mail_t){

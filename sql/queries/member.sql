@@ -1,5 +1,7 @@
 -- part: member_columns
-m.user_name, m.shop_id, m.role, m.created_at, s.name
+m.user_name, m.shop_id, m.role, m.created_at, s.name,
+(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name),
+(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name)
 
 -- name: member_put
 INSERT INTO member (user_name, shop_id, role, created_at) VALUES (%s, %lld, %s, %lld)

@@ -1,4 +1,4 @@
-# The customer's page in a real browser: in every state, on a phone, a tablet and a desktop, in light
+# The customer's page in a real browser, and the page on which staff confirm an address: in every state, on a phone, a tablet and a desktop, in light
 # and dark, in English and German.  build/screenshots keeps the screenshots.
 #
 # once: the look of the page does not depend on the database
@@ -13,6 +13,7 @@ use Test::More;
 
 use MDL::Contract;
 use MDL::Instance;
+use MDL::Maildir;
 use MDL::Test;
 
 # The links are made long before the browsers open the last of them.
@@ -117,7 +118,12 @@ unlink storage_dir() . '/blobs/' . substr($blob, 0, 1) . "/$blob" or die "$blob:
 my ($gone) = $link{active} =~ m{^(.*/f/)};
 
 # name, address, status, text expected in English and in German, further members of the request
+ctl('member', 'add', 'ada@books.example', 'owner', '--shop', $shop->{shop_id});
+my ($confirm) = grep { m{/c/} } @{ wait_mail('ada@books.example')->{urls} };
+
 my @cases = (
+    [ 'confirm',         $confirm,     200, qr/Shall ada\@books\.example get/, qr/Soll ada\@books\.example/ ],
+    [ 'confirm-unknown', "${confirm}x", 404, qr/There is no such page/,        qr/Diese Seite gibt es nicht/ ],
     (map { [ $_->[0], $order{ $_->[0] }{url}, 200, @$_[ 1, 2 ] ] }
         [ 'active',    qr/4 of 5 downloads left/,         qr/noch 4 von 5 Downloads/ ],
         [ 'held',      qr/order is under review/,         qr/Bestellung wird geprüft/ ],

@@ -156,7 +156,7 @@ sub found_in
 
 subtest 'Every language has a sentence for every state' => sub {
     my @german = glob 'conf/templates/*.de.*';
-    is(scalar @german, 7, 'there is a German file for each template');
+    is(scalar @german, 8, 'there is a German file for each template');
     for my $german (@german) {
         my $section = qr/\{\{[#^](\w+)/;
         is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),

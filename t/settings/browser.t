@@ -215,6 +215,8 @@ sub story
     task('owner', 'open', url => "$settings/$shop/members");
     task('owner', 'fill', values => { Name => 'ada@example.com', Role => 'read-only: sees, and changes nothing' });
     like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
+    told('member', 'add', 'bea@example.com', 'owner', '--shop', $shop);
+    like(task('owner', 'open', url => "$settings/$shop/members")->{text}, qr/bea\@example\.com.*asked, not confirmed.*Ask again/s, 'who is not confirmed can be asked again');
     seen('owner', 'members');
     told('member', 'add', "clerk $_", 'staff', '--shop', $shop) for 1 .. 10;
     like(task('owner', 'open', url => "$settings/$shop/members")->{text}, qr/ada\@example\.com.*clerk 7/s, 'a long list');

@@ -46,7 +46,7 @@ sub test_audit
     my %count;
     $count{"$_->{noun} $_->{action}"}++ for @$all;
     is_deeply([ sort keys %count ], [
-            'api_key created', 'api_key revoked', 'job retried', 'member deleted', 'member saved',
+            'api_key created', 'api_key revoked', 'job retried', 'member asked', 'member deleted', 'member saved',
             map { "shop $_" } qw(approved blocked changed created suspended unblocked),
         ], 'each kind of change is there');
     is($count{'api_key revoked'}, 1, 'once');
@@ -107,6 +107,14 @@ sub test_members
             . join ', ', map { "('user$_', $id, 'staff', 0)" } 1 .. 99);
     refuses(5, qr/at most 100 members/, 'member', 'add', 'one-more', 'staff', '--shop', $id);
     is(ctl('member', 'add', 'user7', 'owner', '--shop', $id)->{code}, 0, 'a full shop can change a role');
+    my $owner = 'user1@example.com';
+    sql("DELETE FROM member WHERE user_name = 'user1'");
+    like(ctl('member', 'add', $owner, 'owner', '--shop', $id)->{out}, qr/: owner\. The address gets the shop's emails once the link that was sent/,
+        'an owner with an address is asked to confirm it');
+    is_deeply([ map { $_->{email} } grep { $_->{user} =~ /^user[12](@|$)/ } @{ succeeds_json('member', 'list', '--shop', $id) } ], [qw(asked none)], 'the list says so');
+    is(ctl('member', 'ask', $owner, '--shop', $id)->{out}, "$owner is sent a link to confirm the address.\n", 'it can be asked again');
+    refuses(4, qr/no address of an owner, nor the shop's own/, 'member', 'ask', 'user2', '--shop', $id);
+    refuses(4, qr/no address of an owner/, 'member', 'ask', $owner);
     is(ctl('member', 'remove', 'ada', '--shop', $id)->{out}, "ada is removed.\n", 'a member is removed');
     refuses(4, qr/no such member/, 'member', 'remove', 'ada', '--shop', $id);
     refuses(4, qr/no such member/, 'member', 'remove', 'ada');
@@ -172,6 +180,7 @@ sub test_shops
             name   => "Caf\x{e9} \x{c4}",
             domain => 'a.example',
             email  => 'help@a.example',
+            email_state => 'asked',
             status => 'pending',
             sender_name => undef,
             reply_to    => undef,
@@ -341,7 +350,8 @@ sub test_retry_failed
 sub test_jobs
 {
     my ($shop) = @_;
-    is_deeply(succeeds_json('job', 'list'), [], 'there is no job yet');
+    is_deeply([ grep { $_->{type} ne 'staff_email' } @{ succeeds_json('job', 'list') } ], [], 'there is no job yet, but for questions to addresses');
+    sql("DELETE FROM job");
     add_job($shop, sprintf('job_%03d', $_), $_ % 2 ? 'failed' : 'succeeded') for 1 .. 60;
     add_job($shop, 'job_100', 'running', 60);
 

@@ -90,6 +90,7 @@ static const struct {
     {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer",
      "reads the transfers of one process at the moment"},
     {MDL_Q_MEMBER_LIST_OF_SHOP, "(s.id = m.shop_id)", "the shop is one row"},
+    {MDL_Q_STAFF_OWNERS_REACHED, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_NOTICES_INSERT_DOWNLOADS, "'download.completed'", "compares two types of notices"},
 };
 

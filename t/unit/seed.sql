@@ -167,6 +167,11 @@ ORDER BY seed.i;
 INSERT INTO staff_email (job_id, recipient, template, data) SELECT 'job_s' || i, 'a@a.test', 'webhook_disabled', '{}'
 FROM seed ORDER BY seed.i;
 
+INSERT INTO staff_address (shop_id, address, asked_at, confirmed_at) SELECT i, 'a@a.test', i, CASE WHEN i % 2 = 0 THEN i END
+FROM seed ORDER BY seed.i;
+
+INSERT INTO staff_email_budget (name, began_at, taken) SELECT 'email/shop/' || i, i, 1 FROM seed ORDER BY seed.i;
+
 INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
 SELECT i, i, CASE WHEN i % 100 = 5 THEN 'pending' ELSE 'succeeded' END, 1, CASE WHEN i % 100 = 5 THEN i END, i, i
 FROM seed ORDER BY seed.i;

@@ -185,6 +185,42 @@ static void test_archive(apr_pool_t *p)
     ok(!file_accepted(token, p), "an archive's token is not accepted for a file");
 }
 
+static int confirm_accepted(const char *token, apr_pool_t *p)
+{
+    mdl_signed_confirm_t confirm;
+
+    return mdl_signed_url_confirm_read(secret, token, &confirm, p) == APR_SUCCESS;
+}
+
+static void test_confirm(apr_pool_t *p)
+{
+    const char *longest = apr_pstrcat(p, mdl_hex(apr_pcalloc(p, 121), 121, p), "@example.com",
+                                      NULL);
+    const char *addresses[] = {"a@b.test", "ab@b.test", "abc@b.test", longest};
+    mdl_signed_confirm_t in = {.shop_id = 9007199254740991, .expires_at = apr_time_from_sec(77)};
+    mdl_signed_confirm_t out;
+    const char *url = NULL;
+
+    for (int i = 0; i < 4; i++) {
+        in.address = addresses[i];
+        url = mdl_signed_url_confirm(secret, "https://a.test/d", &in, p);
+        ok(strncmp(url, "https://a.test/d/c/", 19) == 0, "a confirmation's URL is public");
+        is_int(mdl_signed_url_confirm_read(secret, url + 19, &out, p), APR_SUCCESS, "it is read");
+        is_str(out.address, in.address, "with its address");
+        is_int(out.shop_id, in.shop_id, "its shop");
+        is_int(out.expires_at, in.expires_at, "and its end");
+        ok(!others_accepted(url + 19, confirm_accepted, p),
+           "longer, shorter and empty tokens are refused");
+        is_int(mdl_signed_url_confirm_read(other, url + 19, &out, p), APR_EINVAL,
+               "a token is refused under another secret");
+    }
+    is_int(corruptions_accepted(url + 19, confirm_accepted, p), 0,
+           "a token with any one character changed is refused");
+    in.address = apr_pstrcat(p, "a", longest, NULL);
+    is_str(mdl_signed_url_confirm(secret, "https://a.test/d", &in, p), NULL,
+           "an address that is too long has no URL");
+}
+
 static void test_apart(apr_pool_t *p)
 {
     mdl_signed_file_t in = {.page_id = PAGE, .assignment_id = 1, .asset_id = 2};
@@ -199,6 +235,8 @@ static void test_apart(apr_pool_t *p)
     ok(!upload_accepted(mdl_signed_url_page_token(secret, id, p), p) &&
            !upload_accepted(mdl_signed_url_file_token(secret, &in, p), p),
        "the tokens of pages and files are not accepted for an upload");
+    ok(!confirm_accepted(mdl_signed_url_file_token(secret, &in, p), p),
+       "a file's token is not accepted for a confirmation");
 }
 
 int main(void)
@@ -212,6 +250,7 @@ int main(void)
     test_file(p);
     test_upload(p);
     test_archive(p);
+    test_confirm(p);
     test_apart(p);
     return tap_end(p);
 }

@@ -94,6 +94,17 @@ sub arrived
         20, "an email to $to; " . $postfix->tail);
 }
 
+# Presses the button of the link that the address was sent; it is then as if nothing had come.
+sub confirm
+{
+    my ($to) = @_;
+    my $path = arrived($to);
+    my ($link) = read_by_python($path)->{parts}[0]{text} =~ m{^(http\S*/c/\S+)$}m;
+    is page('POST', $link)->{status}, 200, "$to is confirmed";
+    unlink $path or die "$path: $!";
+    return;
+}
+
 # A message as both parsers read it, after checking that they agree; lines end in LF.
 sub read_by_both
 {
@@ -545,12 +556,14 @@ subtest 'the owners of a shop are told that a webhook endpoint was switched off'
     ctl('shop', 'set', $shop->{shop_id}, '--email', 'shop@buyer.test');
     my %member = ('ada@buyer.test' => 'owner', 'ben' => 'owner', 'eve@buyer.test' => 'staff');
     ctl('member', 'add', $_, $member{$_}, '--shop', $shop->{shop_id}) for sort keys %member;
+    confirm($_) for 'ada@buyer.test', 'shop@buyer.test';
     my $url = "http://localhost:$direct/a&b?c=%3Cd%3E"; # where nobody listens
     my $endpoint = switched_off($shop, $url);
     my $path = arrived('ada@buyer.test');
     my $mail = read_by_both($path);
-    is $mail->{headers}{subject}, 'A webhook endpoint of 店 & <b> is switched off', 'the subject';
+    is $mail->{headers}{subject}, "A webhook endpoint is switched off: shop $shop->{shop_id}", 'the subject has no word of the shop';
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
+    like $text, qr/endpoint of 店 & <b> has/, 'which the text names';
     like $text, qr/^\Q$url\E$/m, 'it has the URL';
     like $text, qr/^It has failed since \d+ \w+ 20\d\d, \d\d:\d\d UTC\./m, 'since when it fails';
     like $text, qr/last attempt: localhost refuses connections on that port\.$/m, 'and how';
@@ -559,7 +572,7 @@ subtest 'the owners of a shop are told that a webhook endpoint was switched off'
     like $html, qr{<code[^>]*>http://localhost:$direct/a&amp;b\?c=%3Cd%3E</code>.*href="\Q$page\E"}s, 'so has the HTML, escaped';
     wait_for(sub { (sql('SELECT count(*) FROM staff_email'))[0][0] == 0 }, 10, 'the email to be gone');
     is scalar(my @once = $postfix->delivered('buyers/', 'ada@buyer.test')), 1, 'it is sent once';
-    is((sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0], 1, 'and to the owner with an address alone, not to that of the shop');
+    is((sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0], 3, 'and to the owner with an address alone, not to that of the shop: the others have asked');
     is_deeply api('GET', '/jobs', key => $shop->{token})->{json}{data}, [], 'which is no job that the shop sees';
 };
 
@@ -568,16 +581,17 @@ subtest 'the owners of a shop are told that license keys run low, once a day at 
     httpd_graceful();
     my $shop = new_shop(name => 'Low & Co');
     ctl('member', 'add', 'low@buyer.test', 'owner', '--shop', $shop->{shop_id});
+    confirm('low@buyer.test');
     my $call = sub { my ($path, $json) = @_; return api('POST', $path, key => $shop->{token}, json => $json)->{json} };
     my $tag = $call->('/license-key-tags', { name => 'Pro & <b>', low_stock_threshold => 1 })->{id};
     $call->("/license-key-tags/$tag/keys", { keys => [qw(A B C)] });
     my $product = mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_product_id};
-    my $queued = sub { (sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0] };
+    my $queued = sub { (sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0] - 1 };
     assign($shop, digits(), [$product]);
     is $queued->(), 0, 'two of three are enough';
     assign($shop, digits(), [$product]);
     my $mail = read_by_both(arrived('low@buyer.test'));
-    is $mail->{headers}{subject}, 'License keys of Low & Co run low: one is left of Pro & <b>', 'the subject';
+    is $mail->{headers}{subject}, "License keys run low: shop $shop->{shop_id}", 'the subject has no word of the shop';
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
     like $text, qr/license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1:\none is left\.$/m, 'the text';
     like $text, qr{^https://downloads\.example\.com/settings/$shop->{shop_id}/$}m, 'with the address of the settings';
@@ -605,6 +619,7 @@ subtest 'a shop whose owners have no address is told at its own' => sub {
     my $shop = new_shop();
     ctl('shop', 'set', $shop->{shop_id}, '--email', 'shop-staff@buyer.test');
     ctl('member', 'add', 'ben', 'owner', '--shop', $shop->{shop_id});
+    confirm('shop-staff@buyer.test');
     switched_off($shop, "http://localhost:$direct/");
     my $mail = read_by_both(arrived('shop-staff@buyer.test'));
     like $mail->{parts}[0]{text}, qr/has it\.\n\z/, 'without the address of a page where there are no settings';

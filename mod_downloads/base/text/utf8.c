@@ -115,3 +115,32 @@ int mdl_utf8_disturbs_filename(apr_uint32_t c)
 {
     return mdl_utf8_disturbs(c) || c == 0x061c || is_between(c, 0x200e, 0x200f) || c == 0xfeff;
 }
+
+const char *mdl_utf8_quoted(const char *text, apr_size_t max, apr_pool_t *p)
+{
+    static const char ellipsis[] = "\xe2\x80\xa6";
+    char *quoted = apr_palloc(p, strlen(text) + sizeof ellipsis);
+    char *end = quoted, *cut = quoted; /* where an ellipsis would be the last of max characters */
+
+    for (apr_size_t i = 0; *text != '\0'; i++) {
+        apr_uint32_t c;
+        apr_size_t length = mdl_utf8_read(text, &c);
+
+        if (i == max) {
+            memcpy(cut, ellipsis, sizeof ellipsis);
+            return quoted;
+        }
+        if (i + 1 == max) {
+            cut = end;
+        }
+        if (mdl_utf8_disturbs_filename(c) || (c == 0xfffd && length == 1)) {
+            *end++ = ' ';
+        } else {
+            memcpy(end, text, length);
+            end += length;
+        }
+        text += length;
+    }
+    *end = '\0';
+    return quoted;
+}

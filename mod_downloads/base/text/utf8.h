@@ -29,6 +29,11 @@ const char *mdl_utf8_trimmed(const char *text, apr_pool_t *p);
     things.  That it is well-formed is not checked. */
 int mdl_utf8_is_name(const char *text, apr_size_t max);
 
+/** What somebody else wrote, as it is quoted in a text of ours, allocated from p: max characters at
+    most, the last of them an ellipsis where there are more, with spaces for those that disturb a
+    file's name (below). */
+const char *mdl_utf8_quoted(const char *text, apr_size_t max, apr_pool_t *p);
+
 /** Whether a character is a control, ends a line, or turns the direction of the text behind it, so
     that a name could rewrite what stands beside it, or "exe" reads as if it ended in "pdf". */
 int mdl_utf8_disturbs(apr_uint32_t c);

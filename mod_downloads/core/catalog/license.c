@@ -2,6 +2,7 @@
 
 #include <apr_time.h>
 
+#include "base/text/utf8.h"
 #include "core/catalog/references.h"
 #include "core/catalog/license_seal.h"
 #include "core/ids.h"
@@ -12,6 +13,7 @@
 
 #define BATCH      500 /* keys of one statement */
 #define WARN_AGAIN apr_time_from_sec(86400)
+#define TAG_SHOWN  60 /* characters of its name in an email */
 
 static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -227,7 +229,7 @@ static apr_status_t license_email_staff(mdl_db_t *db, const mdl_rows_t *row, apr
     mdl_json_t *data = mdl_json_object(p);
 
     mdl_json_add_int(data, "license_key_tag_id", tag_id);
-    mdl_json_add_string(data, "tag", mdl_rows_text(row, 1));
+    mdl_json_add_string(data, "tag", mdl_utf8_quoted(mdl_rows_text(row, 1), TAG_SHOWN, p));
     mdl_json_add_int(data, "available", available);
     mdl_json_add_int(data, "low_stock_threshold", mdl_rows_int(row, 3));
     mdl_json_add_bool(data, available == 0 ? "none" : available == 1 ? "one" : "many", 1);

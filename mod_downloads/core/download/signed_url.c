@@ -12,12 +12,17 @@
 #define FILE_LENGTH (ID_LENGTH + 3 * 8)
 #define LINK_LENGTH (ID_LENGTH + 8)
 
+/* A confirmation: the shop, the end, and behind these the address. */
+#define CONFIRM_LENGTH(address_) (2 * 8 + (address_))
+#define ADDRESS_MAX              254
+
 /* What a token is for.  Part of what is signed, so a changed one makes all tokens invalid. */
 #define PAGE_PURPOSE    "page-link"
 #define LINK_PURPOSE    "visit-link"
 #define FILE_PURPOSE    "file-link"
 #define ARCHIVE_PURPOSE "archive-link"
 #define UPLOAD_PURPOSE  "upload-link"
+#define CONFIRM_PURPOSE "confirmation-link"
 #define SESSION_PURPOSE "session-of-page"
 
 #define UPLOAD_PREFIX "upl_"
@@ -209,4 +214,38 @@ const char *mdl_signed_url_upload_id(const mdl_secret_t *secret, const char *tok
     return signed_url_verify(secret, UPLOAD_PURPOSE, token, bytes, MDL_ULID_LENGTH)
                ? apr_psprintf(p, UPLOAD_PREFIX "%.*s", MDL_ULID_LENGTH, (const char *)bytes)
                : NULL;
+}
+
+const char *mdl_signed_url_confirm(const mdl_secret_t *secret, const char *public_url,
+                                   const mdl_signed_confirm_t *confirm, apr_pool_t *p)
+{
+    unsigned char bytes[CONFIRM_LENGTH(ADDRESS_MAX) + MAC_LENGTH];
+    apr_size_t length = strlen(confirm->address);
+
+    if (length > ADDRESS_MAX) {
+        return NULL;
+    }
+    put_number(bytes, confirm->shop_id);
+    put_number(bytes + 8, apr_time_sec(confirm->expires_at));
+    memcpy(bytes + CONFIRM_LENGTH(0), confirm->address, length);
+    return apr_pstrcat(p, public_url, "/c/",
+                       signed_url_sign(secret, CONFIRM_PURPOSE, bytes, CONFIRM_LENGTH(length), p),
+                       NULL);
+}
+
+apr_status_t mdl_signed_url_confirm_read(const mdl_secret_t *secret, const char *token,
+                                         mdl_signed_confirm_t *confirm, apr_pool_t *p)
+{
+    unsigned char bytes[CONFIRM_LENGTH(ADDRESS_MAX) + MAC_LENGTH];
+    apr_size_t whole = strlen(token) * 3 / 4; /* base64 without padding */
+    apr_size_t length = whole - CONFIRM_LENGTH(0) - MAC_LENGTH;
+
+    if (whole <= CONFIRM_LENGTH(0) + MAC_LENGTH || whole > sizeof bytes ||
+        !signed_url_verify(secret, CONFIRM_PURPOSE, token, bytes, CONFIRM_LENGTH(length))) {
+        return APR_EINVAL;
+    }
+    confirm->shop_id = get_number(bytes);
+    confirm->expires_at = apr_time_from_sec(get_number(bytes + 8));
+    confirm->address = apr_pstrmemdup(p, (const char *)bytes + CONFIRM_LENGTH(0), length);
+    return APR_SUCCESS;
 }

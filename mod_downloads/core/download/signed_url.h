@@ -2,8 +2,9 @@
  * Signed URLs: whoever has one has the right that it stands for, and the token in it is
  * authenticated by HMAC.  A customer gets those of the order's page and of the page's links, which
  * last, and those of a file or an archive, which must be used soon (contract, section 8).  A shop
- * gets that of an upload, which is the right to write it (section 7).  None of them reveals an
- * order, a customer or a product.
+ * gets that of an upload, which is the right to write it (section 7); its staff get that of a page
+ * on which an address is confirmed (section 11).  None of them reveals an order, a customer or a
+ * product.
  */
 #ifndef MDL_CORE_DOWNLOAD_SIGNED_URL_H
 #define MDL_CORE_DOWNLOAD_SIGNED_URL_H
@@ -68,5 +69,21 @@ const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload
 
 /** The upload's id of a token; NULL when it is not one of ours. */
 const char *mdl_signed_url_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p);
+
+/** What the URL of a confirmation says: that whoever has it reads the emails of an address. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *address;   /* of 254 bytes at most */
+    apr_time_t expires_at; /* whole seconds */
+} mdl_signed_confirm_t;
+
+/** The address below public_url of the page that confirms. */
+const char *mdl_signed_url_confirm(const mdl_secret_t *secret, const char *public_url,
+                                   const mdl_signed_confirm_t *confirm, apr_pool_t *p);
+
+/** Reads its token; APR_EINVAL when it is not one of ours.  Whether it has expired is left to the
+    caller. */
+apr_status_t mdl_signed_url_confirm_read(const mdl_secret_t *secret, const char *token,
+                                         mdl_signed_confirm_t *confirm, apr_pool_t *p);
 
 #endif

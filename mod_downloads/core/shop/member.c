@@ -66,7 +66,12 @@ apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put)
         return rv;
     }
     member->created_at = mdl_rows_int(row, 0);
-    return member->shop_id != 0 ? member_check_room(db, put, p) : APR_SUCCESS;
+    if (member->shop_id == 0 || (rv = member_check_room(db, put, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return member->role == MDL_ROLE_OWNER
+               ? mdl_staff_address_ask(db, member->shop_id, member->user, &member->email, p)
+               : APR_SUCCESS;
 }
 
 apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove)
@@ -75,9 +80,10 @@ apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t 
     apr_status_t rv = mdl_db_exec(db, MDL_Q_MEMBER_DELETE, &changed, p,
                                   MDL_ARGS(mdl_text(remove->user), mdl_int(remove->shop_id)));
 
-    return rv == APR_SUCCESS && changed == 0
-               ? mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.")
-               : rv;
+    if (rv == APR_SUCCESS && changed == 0) {
+        return mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.");
+    }
+    return rv == APR_SUCCESS ? mdl_staff_address_forget(db, remove->shop_id, remove->user, p) : rv;
 }
 
 static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -89,6 +95,10 @@ static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
     member->role = mdl_rows_enum(row, 2, mdl_role_names);
     member->created_at = mdl_rows_int(row, 3);
     member->shop_name = mdl_rows_text(row, 4);
+    if (member->role == MDL_ROLE_OWNER) {
+        member->email = mdl_staff_address_state(member->user, mdl_rows_int(row, 5),
+                                                mdl_rows_int(row, 6));
+    }
     return member;
 }
 

@@ -6,6 +6,7 @@
 #define MDL_CORE_SHOP_MEMBER_H
 
 #include "core/problem.h"
+#include "core/shop/staff_address.h"
 #include "db/db.h"
 
 #define MDL_MEMBER_USER_MAX 255 /* bytes */
@@ -15,8 +16,8 @@
 typedef enum {
     MDL_ROLE_READ_ONLY, /* see everything but secrets */
     MDL_ROLE_STAFF,     /* act on orders */
-    MDL_ROLE_OWNER,     /* manage keys and members */
-    MDL_ROLE_OPERATOR   /* manage shops; a member of every shop */
+    MDL_ROLE_OWNER, /* manage keys and members; get the shop's emails, if the name is an address */
+    MDL_ROLE_OPERATOR /* manage shops; a member of every shop */
 } mdl_role_t;
 extern const char *const mdl_role_names[];
 
@@ -26,10 +27,12 @@ typedef struct {
     const char *shop_name; /* NULL for an operator */
     mdl_role_t role;
     apr_time_t created_at;
+    mdl_address_state_t email; /* NONE also unless it is an owner */
 } mdl_member_t;
 
 /**
- * Effect: makes a user a member of a shop, or changes the role.  Refused with 400 when the name is
+ * Effect: makes a user a member of a shop, or changes the role.  An owner whose name is an address
+ * is asked to confirm it.  Refused with 400 when the name is
  * faulty, or when the role and shop_id don't go together; 404 when there is no such shop; 409 when
  * it has MDL_MEMBERS_MAX members, or the user as many shops.
  */

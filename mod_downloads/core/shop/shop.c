@@ -31,6 +31,8 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->storefront_url = mdl_rows_text(row, 10);
     shop->blocked_at = mdl_rows_int(row, 11);
     shop->block_reason = mdl_rows_text(row, 12);
+    shop->email_state = mdl_staff_address_state(shop->email, mdl_rows_int(row, 13),
+                                                mdl_rows_int(row, 14));
     return shop;
 }
 
@@ -58,6 +60,14 @@ static apr_status_t shop_check_email(const char *email, mdl_problem_t *problem)
                                  "The shop's email is not an address.");
 }
 
+static apr_status_t shop_ask_email(mdl_db_t *db, mdl_shop_t *shop, apr_pool_t *p)
+{
+    shop->email_state = MDL_ADDRESS_NONE;
+    return shop->email != NULL
+               ? mdl_staff_address_ask(db, shop->id, shop->email, &shop->email_state, p)
+               : APR_SUCCESS;
+}
+
 apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
 {
     mdl_shop_t *shop = &add->shop;
@@ -83,10 +93,11 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
         return mdl_problem_set(add->problem, 409, "domain_taken",
                                "There is a shop of that domain already.");
     }
-    if (rv == APR_SUCCESS) {
-        *shop = *shop_of_row(row, p);
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
-    return rv;
+    *shop = *shop_of_row(row, p);
+    return shop_ask_email(db, shop, p);
 }
 
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p)
@@ -205,6 +216,7 @@ static apr_status_t shop_check_set(const mdl_shop_set_t *set)
 
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
 {
+    const char *before;
     mdl_shop_t *shop;
     apr_status_t rv;
 
@@ -221,6 +233,7 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
                                  set->problem, p)) != APR_SUCCESS) {
         return rv;
     }
+    before = shop->email;
     shop->name = set->name != NULL ? set->name : shop->name;
     shop->email = shop_changed_text(shop->email, set->email);
     shop->sender_name = shop_changed_text(shop->sender_name, set->sender_name);
@@ -232,6 +245,12 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
                               mdl_text(shop->sender_name), mdl_text(shop->reply_to),
                               mdl_int(shop->mail_delay), mdl_text(mdl_risk_names[shop->hold_at]),
                               mdl_int(apr_time_now()), mdl_int(shop->id)));
+    if (rv == APR_SUCCESS && set->email != NULL) {
+        if (before != NULL) {
+            rv = mdl_staff_address_forget(db, shop->id, before, p);
+        }
+        rv = rv == APR_SUCCESS ? shop_ask_email(db, shop, p) : rv;
+    }
     /* The name is in the cache of keys, too. */
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS) : rv;
 }

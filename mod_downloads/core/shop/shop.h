@@ -6,6 +6,7 @@
 
 #include "core/problem.h"
 #include "core/shop/risk.h"
+#include "core/shop/staff_address.h"
 #include "core/shop/storefront.h"
 #include "db/db.h"
 
@@ -20,7 +21,8 @@ typedef struct {
     apr_int64_t id;
     const char *name;
     const char *domain;
-    const char *email; /* what customers may write to; NULL */
+    const char *email; /* what customers may write to; gets what owners would, if none of them is
+                          confirmed and it is; NULL */
     mdl_shop_status_t status;
     apr_time_t created_at;
     const char *sender_name;    /* of its emails; NULL: name */
@@ -30,9 +32,11 @@ typedef struct {
     const char *storefront_url; /* NULL: there is no connection */
     apr_time_t blocked_at;      /* 0: it is not blocked */
     const char *block_reason;
+    mdl_address_state_t email_state;
 } mdl_shop_t;
 
-/** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
+/** Effect: adds a pending shop, and asks its address to be confirmed.  Refused with 409 when the
+ * domain is taken, 400 when faulty. */
 typedef struct {
     mdl_shop_t shop; /* in: name, domain, email; out: all */
     mdl_problem_t *problem;
@@ -62,8 +66,8 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
 /** Effect that reads the ids (apr_int64_t) of the shops that are blocked. */
 apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **ids);
 
-/** Effect: changes what a shop's staff decide.  Refused with 400 when faulty, 404 when there is no
-    such shop. */
+/** Effect: changes what a shop's staff decide; another address is asked to be confirmed.  Refused
+   with 400 when faulty, 404 when there is no such shop. */
 typedef struct {
     apr_int64_t id;
     const char *name;  /* NULL keeps the value, as for all texts below */

@@ -2,11 +2,24 @@
 
 #include <string.h>
 
-#include "base/mail/mime.h"
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
 #include "base/ulid.h"
 #include "core/job.h"
-#include "core/shop/member.h"
-#include "core/shop/shop.h"
+
+#define DAY apr_time_from_sec(86400)
+
+/* How many of a kind of email within a day. */
+typedef struct {
+    const char *name;
+    apr_int64_t of_shop, of_address;
+} budget_t;
+
+static const budget_t notices = {"email", MDL_STAFF_EMAILS_OF_SHOP, MDL_STAFF_EMAILS_OF_ADDRESS};
+static const budget_t confirmations = {"confirmation", MDL_CONFIRMATIONS_OF_SHOP,
+                                       MDL_CONFIRMATIONS_OF_ADDRESS};
 
 static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const char *to,
                                  const char *template, const mdl_json_t *data, apr_pool_t *p)
@@ -25,36 +38,127 @@ static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const char *
                : rv;
 }
 
-apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
-                                   const mdl_json_t *data, apr_pool_t *p)
+/* *left is how many may still be taken within the day; -1 when this was one too many. */
+static apr_status_t budget_take_one(mdl_db_t *db, const char *name, apr_int64_t most,
+                                    apr_int64_t *left, apr_pool_t *p)
 {
-    mdl_member_list_t list = {.shop_id = shop_id};
-    int owners = 0;
-    mdl_shop_t *shop;
-    apr_status_t rv = mdl_member_list(db, p, &list);
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_STAFF_BUDGET_TAKE, &row, p,
+        MDL_ARGS(mdl_text(name), mdl_int(apr_time_now()), mdl_int(most)));
 
-    for (int i = 0; rv == APR_SUCCESS && i < list.members->nelts; i++) {
-        const mdl_member_t *member = APR_ARRAY_IDX(list.members, i, const mdl_member_t *);
-
-        if (member->role == MDL_ROLE_OWNER && mdl_mime_address_valid(member->user)) {
-            owners++;
-            rv = email_insert(db, shop_id, member->user, template, data, p);
-        }
-    }
-    if (rv != APR_SUCCESS || owners > 0 ||
-        (rv = mdl_shop_find(db, shop_id, &shop, p)) != APR_SUCCESS || shop->email == NULL) {
-        return rv;
-    }
-    return email_insert(db, shop_id, shop->email, template, data, p);
+    *left = rv == APR_SUCCESS ? most - mdl_rows_int(row, 0) : -1;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-apr_status_t mdl_staff_email_find(mdl_db_t *db, const char *job_id, mdl_staff_email_t *email,
-                                  apr_pool_t *p)
+/* What is left of both budgets after one more email. */
+typedef struct {
+    apr_int64_t of_shop, of_address;
+} left_t;
+
+static int left_allows(const left_t *left)
+{
+    return left->of_shop >= 0 && left->of_address >= 0;
+}
+
+/* The shop's comes first, whose row then stays locked: transactions of a shop wait for each other
+   there.  An address pays nothing where the shop has no more. */
+static apr_status_t budget_take(mdl_db_t *db, const budget_t *budget, apr_int64_t shop_id,
+                                const char *address, left_t *left, apr_pool_t *p)
+{
+    const char *shop = apr_psprintf(p, "%s/shop/%" APR_INT64_T_FMT, budget->name, shop_id);
+    char *mailbox = apr_pstrcat(p, budget->name, "/address/", address, NULL);
+    apr_status_t rv = budget_take_one(db, shop, budget->of_shop, &left->of_shop, p);
+
+    for (char *c = mailbox; *c != '\0'; c++) { /* Ada@ and ada@ are one mailbox */
+        *c = (char)apr_tolower(*c);
+    }
+    left->of_address = -1;
+    return rv == APR_SUCCESS && left->of_shop >= 0
+               ? budget_take_one(db, mailbox, budget->of_address, &left->of_address, p)
+               : rv;
+}
+
+static apr_status_t budget_prune(mdl_db_t *db, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_STAFF_BUDGET_PRUNE, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now() - DAY)));
+}
+
+apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id,
+                                        apr_array_header_t **recipients, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_STAFF_OWNERS_REACHED, &rows, p,
+                                    MDL_ARGS(mdl_int(shop_id), mdl_int(MDL_STAFF_EMAILS_OF_SHOP)));
+
+    *recipients = apr_array_make(p, 2, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*recipients, const char *) = mdl_rows_text(rows, 0);
+    }
+    if (rv == APR_SUCCESS && (*recipients)->nelts == 0) {
+        rv = mdl_db_select_one(db, MDL_Q_STAFF_SHOP_REACHED, &rows, p, MDL_ARGS(mdl_int(shop_id)));
+        if (rv == APR_SUCCESS) {
+            APR_ARRAY_PUSH(*recipients, const char *) = mdl_rows_text(rows, 0);
+        }
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
+                                   mdl_json_t *data, apr_pool_t *p)
+{
+    apr_array_header_t *recipients;
+    left_t left = {0};
+    apr_status_t rv = budget_prune(db, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_staff_email_recipients(db, shop_id, &recipients, p);
+    }
+    for (int i = 0; rv == APR_SUCCESS && left.of_shop >= 0 && i < recipients->nelts; i++) {
+        const char *to = APR_ARRAY_IDX(recipients, i, const char *);
+
+        rv = budget_take(db, &notices, shop_id, to, &left, p);
+        if (rv == APR_SUCCESS && left_allows(&left)) {
+            mdl_json_add_bool(data, "last", left.of_shop == 0 || left.of_address == 0);
+            rv = email_insert(db, shop_id, to, template, data, p);
+        }
+    }
+    return rv;
+}
+
+apr_status_t mdl_staff_email_ask(mdl_db_t *db, apr_int64_t shop_id, const char *address,
+                                 int *queued, apr_pool_t *p)
+{
+    left_t left;
+    apr_status_t rv = budget_prune(db, p);
+
+    *queued = 0;
+    if (rv != APR_SUCCESS ||
+        (rv = budget_take(db, &confirmations, shop_id, address, &left, p)) != APR_SUCCESS ||
+        !left_allows(&left)) {
+        return rv;
+    }
+    *queued = 1;
+    return email_insert(db, shop_id, address, MDL_STAFF_EMAIL_CONFIRM, mdl_json_object(p), p);
+}
+
+/* Whoever has confirmed an address gets everything but the question, whoever has not nothing else;
+   an address that nobody has any more gets nothing. */
+static int email_is_wanted(const mdl_staff_email_t *email, const mdl_rows_t *row)
+{
+    int asks = strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0;
+
+    return !mdl_rows_null(row, 3) && mdl_rows_null(row, 4) == asks;
+}
+
+apr_status_t mdl_staff_email_find(mdl_db_t *db, apr_int64_t shop_id, const char *job_id,
+                                  mdl_staff_email_t *email, apr_pool_t *p)
 {
     mdl_rows_t *row;
     const char *data, *why;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_STAFF_EMAIL_OF_JOB, &row, p,
-                                        MDL_ARGS(mdl_text(job_id)));
+                                        MDL_ARGS(mdl_int(shop_id), mdl_text(job_id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -62,6 +166,7 @@ apr_status_t mdl_staff_email_find(mdl_db_t *db, const char *job_id, mdl_staff_em
     email->to = mdl_rows_text(row, 0);
     email->template = mdl_rows_text(row, 1);
     data = mdl_rows_text(row, 2);
+    email->wanted = email_is_wanted(email, row);
     return mdl_json_parse(&email->data, data, strlen(data), MDL_JSON_MAX_VALUES, &why, p);
 }
 

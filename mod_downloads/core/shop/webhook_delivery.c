@@ -12,6 +12,7 @@
 
 #define EXCERPT       1024 /* bytes of an answer */
 #define GONE          410
+#define URL_SHOWN     120  /* characters of it in an email */
 #define FAILING_LIMIT apr_time_from_sec(5 * 86400)
 
 const char *const mdl_delivery_status_names[] = {[MDL_DELIVERY_PENDING] = "pending",
@@ -270,7 +271,7 @@ static apr_status_t endpoint_email_staff(mdl_db_t *db, const mdl_webhook_round_t
     mdl_json_t *data = mdl_json_object(p);
 
     mdl_json_add_int(data, "webhook_endpoint_id", round->endpoint_id);
-    mdl_json_add_string(data, "url", round->url);
+    mdl_json_add_string(data, "url", mdl_utf8_quoted(round->url, URL_SHOWN, p));
     mdl_present_date(data, "failing_since", failing_since);
     mdl_json_add_string(data, "error", last->error);
     return mdl_staff_email_queue(db, round->shop_id, "webhook_disabled", data, p);
