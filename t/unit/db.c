@@ -376,7 +376,7 @@ static void test_migrate(const database_t *database, apr_pool_t *p)
            "the version of a database without a schema is read");
     is_int(version, 0, "it is version 0");
     is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated");
-    is_int(applied, mdl_migrate_latest(), "every migration is applied");
+    is_int(applied, mdl_migration_count, "every migration is applied");
     is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated once more");
     is_int(applied, 0, "no migration is left to apply");
     mdl_migrate_version(fresh, &version, p);
@@ -439,7 +439,7 @@ static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
     }
     close(results[0]);
     ok(good, "four processes that migrate an empty database at once all succeed");
-    is_int(total, mdl_migrate_latest(), "each migration was applied by one of them");
+    is_int(total, mdl_migration_count, "each migration was applied by one of them");
     mdl_migrate_version(database_open(&twin, p), &version, p);
     is_int(version, mdl_migrate_latest(), "and the schema is there");
 }
@@ -449,7 +449,7 @@ static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
 /* The schema as the release of a version has left it. */
 static void migrate_to(mdl_db_t *on, int version, apr_pool_t *p)
 {
-    for (int i = 0; i < version; i++) {
+    for (int i = 0; i < mdl_migration_count && mdl_migrations[i].version <= version; i++) {
         const mdl_migration_t *migration = &mdl_migrations[i];
 
         for (const char *const *statement = migration->statements[mdl_db_dialect(on)];
@@ -477,7 +477,8 @@ static void test_upgrade(const database_t *database, apr_pool_t *p)
         "lease_token, bytes_received, created_at) "
         "VALUES ('job_old', 7, 'asset_import', 'small', 'queued', 0, 5, 1, 0, 0, 1)"};
 
-    for (int version = FIRST_DEPLOYED; version <= mdl_migrate_latest(); version++) {
+    for (int known = FIRST_DEPLOYED; known <= mdl_migration_count; known++) {
+        int version = mdl_migrations[known - 1].version;
         database_t old = empty_twin(database, apr_psprintf(p, "version-%d", version), p);
         mdl_db_t *on = database_open(&old, p);
         mdl_rows_t *row;
@@ -490,7 +491,7 @@ static void test_upgrade(const database_t *database, apr_pool_t *p)
         }
         ok(good, apr_psprintf(p, "a database of version %d has data", version));
         is_int(mdl_migrate(on, &applied, p), APR_SUCCESS, "it is migrated to the newest");
-        is_int(applied, mdl_migrate_latest() - version, "the missing migrations are applied");
+        is_int(applied, mdl_migration_count - known, "the missing migrations are applied");
         is_int(mdl_db_select_one(on, MDL_Q_ORDER_BY_PAGE_ID, &row, p, MDL_ARGS(mdl_text("page"))),
                APR_SUCCESS, "an order from before the upgrade is found");
         is_int(mdl_rows_int(row, 0), 9, "it is unchanged");
