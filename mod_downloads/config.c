@@ -8,8 +8,10 @@
 #include <apr_strings.h>
 
 #include <ap_mpm.h>
+#include <ap_provider.h>
 #include <http_core.h>
 #include <http_log.h>
+#include <mod_auth.h>
 #include <unixd.h>
 
 #include "base/crypto.h"
@@ -346,6 +348,27 @@ static void config_check_templates(check_t *check)
     }
 }
 
+static void config_check_sign_in(check_t *check)
+{
+    const char *name = check->settings->settings_sign_in;
+    const authn_provider *provider = name != NULL ? ap_lookup_provider(AUTHN_PROVIDER_GROUP, name,
+                                                                       AUTHN_PROVIDER_VERSION)
+                                                  : NULL;
+
+    if (name != NULL && (provider == NULL || provider->check_password == NULL)) {
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp,
+                                  "DownloadsSettingsSignIn: no module that is loaded checks "
+                                  "passwords as the provider %s: load mod_authn_%s (Debian: "
+                                  "a2enmod authn_%s).",
+                                  name, name, name));
+    }
+    if (name != NULL && check->settings->settings_url == NULL) {
+        sentence_add(check->errors, "DownloadsSettingsURL is missing: DownloadsSettingsSignIn says "
+                                    "how people sign in there.");
+    }
+}
+
 /* Only a program can be checked: a Maildir is made with the first email. */
 static void check_sendmail(check_t *check)
 {
@@ -418,6 +441,7 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     config_check_secret(&check);
     config_check_storage(&check);
     config_check_templates(&check);
+    config_check_sign_in(&check);
     check_sendmail(&check);
     sentences_log(&check);
     return check.errors->nelts == 0 ? OK : !OK;

@@ -21,6 +21,7 @@
 #include "db/db.h"
 #include "delivery/delivery.h"
 #include "log_mask.h"
+#include "request_body.h"
 #include "settings/router.h"
 #include "upload/upload_url.h"
 #include "worker/process.h"
@@ -71,6 +72,7 @@ static void child_init(apr_pool_t *p, server_rec *s)
     (void)s;
     if (service != NULL) {
         mdl_log_mask_child_init(p, service->settings);
+        mdl_request_body_child_init(p);
         if (has_storage) {
             mdl_child_storage_init(p, service->settings);
         }

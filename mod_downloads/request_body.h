@@ -18,14 +18,27 @@ int mdl_request_body_is_encoded(request_rec *r);
  */
 void mdl_request_body_discard(request_rec *r);
 
+/** For each httpd child, before its threads. */
+void mdl_request_body_child_init(apr_pool_t *p);
+
+/**
+ * Reads a body of at most max bytes into r->pool; a NUL follows it.  A thread waits with a body
+ * that comes slowly, so not all may wait for the same: when more than an eighth of this process's
+ * threads wait for what belongs to `whose`, a shop or a network, say, each waits a second at most.
+ * Returns APR_ENOSPC for a longer body, APR_TIMEUP, AP_FILTER_ERROR when httpd has answered
+ * already, or what failed.
+ */
+apr_status_t mdl_request_body_read(request_rec *r, const char *whose, apr_size_t max, char **body,
+                                   apr_size_t *length);
+
 /**
  * Reads a body that a form of HTML sends (application/x-www-form-urlencoded; WHATWG URL, section 5)
  * into *fields, names to values in r->pool; of two fields with one name the first counts.  Returns
  * OK, 415 for another type or an encoded body, 411 without a Content-Length, 413 for more than
- * max_length bytes, which are not read, or 400 for what is no such form or has more than
+ * max_length bytes, which are not read, 408, or 400 for what is no such form or has more than
  * max_fields.
  */
-int mdl_request_body_form(request_rec *r, apr_size_t max_length, apr_size_t max_fields,
-                          apr_table_t **fields);
+int mdl_request_body_form(request_rec *r, const char *whose, apr_size_t max_length,
+                          apr_size_t max_fields, apr_table_t **fields);
 
 #endif

@@ -56,50 +56,13 @@ apr_status_t mdl_body_not_received(mdl_request_t *request, apr_status_t rv)
 static apr_status_t body_receive(mdl_request_t *request, char **body, apr_size_t *length)
 {
     request_rec *r = request->r;
-    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    apr_size_t room = body_limit_of(request);
-    int ended = 0;
+    const char *shop = apr_psprintf(r->pool, "shop %" APR_INT64_T_FMT, request->caller.shop_id);
+    apr_status_t rv = mdl_request_body_read(r, shop, body_limit_of(request), body, length);
 
-    if (mdl_request_body_length(r) > (apr_off_t)room) {
-        return body_too_large(request);
+    if (rv == APR_SUCCESS) {
+        return APR_SUCCESS;
     }
-    if (mdl_request_body_length(r) >= 0) {
-        room = (apr_size_t)mdl_request_body_length(r);
-    }
-    *body = apr_palloc(r->pool, room + 1);
-    *length = 0;
-    while (!ended) {
-        apr_status_t rv = ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES,
-                                         APR_BLOCK_READ, 65536);
-
-        if (rv != APR_SUCCESS) {
-            return mdl_body_not_received(request, rv);
-        }
-        for (apr_bucket *b = APR_BRIGADE_FIRST(brigade); b != APR_BRIGADE_SENTINEL(brigade);
-             b = APR_BUCKET_NEXT(b)) {
-            const char *data;
-            apr_size_t got;
-
-            if (APR_BUCKET_IS_EOS(b)) {
-                ended = 1;
-                break;
-            }
-            if (APR_BUCKET_IS_METADATA(b)) {
-                continue;
-            }
-            if ((rv = apr_bucket_read(b, &data, &got, APR_BLOCK_READ)) != APR_SUCCESS) {
-                return mdl_body_not_received(request, rv);
-            }
-            if (got > room - *length) {
-                return body_too_large(request);
-            }
-            memcpy(*body + *length, data, got);
-            *length += got;
-        }
-        apr_brigade_cleanup(brigade);
-    }
-    (*body)[*length] = '\0';
-    return APR_SUCCESS;
+    return APR_STATUS_IS_ENOSPC(rv) ? body_too_large(request) : mdl_body_not_received(request, rv);
 }
 
 static apr_status_t body_not_json(mdl_request_t *request)

@@ -143,6 +143,7 @@ static const command_t commands[] = {
     {"member", "ask", "ADDRESS --shop ID", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_ask, "member",
      "asked"},
     {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list, NULL, NULL},
+    {"member", "sign-out", "USER", 1, 0, 0, 0, mdl_ctl_member_sign_out, "member", "signed_out"},
     {"member", "remove", "USER [--shop ID]", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_remove, "member",
      "deleted"},
     {"audit", NULL, "[--shop ID] [--limit N]", 0, 0, OPTION_SHOP | OPTION_LIMIT, 0, mdl_ctl_audit,

@@ -4,6 +4,7 @@
 
 #include "base/names.h"
 #include "core/shop/member.h"
+#include "core/shop/staff_session.h"
 
 static const mdl_field_t fields[] = {
     {"user", MDL_FIELD_TEXT, offsetof(mdl_member_t, user), 1, NULL},
@@ -109,6 +110,36 @@ int mdl_ctl_member_ask(mdl_ctl_t *ctl)
     if (!failed) {
         mdl_printer_line(ctl->output, "%s is sent a link to confirm the address.", ask.address);
         mdl_printer_document(ctl->output, mdl_json_object(ctl->p));
+    }
+    return failed;
+}
+
+typedef struct {
+    const char *user;
+    apr_int64_t ended;
+} sign_out_t;
+
+static apr_status_t sign_out_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    sign_out_t *sign_out = arg;
+
+    return mdl_staff_session_end_all(db, sign_out->user, &sign_out->ended, p);
+}
+
+int mdl_ctl_member_sign_out(mdl_ctl_t *ctl)
+{
+    static const mdl_field_t of_sign_out[] = {
+        {"user", MDL_FIELD_TEXT, offsetof(sign_out_t, user), 1, NULL},
+        {"sessions", MDL_FIELD_NUMBER, offsetof(sign_out_t, ended), 1, NULL},
+        {0},
+    };
+    sign_out_t sign_out = {.user = ctl->arguments[0]};
+    int failed = mdl_ctl_write(ctl, sign_out_effect, &sign_out, NULL);
+
+    if (!failed) {
+        mdl_printer_result(ctl->output, of_sign_out, &sign_out,
+                           "%s is signed out: %" APR_INT64_T_FMT " sessions have ended.",
+                           sign_out.user, sign_out.ended);
     }
     return failed;
 }

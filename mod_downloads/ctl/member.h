@@ -11,5 +11,6 @@ int mdl_ctl_member_add(mdl_ctl_t *ctl);
 int mdl_ctl_member_ask(mdl_ctl_t *ctl);
 int mdl_ctl_member_list(mdl_ctl_t *ctl);
 int mdl_ctl_member_remove(mdl_ctl_t *ctl);
+int mdl_ctl_member_sign_out(mdl_ctl_t *ctl);
 
 #endif

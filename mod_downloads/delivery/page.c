@@ -123,10 +123,11 @@ int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const ch
 }
 
 /* Reads the field "file" or "zip"; anything but OK is the status of the answer. */
-static int read_form(request_rec *r, int *is_archive, const char **id)
+static int read_form(const page_t *page, int *is_archive, const char **id)
 {
     apr_table_t *fields;
-    int status = mdl_request_body_form(r, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &fields);
+    int status = mdl_request_body_form(page->r, page->order->page_id, FORM_MAX_LENGTH,
+                                       FORM_MAX_FIELDS, &fields);
 
     if (status != OK) {
         return status;
@@ -215,7 +216,7 @@ int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *tok
     if (rv != APR_SUCCESS) {
         return mdl_view_failure(r, rv, "page_not_found");
     }
-    if ((status = read_form(r, &is_archive, &id)) != OK) {
+    if ((status = read_form(&page, &is_archive, &id)) != OK) {
         return page_say(&page, status, "no_button");
     }
     if (page.access != MDL_ENTITLEMENT_OK) {

@@ -24,7 +24,7 @@ static const char *const actions[] = {
     "email_resent", "link_rotated",  "approved",    "rejected",
     "suspended",    "blocked",       "unblocked",   "secret_rotated",
     "tested",       "event_resent",  "key_deleted", "quantity_changed",
-    "asked",        "confirmed",     NULL};
+    "asked",        "confirmed",     "signed_out",  NULL};
 
 static apr_status_t audit_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {

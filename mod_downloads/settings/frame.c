@@ -102,6 +102,7 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
     mdl_json_add_bool(data, "may_act", visit->role >= MDL_ROLE_STAFF);
     mdl_json_add_bool(data, "may_manage", visit->role >= MDL_ROLE_OWNER);
     mdl_json_add_bool(data, "operates", visit->role >= MDL_ROLE_OPERATOR);
+    mdl_json_add_bool(data, "signs_in", visit->service->settings->settings_sign_in != NULL);
     if (visit->user != NULL) {
         mdl_json_add_string(
             data, "form_token",

@@ -42,8 +42,13 @@ static const route_t routes[] = {
     {"shops", MDL_ROLE_OPERATOR, mdl_shops_show, MDL_ROLE_OPERATOR, mdl_shops_add, "shop",
      "created"},
     {"audit", MDL_ROLE_OPERATOR, mdl_audit_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
-    {"sign-out", MDL_ROLE_READ_ONLY, mdl_sign_in_end, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
+    {"sign-out", MDL_ROLE_READ_ONLY, mdl_sign_in_explain_end, MDL_ROLE_READ_ONLY, mdl_sign_in_end,
+     NULL, NULL},
 };
+
+/* For nobody yet. */
+static const route_t sign_in_route = {
+    .path = "sign-in", .get = mdl_sign_in_show, .post = mdl_sign_in_take};
 
 static const route_t shop_routes[] = {
     {"", MDL_ROLE_READ_ONLY, mdl_overview_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
@@ -157,6 +162,8 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
 {
     request_rec *r = visit->r;
     const char *origin = apr_table_get(r->headers_in, "Origin");
+    const char *whose = visit->user != NULL ? visit->user
+                                            : mdl_rate_limit_network(r->useragent_ip, r->pool);
     const char *token;
     apr_status_t rv;
     int status;
@@ -169,10 +176,13 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
                       mdl_frame_origin());
         return HTTP_FORBIDDEN;
     }
-    status = mdl_request_body_form(r, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
+    status = mdl_request_body_form(r, whose, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;
+    }
+    if (visit->user == NULL) {
+        return OK; /* who signs in was shown no token */
     }
     token = apr_table_get(visit->fields, "form_token");
     rv = mdl_form_read(&visit->form, visit->service->secret, visit->user,
@@ -263,10 +273,47 @@ static const char *router_path(const request_rec *r)
                : NULL;
 }
 
+/* Who comes; APR_ENOENT for nobody. */
+static apr_status_t router_identify(mdl_visit_t *visit)
+{
+    const char *user = visit->r->user;
+
+    if (mdl_sign_in_is_ours(visit)) {
+        return mdl_sign_in_find(visit);
+    }
+    visit->user = user;
+    return user != NULL && *user != '\0' ? APR_SUCCESS : APR_ENOENT;
+}
+
+static int router_refuse_nobody(mdl_visit_t *visit, const char *path)
+{
+    visit->user = NULL;
+    if (mdl_sign_in_is_ours(visit)) {
+        return mdl_sign_in_ask(visit, path);
+    }
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, visit->r,
+                  "MDL0504: the <Location> of the handler " MDL_SETTINGS_HANDLER
+                  " lets everybody in: it needs AuthType and \"Require valid-user\", or the server "
+                  "DownloadsSettingsSignIn");
+    return mdl_frame_message(visit, HTTP_FORBIDDEN, "no_user");
+}
+
+/* path is NULL for the settings' own URL, and for one that only begins like it. */
+static int router_answer(mdl_visit_t *visit, const char *path)
+{
+    if (path != NULL) {
+        return router_route(visit, path);
+    }
+    return strcmp(visit->r->uri, mdl_frame_root()) == 0
+               ? mdl_frame_redirect(visit, mdl_frame_path(visit, "%s", ""), NULL)
+               : mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
+}
+
 int mdl_settings_router_handle(request_rec *r, const mdl_service_t *service)
 {
     mdl_visit_t *visit = apr_pcalloc(r->pool, sizeof *visit);
     const char *path = router_path(r);
+    apr_status_t rv;
     int status;
 
     visit->r = r;
@@ -274,22 +321,13 @@ int mdl_settings_router_handle(request_rec *r, const mdl_service_t *service)
     if (!mdl_tls_admits(r, service->settings)) {
         return mdl_frame_message(visit, HTTP_FORBIDDEN, "tls_required");
     }
-    if (path != NULL && strcmp(path, "sign-in") == 0) {
-        return mdl_sign_in_show(visit);
+    if (mdl_sign_in_is_ours(visit) && path != NULL && strcmp(path, sign_in_route.path) == 0) {
+        return route_run(visit, &sign_in_route);
     }
-    if (r->user == NULL || *r->user == '\0') {
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                      "MDL0504: the <Location> of the handler " MDL_SETTINGS_HANDLER
-                      " lets everybody in: it needs AuthType and \"Require valid-user\"");
-        return mdl_frame_message(visit, HTTP_FORBIDDEN, "no_user");
-    }
-    visit->user = r->user;
-    if (path == NULL) {
-        return strcmp(r->uri, mdl_frame_root()) == 0
-                   ? mdl_frame_redirect(visit, mdl_frame_path(visit, "%s", ""), NULL)
-                   : mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
-    }
-    status = router_route(visit, path);
+    rv = router_identify(visit);
+    status = rv == APR_SUCCESS  ? router_answer(visit, path)
+             : rv == APR_ENOENT ? router_refuse_nobody(visit, path)
+                                : mdl_frame_failure(visit, rv);
     mdl_visit_end(visit);
     return status;
 }

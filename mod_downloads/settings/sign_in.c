@@ -2,19 +2,282 @@
 
 #include <string.h>
 
+#include <ap_provider.h>
+#include <apr_md5.h>
+#include <apr_strings.h>
+#include <http_log.h>
+#include <mod_auth.h>
+#include <util_cookies.h>
+
+#include "base/clock.h"
+#include "core/shop/forgery.h"
+#include "core/shop/staff_session.h"
 #include "settings/frame.h"
+
+APLOG_USE_MODULE(downloads);
+
+/* Browsers take a cookie of such a name only from its own host, over TLS and for all paths (RFC
+   6265bis, section 4.1.3.2), so that no neighbour can give anybody a session. */
+#define COOKIE            "__Host-downloads"
+#define COOKIE_ATTRIBUTES "; Path=/; Secure; HttpOnly; SameSite=Lax"
+
+#define PASSWORD_MAX 1024 /* bytes */
+#define TARGET_MAX   1024
+
+/* Of a password that nobody has, as "htpasswd -B -C 10" makes it (docs/settings.md). */
+#define NOBODYS_PASSWORD "$2y$10$nobody.has.this.salt..jMBko20fQzTh/WHgoIJbhCIuf2SRajK"
+
+/* What a path and a query are made of (RFC 3986, section 3), as far as addresses here need it. */
+#define TARGET_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/?=&%+"
+
+int mdl_sign_in_is_ours(const mdl_visit_t *visit)
+{
+    return visit->service->settings->settings_sign_in != NULL;
+}
+
+/* NULL when the browser has sent none. */
+static const char *sign_in_cookie(request_rec *r)
+{
+    const char *id = NULL;
+
+    return ap_cookie_read(r, COOKIE, &id, 0) == APR_SUCCESS && id != NULL && *id != '\0' ? id
+                                                                                         : NULL;
+}
+
+static apr_status_t session_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_staff_session_find(db, p, arg);
+}
+
+static apr_status_t session_prolong_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_staff_session_prolong(db, p, arg);
+}
+
+apr_status_t mdl_sign_in_find(mdl_visit_t *visit)
+{
+    mdl_staff_session_find_t find = {.id = sign_in_cookie(visit->r)};
+    apr_status_t rv = find.id != NULL ? mdl_visit_read(visit, session_find_effect, &find)
+                                      : APR_ENOENT;
+
+    /* On a full disk pages are shown still: then the session ends earlier. */
+    if (rv == APR_SUCCESS && find.needs_prolongation) {
+        mdl_visit_write_on(visit, session_prolong_effect, &find);
+    }
+    if (rv == APR_SUCCESS) {
+        visit->user = find.user;
+        visit->r->user = apr_pstrdup(visit->r->pool, find.user); /* for the access log */
+    }
+    return rv;
+}
+
+/* Where to go after signing in, below the settings: "" unless it can only be there. */
+static const char *target_check(const char *target)
+{
+    return target != NULL && *target != '/' && strlen(target) <= TARGET_MAX &&
+                   strspn(target, TARGET_CHARACTERS) == strlen(target) &&
+                   strstr(target, "..") == NULL
+               ? target
+               : "";
+}
+
+int mdl_sign_in_ask(mdl_visit_t *visit, const char *path)
+{
+    request_rec *r = visit->r;
+    const char *query = "?ended"; /* of a form that was sent nothing is left */
+
+    if (r->method_number == M_GET) {
+        path = path != NULL ? ap_os_escape_path(r->pool, path, 1) : "";
+        path = target_check(apr_pstrcat(r->pool, path, r->args != NULL ? "?" : "", r->args, NULL));
+        query = *path != '\0'
+                    ? apr_pstrcat(r->pool, "?to=", ap_escape_urlencoded(r->pool, path), NULL)
+                    : "";
+    }
+    return mdl_frame_redirect(visit, mdl_frame_path(visit, "sign-in%s", query), NULL);
+}
+
+/* The form, with what was typed but for the password. */
+static int form_send(mdl_visit_t *visit, int status, const char *state, const char *name,
+                     const char *target)
+{
+    mdl_json_t *data = mdl_frame_data(visit);
+
+    if (state != NULL) {
+        mdl_json_add_bool(data, state, 1);
+    }
+    mdl_json_add_string(data, "name", name);
+    mdl_json_add_string(data, "to", target_check(target));
+    return mdl_frame_send(visit, status, "sign_in.html", data, NULL);
+}
 
 int mdl_sign_in_show(mdl_visit_t *visit)
 {
     const char *query = visit->r->args != NULL ? visit->r->args : "";
-    mdl_json_t *data = mdl_frame_data(visit);
+    const char *state = strcmp(query, "out") == 0     ? "out"
+                        : strcmp(query, "ended") == 0 ? "ended"
+                                                      : NULL;
 
-    mdl_json_add_bool(data, "failed", strcmp(query, "failed") == 0);
-    mdl_json_add_bool(data, "out", strcmp(query, "out") == 0);
-    return mdl_frame_send(visit, HTTP_OK, "sign_in.html", data, NULL);
+    return form_send(visit, HTTP_OK, state, NULL, mdl_visit_parameter(visit, "to"));
+}
+
+/* A password that is tried: whose, from where, and what was left to both. */
+typedef struct {
+    const char *user;
+    const char *password;
+    const char *network;
+    mdl_rate_state_t of_user;
+    mdl_rate_state_t of_network;
+} guess_t;
+
+/* Counts it before it is checked, or many at once would all be.  One that the user's limit stops
+   counts for the network still, which bounds what a name that is locked can cost. */
+static int guess_admit(mdl_visit_t *visit, guess_t *guess)
+{
+    mdl_rate_limit_t *limit = visit->service->rate_limit;
+    apr_time_t now = mdl_clock_monotonic();
+
+    mdl_rate_limit_take(limit, MDL_RATE_SIGN_IN_NETWORK, guess->network, 1, now,
+                        &guess->of_network);
+    if (guess->of_network.allowed) {
+        mdl_rate_limit_take(limit, MDL_RATE_SIGN_IN_USER, guess->user, 1, now, &guess->of_user);
+    }
+    return guess->of_network.allowed && guess->of_user.allowed;
+}
+
+/* Who knows the password has guessed nothing. */
+static void guess_forget(mdl_visit_t *visit, const guess_t *guess)
+{
+    mdl_rate_limit_return(visit->service->rate_limit, MDL_RATE_SIGN_IN_NETWORK, guess->network, 1);
+    mdl_rate_limit_return(visit->service->rate_limit, MDL_RATE_SIGN_IN_USER, guess->user, 1);
+}
+
+static authn_status guess_check(mdl_visit_t *visit, const guess_t *guess)
+{
+    request_rec *r = visit->r;
+    const char *name = visit->service->settings->settings_sign_in;
+    const authn_provider *provider = ap_lookup_provider(AUTHN_PROVIDER_GROUP, name,
+                                                        AUTHN_PROVIDER_VERSION);
+    authn_status status;
+
+    apr_table_setn(r->notes, AUTHN_PROVIDER_NAME_NOTE, name); /* as mod_auth_basic does */
+    status = provider->check_password(r, guess->user, guess->password);
+    apr_table_unset(r->notes, AUTHN_PROVIDER_NAME_NOTE);
+    if (status == AUTH_USER_NOT_FOUND) {
+        /* As long as for somebody's password, for the time would tell who is there. */
+        (void)apr_password_validate(guess->password, NOBODYS_PASSWORD);
+    }
+    return status;
+}
+
+/* A name is written where there is such a user: people type their password in its place. */
+static void guess_log(const mdl_visit_t *visit, const guess_t *guess, authn_status status)
+{
+    request_rec *r = visit->r;
+    mdl_rate_state_t state;
+
+    mdl_forgery_note(visit->service->rate_limit, "password", r->useragent_ip, &state, r->pool);
+    if (guess->of_user.remaining == 0 && status == AUTH_DENIED) {
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                      "MDL0505: too many wrong passwords of the user %s, the last from %s: nobody "
+                      "can sign in with this name for %d s",
+                      guess->user, r->useragent_ip, (int)apr_time_sec(guess->of_user.more_in) + 1);
+    }
+    if (guess->of_network.remaining == 0) {
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                      "MDL0506: too many wrong passwords from %s: nobody can sign in from this "
+                      "network for %d s",
+                      guess->network, (int)apr_time_sec(guess->of_network.more_in) + 1);
+    }
+}
+
+static int guess_refuse_to_check(mdl_visit_t *visit, const guess_t *guess, const char *target)
+{
+    apr_interval_time_t wait = guess->of_network.allowed ? guess->of_user.more_in
+                                                         : guess->of_network.more_in;
+
+    apr_table_setn(visit->r->headers_out, "Retry-After",
+                   apr_itoa(visit->r->pool, (int)apr_time_sec(wait) + 1));
+    return form_send(visit, HTTP_TOO_MANY_REQUESTS, "too_many", guess->user, target);
+}
+
+static apr_status_t session_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_staff_session_begin(db, p, arg);
+}
+
+/* A new id: what the browser had before may be known to somebody else. */
+static int sign_in_admit(mdl_visit_t *visit, const char *user, const char *target)
+{
+    request_rec *r = visit->r;
+    mdl_staff_session_begin_t begin = {.user = user, .before = sign_in_cookie(r)};
+    apr_status_t rv = mdl_visit_write_on(visit, session_begin_effect, &begin);
+
+    if (rv != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
+    apr_table_addn(r->headers_out, "Set-Cookie",
+                   apr_pstrcat(r->pool, COOKIE "=", begin.id, COOKIE_ATTRIBUTES, NULL));
+    return mdl_frame_redirect(visit, mdl_frame_path(visit, "%s", target_check(target)), NULL);
+}
+
+int mdl_sign_in_take(mdl_visit_t *visit)
+{
+    request_rec *r = visit->r;
+    const char *target = mdl_visit_field(visit, "to");
+    guess_t guess = {.user = mdl_visit_field(visit, "name"),
+                     .password = apr_table_get(visit->fields, "password"),
+                     .network = mdl_rate_limit_network(r->useragent_ip, r->pool)};
+    authn_status status;
+
+    if (guess.user == NULL || strlen(guess.user) > MDL_MEMBER_USER_MAX || guess.password == NULL ||
+        strlen(guess.password) > PASSWORD_MAX) {
+        return form_send(visit, HTTP_FORBIDDEN, "failed", NULL, target);
+    }
+    if (!guess_admit(visit, &guess)) {
+        return guess_refuse_to_check(visit, &guess, target);
+    }
+    status = guess_check(visit, &guess);
+    if (status == AUTH_GRANTED) {
+        guess_forget(visit, &guess);
+        return sign_in_admit(visit, guess.user, target);
+    }
+    if (status == AUTH_DENIED || status == AUTH_USER_NOT_FOUND) {
+        guess_log(visit, &guess, status);
+        return form_send(visit, HTTP_FORBIDDEN, "failed", guess.user, target);
+    }
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                  "MDL0507: nobody can sign in: the provider %s of DownloadsSettingsSignIn can't "
+                  "check passwords",
+                  visit->service->settings->settings_sign_in);
+    return mdl_frame_message(visit, HTTP_INTERNAL_SERVER_ERROR, "error");
+}
+
+static apr_status_t session_end_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_staff_session_end(db, arg, p);
 }
 
 int mdl_sign_in_end(mdl_visit_t *visit)
 {
+    request_rec *r = visit->r;
+    apr_status_t rv;
+
+    if (!mdl_sign_in_is_ours(visit)) {
+        return mdl_sign_in_explain_end(visit);
+    }
+    rv = mdl_visit_write_on(visit, session_end_effect, apr_pstrdup(r->pool, sign_in_cookie(r)));
+    if (rv != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
+    apr_table_addn(r->headers_out, "Set-Cookie", COOKIE "=" COOKIE_ATTRIBUTES "; Max-Age=0");
+    return mdl_frame_redirect(visit, mdl_frame_path(visit, "sign-in?out"), NULL);
+}
+
+int mdl_sign_in_explain_end(mdl_visit_t *visit)
+{
+    if (mdl_sign_in_is_ours(visit)) {
+        apr_table_setn(visit->r->headers_out, "Allow", "POST");
+        return mdl_frame_message(visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method");
+    }
     return mdl_frame_message(visit, HTTP_OK, "close_browser");
 }

@@ -1,17 +1,36 @@
 /*
- * The form to sign in with a name and a password, which mod_auth_form takes
- * (conf/settings-form.conf), and the way out where httpd itself authenticates.
+ * Signing in with a name and a password, where DownloadsSettingsSignIn names a provider of httpd's
+ * (mod_auth.h) that checks them: a form, a session whose id the browser keeps in a cookie (RFC
+ * 6265), and its end.  Passwords that are tried are limited by user and by network; what a guess is
+ * answered, and when, does not say whether there is such a user.
  */
 #ifndef MDL_SETTINGS_SIGN_IN_H
 #define MDL_SETTINGS_SIGN_IN_H
 
 #include "settings/visit.h"
 
-/** Shows the form to anybody; the query "failed" or "out" says what was before. */
+/** Whether people sign in here, and not by a module of httpd. */
+int mdl_sign_in_is_ours(const mdl_visit_t *visit);
+
+/** Finds the session that a request belongs to, and sets its user; APR_ENOENT when there is none.
+ */
+apr_status_t mdl_sign_in_find(mdl_visit_t *visit);
+
+/** Leads who has no session to the form, and from there back to the page at path, which is below
+    the settings, or NULL. */
+int mdl_sign_in_ask(mdl_visit_t *visit, const char *path);
+
+/** Shows the form to anybody; the query "out" or "ended" says what was before. */
 int mdl_sign_in_show(mdl_visit_t *visit);
 
-/** Says how one signs out where a browser sends name and password by itself (RFC 7617), which no
-   server can end.  A sign-in by form or by OpenID Connect has an address of its own for that. */
+/** Takes the form: a new session, or the form again with 403, or 429 and Retry-After. */
+int mdl_sign_in_take(mdl_visit_t *visit);
+
+/** Ends the session, for a form of ours. */
 int mdl_sign_in_end(mdl_visit_t *visit);
+
+/** The answer to a link to the end: says how one signs out where a browser sends name and password
+    by itself (RFC 7617), which no server can end; 405 where people sign in here. */
+int mdl_sign_in_explain_end(mdl_visit_t *visit);
 
 #endif

@@ -48,7 +48,8 @@ apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *ar
 apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_effect_fn *effect,
                                   void *arg);
 
-/** Runs another transaction of the change that mdl_visit_write has begun. */
+/** Runs a transaction of its own: another one of the change that mdl_visit_write has begun, or one
+    that is for whoever may see the page. */
 apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
 /** Gives the connection back; before a page is sent. */

@@ -1,6 +1,6 @@
 # What a stolen copy of the database opens: nothing.  A script tries every value of every column, and every
 # part of one, as an API key, as the address of an upload, a page, a file, an archive and a link, and as the
-# token of a form of the settings.  Nor do secrets lie there in clear.
+# session and the token of a form of the settings.  Nor do secrets lie there in clear.
 use strict;
 use warnings;
 
@@ -13,17 +13,17 @@ use MDL::Source;
 use MDL::Storefront;
 use MDL::Test;
 use MDL::Upload;
-use MIME::Base64 qw(encode_base64);
 use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Test::More;
 
 my $true   = JSON::PP::true();
 my $JSON   = JSON::PP->new->utf8;
-my $server = settings_server();
+my $server = settings_server(form => 1);
 my $source = MDL::Source->new;
 my $shop   = new_shop();
 my $id     = $shop->{shop_id};
 my %secret;    # what must not lie there in clear, by name
+my $session;   # the cookie of an owner
 
 # --- a little of everything ------------------------------------------------------------------------
 
@@ -49,7 +49,9 @@ sub keys_of_shop
     my $gone = told('key', 'create', $id, 'revoked');
     told('key', 'revoke', $gone->{key}{id} // $gone->{id});
     told('member', 'add', 'owner', 'owner', '--shop', $id);
-    my $form = submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys", { name => 'Of a form', scope => 'full', expires => '' });
+    $session = sign_in('owner')->{cookie};
+    $secret{'the session'} = $session =~ s/^.*=//r;
+    my $form = submit($session, visit($session, 'GET', "/$id/keys"), "/$id/keys", { name => 'Of a form', scope => 'full', expires => '' });
     my %keys = (used => $shop->{token}, read => $read, gone => $gone->{token}, form => $form->{body} =~ /(adk_live_\w+)/);
     api('GET', '/ping', key => $_) for values %keys;
     $secret{"the key $_"} = substr $keys{$_}, 26 for keys %keys;
@@ -206,13 +208,13 @@ sub opens
     my ($http, $value) = @_;
     my $origin  = origin();
     my $escaped = $value =~ s/([^A-Za-z0-9_.~-])/sprintf '%%%02X', ord $1/ger;
-    my $basic   = 'Basic ' . encode_base64('owner:secret', '');
     my @keys    = grep { !/[^ -~]/ } $value, as_key($shop->{key_id}, $value);
     my @asked   = map { [ "as the key $_", GET => '/api/v1/ping', { authorization => "Bearer $_" } ] } @keys;
     push @asked, (
         (map { [ "as /d/$_/", GET => "/d/$_/$escaped" . ($_ =~ /[fz]/ ? '/name' : ''), {} ] } qw(o f z l)),
         [ 'as an upload', HEAD => "/u/$escaped", { 'tus-resumable' => '1.0.0' } ],
-        [ 'as a form', POST => "/settings/$id/keys", { authorization => $basic, origin => $origin, 'content-type' => 'application/x-www-form-urlencoded' },
+        [ 'as a session', GET => "/settings/$id/keys", { cookie => "__Host-downloads=$escaped" } ],
+        [ 'as a form', POST => "/settings/$id/keys", { cookie => $session, origin => $origin, 'content-type' => 'application/x-www-form-urlencoded' },
             "form_token=$escaped&name=Stolen&scope=full&expires=" ],
     ) if $value !~ /adk_live_/;    # the log, too, must not have one
     my @open;
@@ -220,7 +222,7 @@ sub opens
         my ($how, $method, $path, $headers, $body) = @$try;
         send_at_once($http) if defined $body;
         my $reply = $http->request($method, "$origin$path", { headers => $headers, defined $body ? (content => $body) : () });
-        push @open, "$how: $reply->{status}" if $reply->{status} !~ /^4/;
+        push @open, "$how: $reply->{status}" if $reply->{status} !~ /^4/ && ($reply->{headers}{location} // '') !~ m{/settings/sign-in};
     }
     return @open;
 }
@@ -280,7 +282,8 @@ my %way = (
     $order->{archive}                 => qr{as /d/z/: 200$},
     $order->{link}                    => qr{as /d/l/: 303$},
     last_part($upload->{upload_url})  => qr/as an upload: 200$/,
-    form_token(visit('owner', 'GET', "/$id/keys")) => qr/as a form: 200$/,
+    $secret{'the session'}            => qr/as a session: 200$/,
+    form_token(visit($session, 'GET', "/$id/keys")) => qr/as a form: 200$/,
 );
 my @found = planted(sort keys %way);
 for my $planted (sort { $way{$a} cmp $way{$b} } keys %way) {

@@ -225,7 +225,7 @@ like(visit('owner', 'GET', "/$pending/keys")->{body}, qr/<form/, 'and the owner 
 
 my $logs = join '', map { MDL::Target::slurp($_) // '' } error_log(), MDL::Target::logs_dir() . '/access_log';
 unlike($logs, qr/adk_live_|\Q${\ form_token($ask) }\E/, 'no log has a token');
-is(visit(undef, 'GET', '/sign-in')->{status}, 200, 'the form to sign in is for everybody');
+is(visit('owner', 'GET', '/sign-in')->{status}, 404, 'there is no form to sign in where httpd says who comes');
 
 $server->stop;
 done_testing;

@@ -22,6 +22,9 @@ SELECT 'user' || i, 1 + i % 2, 'staff', i FROM seed WHERE i <= 100 ORDER BY seed
 
 INSERT INTO form (id, expires_at) SELECT 'form' || i, i FROM seed ORDER BY seed.i;
 
+INSERT INTO staff_session (id, user_name, created_at, expires_at)
+SELECT 'session' || i, 'user' || i % 100, i, i FROM seed ORDER BY seed.i;
+
 INSERT INTO idempotency (shop_id, key_hi, key_lo, fingerprint, status, body, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, i, 'print', 201, '{}', i FROM seed ORDER BY seed.i;
 

@@ -352,7 +352,7 @@ static void test_mail_directives(void)
     ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
-#define EXAMPLES 13
+#define EXAMPLES 14
 
 static void test_keep(void)
 {
@@ -395,9 +395,9 @@ static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials", "CAFile",
-        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",      "UploadOrigin",
-        "DisposableDomains", "BlockedDomains", "Bounces"};
+        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",   "CAFile",
+        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",        "UploadOrigin",
+        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;

@@ -351,6 +351,18 @@ const char *mdl_add_origin(void *settings, const mdl_directive_t *directive, con
     return NULL;
 }
 
+const char *mdl_set_provider(void *settings, const mdl_directive_t *directive, const char *word,
+                             apr_pool_t *p)
+{
+    static const char characters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+    if (*word == '\0' || word[strspn(word, characters)] != '\0') {
+        return "must name a provider of httpd's for authentication, such as file.";
+    }
+    return mdl_set_text(settings, directive, word, p);
+}
+
 const char *mdl_set_transport(void *settings, const mdl_directive_t *directive, const char *word,
                               apr_pool_t *p)
 {

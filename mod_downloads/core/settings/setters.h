@@ -58,6 +58,9 @@ mdl_setter_fn mdl_add_secret_file;
     with scheme and host in lower case. */
 mdl_setter_fn mdl_set_public_url;
 
+/** The name of a provider of httpd's: letters, digits, "-", "_" and ".". */
+mdl_setter_fn mdl_set_provider;
+
 /** A mail transport (base/mail/mailer.h). */
 mdl_setter_fn mdl_set_transport;
 

@@ -132,6 +132,7 @@ static const mdl_directive_t directives[] = {
     NUMBER("DownloadsRateParts", "600", rate_parts, 0, 1000000, " of requests"),
     NUMBER("DownloadsRateNetwork", "120", rate_network, 0, 1000000, " of requests"),
     URL("DownloadsSettingsURL", settings_url, "settings"),
+    TEXT("DownloadsSettingsSignIn", mdl_set_provider, settings_sign_in),
     URL("DownloadsAPIURL", api_url, "api/v1"),
     URL("DownloadsUploadURL", upload_url, "u"),
     LIST("DownloadsUploadOrigin", mdl_add_origin, upload_origins),

@@ -79,8 +79,10 @@ typedef struct {
     int rate_parts;
     int rate_network;
 
-    const char *settings_url; /* no trailing slash; NULL: no settings in the browser */
-    const char *api_url;      /* no trailing slash; as the settings show it */
+    const char *settings_url;     /* no trailing slash; NULL: no settings in the browser */
+    const char *settings_sign_in; /* httpd's provider that checks passwords; NULL: who may open
+                                     them is authenticated by httpd */
+    const char *api_url;          /* no trailing slash; as the settings show it */
 
     const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
     apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
@@ -154,6 +156,8 @@ typedef struct {
     X("DownloadsRateParts", "requests a minute for less than 1 MiB of the files of one order")     \
     X("DownloadsRateNetwork", "requests a minute of a client's network without a valid key")       \
     X("DownloadsSettingsURL", "the URL under which staff reach the downloads-settings handler")    \
+    X("DownloadsSettingsSignIn",                                                                   \
+      "the authn provider, such as file, that checks the staff's passwords")                       \
     X("DownloadsAPIURL", "the URL under which integrators reach the downloads-api handler")        \
     X("DownloadsUploadURL", "the URL under which clients reach the downloads-upload handler")      \
     X("DownloadsUploadOrigin", "origins whose pages may upload from a browser, or *")              \

@@ -15,6 +15,10 @@
 #define MINUTE  apr_time_from_sec(60)
 #define HOUR    apr_time_from_sec(3600)
 
+#define SIGN_IN_USER    10 /* passwords that may be tried in SIGN_IN_TIME, of a user */
+#define SIGN_IN_NETWORK 30 /* and from a network */
+#define SIGN_IN_TIME    (15 * MINUTE)
+
 #define NETWORK_LENGTH 19  /* of an address's text, see mdl_address_text */
 #define FORGED_LINES   120 /* of the log in a minute, where there is no limit */
 
@@ -58,6 +62,8 @@ static void rates_set(rate_t *rates, const mdl_settings_t *settings)
         rates[MDL_RATE_MAIL] = (rate_t){settings->mail_rate, HOUR / settings->mail_rate};
     }
     rates[MDL_RATE_MAIL_LINE] = (rate_t){1, HOUR};
+    rates[MDL_RATE_SIGN_IN_USER] = (rate_t){SIGN_IN_USER, SIGN_IN_TIME / SIGN_IN_USER};
+    rates[MDL_RATE_SIGN_IN_NETWORK] = (rate_t){SIGN_IN_NETWORK, SIGN_IN_TIME / SIGN_IN_NETWORK};
     rates[MDL_RATE_PAGE] = rate_of_minute(settings->rate_limit ? settings->rate_pages : 0);
     rates[MDL_RATE_PART] = rate_of_minute(settings->rate_limit ? settings->rate_parts : 0);
     rates[MDL_RATE_OPEN] = rate_of_minute(networks);

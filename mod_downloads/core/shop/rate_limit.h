@@ -26,7 +26,10 @@ typedef enum {
     MDL_RATE_PAGE,   /* views of an order's page, its buttons and links, by the page's id */
     MDL_RATE_PART,   /* requests for its files, likewise */
     MDL_RATE_MAIL,   /* a shop's emails, by its id; limited even if requests are not */
-    MDL_RATE_MAIL_LINE, /* lines of the log that say so, likewise */
+    MDL_RATE_MAIL_LINE,       /* lines of the log that say so, likewise */
+    MDL_RATE_SIGN_IN_USER,    /* passwords that are tried, by the user's name; this and the next are
+                                 limited even if requests are not */
+    MDL_RATE_SIGN_IN_NETWORK, /* the same, by the client's network */
     MDL_RATE_KINDS
 } mdl_rate_kind_t;
 

@@ -5,7 +5,10 @@
 #   my $reply = visit('ada', 'GET', "/$shop->{shop_id}/keys");
 #   my $done  = submit('ada', $reply, "/$shop->{shop_id}/keys", { name => 'Orders', scope => 'full' });
 #
-# Any user can sign in; the password is "secret".
+# Any user can sign in; the password is "secret".  With form => 1 they do so as conf/settings-form.conf says:
+#
+#   my $cookie = sign_in('ada')->{cookie};
+#   my $reply  = visit($cookie, 'GET', '/');      # or submit()
 package MDL::Settings;
 
 use strict;
@@ -19,7 +22,7 @@ use MDL::Instance;
 use MDL::Target qw(port slurp top_dir);
 use MDL::Test;
 
-our @EXPORT = qw(settings_server told visit submit form_token own_form origin);
+our @EXPORT = qw(settings_server told visit submit sign_in form_token own_form origin);
 
 my @USERS = qw(owner staff reader operator nobody other);
 
@@ -34,22 +37,22 @@ my $BASIC = <<'END';
     AuthUserFile "@t_logs@/users"
     Require valid-user
 </Location>
-<Location /settings/sign-in>
-    AuthType None
-    Require all granted
-</Location>
 END
 
 my %MODULES = (
     basic   => [qw(auth_basic authn_core authn_file authz_user)],
+    form    => [qw(authn_core authn_file)],
     openidc => [qw(auth_openidc authn_core authz_user alias)],
 );
 
-# The sample for a provider, with the values that are to be put in.
+# A sample, with the paths that are to be put in.
+sub sample { return slurp(top_dir() . "/conf/settings-$_[0].conf") =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr }
+
+# The sample for a provider, with all values that are to be put in.
 sub openidc_conf
 {
     my ($provider) = @_;
-    my $conf = slurp(top_dir() . '/conf/settings-openidc.conf') =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr;
+    my $conf = sample('openidc');
     $conf =~ s{https://login\.example\.com}{$provider};
     $conf =~ s{put the provider's secret here}{a secret of the suites};
     $conf =~ s{https%3A%2F%2Fdownloads\.example\.com}{https%3A%2F%2Flocalhost%3A\@tls_port\@};
@@ -66,17 +69,18 @@ sub write_to
 }
 
 # A running server; options as those of MDL::Instance, and openidc => URL for conf/settings-openidc.conf
-# with that provider, and TLS.
+# with that provider, and TLS; or form => 1 for conf/settings-form.conf.
 sub settings_server
 {
     my (%opt) = @_;
     my $provider = delete $opt{openidc};
+    my $by = $provider ? 'openidc' : delete $opt{form} ? 'form' : 'basic';
     my $origin = $provider ? $TLS : $CLEAR;
     my $server = MDL::Instance->new(%opt,
         tls   => defined $provider || $opt{tls},
         extra => "DownloadsSettingsURL $origin/settings\nDownloadsAPIURL $origin/api/v1\n"
-            . ($provider ? openidc_conf($provider) : $BASIC) . ($opt{extra} // ''),
-        modules => [ @{ $MODULES{ $provider ? 'openidc' : 'basic' } }, @{ $opt{modules} // [] } ]);
+            . ($provider ? openidc_conf($provider) : $by eq 'form' ? sample('form') : $BASIC) . ($opt{extra} // ''),
+        modules => [ @{ $MODULES{$by} }, @{ $opt{modules} // [] } ]);
     my $password = '{SHA}' . sha1_base64('secret') . '=';
     write_to("$server->{folder}/users", join '', map { "$_:$password\n" } @USERS);
     write_to("$server->{folder}/session", 'a passphrase of the suites that is long enough');
@@ -93,9 +97,22 @@ sub told
 
 sub origin { return 'http://127.0.0.1:' . port() }
 
+# Sends the form to sign in; $with has what differs from a right one, and headers.  The reply has the session's
+# cookie, which those who come with it have in the place of a name.
+sub sign_in
+{
+    my ($user, %with) = @_;
+    my $headers = delete $with{headers} // {};
+    my $reply = visit(undef, 'POST', '/sign-in', form => { name => $user, password => 'secret', %with },
+        headers => { origin => origin(), %$headers });
+    ($reply->{cookie}) = ($reply->{headers}{'set-cookie'} // '') =~ /^(__Host-downloads=[^;]+)/;
+    return $reply;
+}
+
 sub credentials
 {
     my ($user) = @_;
+    return (cookie => $user) if defined $user && $user =~ /^__Host-/;
     return defined $user ? (authorization => 'Basic ' . encode_base64("$user:secret", '')) : ();
 }
 

@@ -1,0 +1,82 @@
+#include "core/shop/staff_session.h"
+
+#include <string.h>
+
+#include <apr_time.h>
+
+#include "base/crypto.h"
+
+#define ID_BYTES     32
+#define IDLE         apr_time_from_sec(8 * 3600)
+#define LIFETIME     apr_time_from_sec(7 * 86400)
+#define LATE         apr_time_from_sec(5 * 60) /* not every visit is a write */
+#define SESSIONS_MAX 20                        /* of a user */
+
+static mdl_arg_t session_key(const char *id, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    mdl_sha256(id, strlen(id), digest);
+    return mdl_text(mdl_hex(digest, sizeof digest, p));
+}
+
+static apr_time_t session_end_of(apr_time_t created_at, apr_time_t now)
+{
+    return now + IDLE < created_at + LIFETIME ? now + IDLE : created_at + LIFETIME;
+}
+
+apr_status_t mdl_staff_session_begin(mdl_db_t *db, apr_pool_t *p, mdl_staff_session_begin_t *begin)
+{
+    unsigned char id[ID_BYTES];
+    apr_time_t now = apr_time_now();
+    apr_status_t rv = APR_SUCCESS;
+
+    mdl_random(id, sizeof id);
+    begin->id = mdl_base64url(id, sizeof id, p);
+    if (begin->before != NULL) {
+        rv = mdl_staff_session_end(db, begin->before, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_STAFF_SESSION_INSERT, NULL, p,
+                         MDL_ARGS(session_key(begin->id, p), mdl_text(begin->user), mdl_int(now),
+                                  mdl_int(session_end_of(now, now))));
+    }
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_STAFF_SESSION_PRUNE, NULL, p,
+                             MDL_ARGS(mdl_text(begin->user), mdl_int(SESSIONS_MAX), mdl_int(now)))
+               : rv;
+}
+
+apr_status_t mdl_staff_session_find(mdl_db_t *db, apr_pool_t *p, mdl_staff_session_find_t *find)
+{
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STAFF_SESSION_FIND, &row, p,
+                                        MDL_ARGS(session_key(find->id, p), mdl_int(now)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    find->user = mdl_rows_text(row, 0);
+    find->expires_at = session_end_of(mdl_rows_int(row, 1), now);
+    find->needs_prolongation = find->expires_at > mdl_rows_int(row, 2) + LATE;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_staff_session_prolong(mdl_db_t *db, apr_pool_t *p,
+                                       const mdl_staff_session_find_t *found)
+{
+    return mdl_db_exec(db, MDL_Q_STAFF_SESSION_PROLONG, NULL, p,
+                       MDL_ARGS(mdl_int(found->expires_at), session_key(found->id, p)));
+}
+
+apr_status_t mdl_staff_session_end(mdl_db_t *db, const char *id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_STAFF_SESSION_DELETE, NULL, p, MDL_ARGS(session_key(id, p)));
+}
+
+apr_status_t mdl_staff_session_end_all(mdl_db_t *db, const char *user, apr_int64_t *ended,
+                                       apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_STAFF_SESSION_DELETE_OF_USER, ended, p, MDL_ARGS(mdl_text(user)));
+}
