@@ -54,7 +54,8 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GENERATED     := $(BUILD)/gen/db/statements.c $(BUILD)/gen/db/migrations.c
 GEN_OBJECTS   := $(patsubst $(BUILD)/gen/%.c,$(BUILD)/obj/gen/%.o,$(GENERATED))
 API_OBJECT    := $(BUILD)/obj/gen/api/openapi_text.o
-LIB_OBJECTS   := $(call object,$(LIB_SOURCES)) $(GEN_OBJECTS)
+NAME_OBJECT   := $(call object,mod_downloads/base/version.c)
+LIB_OBJECTS   := $(filter-out $(NAME_OBJECT),$(call object,$(LIB_SOURCES))) $(GEN_OBJECTS)
 UNIT_PROGRAMS := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(UNIT_SOURCES))
 OBJECTS       := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(API_OBJECT)
 
@@ -67,15 +68,16 @@ $(call object,mod_downloads/ctl/httpd.c): ALL_CFLAGS += -DMDL_HTTPD='"$(HTTPD)"'
 # A line for each file; V=1 shows the commands.
 say = $(if $(V),,@echo '  $(CC) $(1)';)
 
-$(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(BUILD)/libmdl.a
+$(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(NAME_OBJECT) $(BUILD)/libmdl.a
 	$(call say,$@)$(LINK) -shared -o $@ $^ $(LIBRARIES)
 
-$(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(BUILD)/libmdl.a
+$(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(NAME_OBJECT) $(BUILD)/libmdl.a
 	$(call say,$@)$(LINK) -o $@ $^ $(LIBRARIES)
 
-$(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a
+# A commit changes the build's name: these need not be linked anew for that.
+$(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a | $(NAME_OBJECT)
 	@mkdir -p $(@D)
-	$(call say,$@)$(LINK) -o $@ $^ $(LIBRARIES)
+	$(call say,$@)$(LINK) -o $@ $^ $(NAME_OBJECT) $(LIBRARIES)
 
 # Removed first: ar would keep the members whose sources are gone.
 $(BUILD)/libmdl.a: $(LIB_OBJECTS)
@@ -98,6 +100,23 @@ $(BUILD)/apxs: find-tools
 	@if cmp -s $@.new $@; then rm $@.new; else \
 	    printf '#include <%s>\n' $(HEADERS) | $(CC) $(ALL_CFLAGS) $(HTTPD_FLAGS) -fsyntax-only -x c - || \
 	    { $(call missing,A header); }; mv $@.new $@; fi
+
+# The commit that is built, "" outside of a checkout, written only when it has changed.  With --git-dir
+# it is that of no repository around this folder, and git does not mind who owns it.  Without the lock
+# root leaves nothing in a folder of somebody else.
+$(BUILD)/gen/base/commit.h: find-tools
+	@mkdir -p $(@D)
+	@printf '#define MDL_COMMIT "%s"\n' "$$(GIT_OPTIONAL_LOCKS=0 git --git-dir=.git --work-tree=. \
+	    describe --always --dirty 2>/dev/null)" >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(NAME_OBJECT): $(BUILD)/gen/base/commit.h
+
+$(BUILD)/gen/ctl/template_names.h: tools/template-names docs/templates.md $(shell find conf/templates -type f)
+	@mkdir -p $(@D)
+	tools/template-names >$@
+
+$(call object,mod_downloads/ctl/templates.c): $(BUILD)/gen/ctl/template_names.h
 
 HEADERS := httpd.h apr_dbd.h curl/curl.h jansson.h openssl/evp.h libdeflate.h utf8proc.h sqlite3.h libpq-fe.h
 missing  = echo '$(1) is missing. On Debian, tools/dependencies build installs what a build needs.' >&2; exit 1
