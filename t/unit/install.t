@@ -115,7 +115,17 @@ subtest 'files are installed below DESTDIR, at the paths in the guides' => sub {
     close $out;
     install();
     like(slurp($sample), qr/^# mine$/m, 'an edited configuration is kept');
-    ok(-f "$sample.new", 'the new one is put beside it');
+    ok(!-e "$sample.new", 'nothing is put beside it, for there is no other version');
+    open $out, '>>', "$tree/conf/mod_downloads.conf" or die "$tree: $!\n";
+    print $out "# new\n";
+    close $out;
+    install();
+    ok(-f "$sample.new", 'a new one is put beside it');
+    install();
+    ok(-f "$sample.new", 'and stays there');
+    unlink "$sample.new";
+    install();
+    ok(!-e "$sample.new", 'until it is removed, for that version has been seen');
 };
 
 subtest 'an upgrade replaces templates that were not edited' => sub {
