@@ -10,10 +10,12 @@
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <mpm_common.h>
 
 #include "api/refusal.h"
 #include "api/router.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "child_storage.h"
 #include "config.h"
 #include "connection.h"
@@ -54,13 +56,15 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     main_server = s;
     mdl_log_set_sink(to_error_log);
     mdl_connection_init(settings->db_max);
-    if (mdl_service_open(&service, settings, mdl_process_wake_fd(), &why, pconf) != APR_SUCCESS) {
+    if (mdl_service_open(&service, settings, ap_runtime_dir_relative(pconf, ap_pid_fname),
+                         mdl_process_wake_fd(), &why, pconf) != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "MDL0001: %s", why);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
-    if ((status = mdl_schema_prepare(settings, s, &has_storage, ptemp)) != OK) {
+    if ((status = mdl_schema_prepare(service, s, &has_storage, ptemp)) != OK) {
         return status;
     }
+    ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s, "MDL0140: mod_downloads %s", mdl_build_name());
     if (settings->worker) {
         mdl_process_start(service, s, pconf);
     }

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 
-apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
-                              const char **why, apr_pool_t *p)
+apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings,
+                              const char *pid_file, int wake_fd, const char **why, apr_pool_t *p)
 {
     mdl_service_t *made = apr_pcalloc(p, sizeof *made);
     mdl_secret_t *secret;
@@ -20,6 +20,7 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     }
     if ((rv = mdl_key_cache_create(&made->key_cache, p)) != APR_SUCCESS ||
         (rv = mdl_rate_limit_create(&made->rate_limit, settings, p)) != APR_SUCCESS ||
+        (rv = mdl_readiness_create(&made->readiness, p)) != APR_SUCCESS ||
         (rv = mdl_db_share_writer_queue(p)) != APR_SUCCESS) {
         *why = "There is no shared memory for the keys, their rate limits and the writers' queue.";
         return rv;
@@ -29,6 +30,7 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     }
     made->settings = settings;
     made->secret = secret;
+    made->pid_file = pid_file;
     made->wake_fd = wake_fd;
     *service = made;
     return APR_SUCCESS;

@@ -7,6 +7,7 @@
 
 #include "base/crypto.h"
 #include "core/order/fraud.h"
+#include "core/readiness.h"
 #include "core/shop/key_cache.h"
 #include "core/shop/rate_limit.h"
 #include "core/settings/settings.h"
@@ -17,13 +18,15 @@ typedef struct {
     mdl_key_cache_t *key_cache;
     mdl_rate_limit_t *rate_limit;
     const mdl_fraud_rules_t *fraud;
-    int wake_fd; /* eventfd, see mdl_service_wake */
+    mdl_readiness_t *readiness;
+    const char *pid_file; /* httpd's */
+    int wake_fd;          /* eventfd, see mdl_service_wake */
 } mdl_service_t;
 
 /** Reads the secret and the lists of domains, and creates what lies in shared memory; all of it
     lives as long as p.  On an error *why is a sentence. */
-apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
-                              const char **why, apr_pool_t *p);
+apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings,
+                              const char *pid_file, int wake_fd, const char **why, apr_pool_t *p);
 
 /** Tells this node's background process what it has to do, once that is committed, unless the
     process looks for jobs anyway before the first one is due.  Never blocks. */

@@ -1,8 +1,12 @@
 #include "db/migrate.h"
 
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "base/version.h"
+
+#define FIRST_BUILT 41 /* the migration from which on a schema says which build has made it */
 
 /* The one table that no migration makes. */
 static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration ("
@@ -69,9 +73,49 @@ apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p)
     return mdl_db_read(db, migration_read_version, version, p);
 }
 
+typedef struct {
+    int version;
+    const char *build; /* NULL: not known */
+} maker_t;
+
+static apr_status_t migration_read_build(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    maker_t *maker = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_BUILD, &row, p,
+                                        MDL_ARGS(mdl_int(maker->version)));
+
+    maker->build = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
+    return rv;
+}
+
+const char *mdl_migrate_maker(mdl_db_t *db, int version, apr_pool_t *p)
+{
+    maker_t maker = {.version = version};
+
+    if (version >= FIRST_BUILT) {
+        mdl_db_read(db, migration_read_build, &maker, p);
+    }
+    return maker.build != NULL
+               ? apr_psprintf(p, "version %d, made by mod_downloads %s", version, maker.build)
+               : apr_psprintf(p, "version %d", version);
+}
+
 int mdl_migrate_latest(void)
 {
     return mdl_migrations[mdl_migration_count - 1].version;
+}
+
+static apr_status_t migration_note(mdl_db_t *db, const mdl_migration_t *migration, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_MIGRATION_INSERT, NULL, p,
+        MDL_ARGS(mdl_int(migration->version), mdl_text(migration->name), mdl_int(apr_time_now())));
+
+    return rv == APR_SUCCESS && migration->version >= FIRST_BUILT
+               ? mdl_db_exec(db, MDL_Q_MIGRATION_BUILT, NULL, p,
+                             MDL_ARGS(mdl_text(mdl_build_name()), mdl_int(migration->version)))
+               : rv;
 }
 
 static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -102,9 +146,7 @@ static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
         }
     }
     *(int *)arg = next->version;
-    return mdl_db_exec(
-        db, MDL_Q_MIGRATION_INSERT, NULL, p,
-        MDL_ARGS(mdl_int(next->version), mdl_text(next->name), mdl_int(apr_time_now())));
+    return migration_note(db, next, p);
 }
 
 static apr_status_t migration_apply_all(mdl_db_t *db, int *applied, apr_pool_t *p)

@@ -10,6 +10,10 @@
 /** *version gets the newest migration applied, 0 for an empty database. */
 apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p);
 
+/** A schema's version and, if it says so, the build that has made it: "version 41, made by
+    mod_downloads 0.1.0 (a32b4af)". */
+const char *mdl_migrate_maker(mdl_db_t *db, int version, apr_pool_t *p);
+
 /** The newest migration that this program knows. */
 int mdl_migrate_latest(void);
 

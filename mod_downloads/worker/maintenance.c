@@ -1,5 +1,7 @@
 #include "worker/maintenance.h"
 
+#include <unistd.h>
+
 #include <apr_strings.h>
 #include <apr_time.h>
 
@@ -10,6 +12,7 @@
 #include "core/catalog/storage_hold.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
+#include "core/node.h"
 #include "core/prune.h"
 #include "worker/bounces.h"
 
@@ -28,6 +31,7 @@
 #define SESSION_BATCH  10 /* an archive's every file is looked at, under SQLite's one lock */
 
 enum {
+    BEAT,
     REPORT_KEYS,
     SWEEP_UPLOADS,
     SWEEP_BLOBS,
@@ -53,6 +57,7 @@ struct mdl_maintenance_t {
     mdl_reconnect_t *database;
     mdl_bounces_t *bounces; /* NULL: none are read */
     mdl_beats_t *leases;    /* of processes that deliver */
+    pid_t parent;
     pass_t passes[MDL_PRUNE_TABLES];
     apr_time_t hold_told;      /* when a hold may be reported again, by mdl_clock_monotonic */
     int shard;                 /* of storage, which is looked at next */
@@ -66,6 +71,29 @@ static int turn_is_over(apr_time_t began)
 }
 
 /* The routines.  Each returns after what time it is due again. */
+
+static apr_status_t beat_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_service_t *service = arg;
+
+    return mdl_node_beat(db, p, service->pid_file);
+}
+
+static apr_status_t leave_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_service_t *service = arg;
+
+    return mdl_node_leave(db, p, service->pid_file);
+}
+
+/* A schema that is too old knows of no nodes, which has been logged. */
+static apr_interval_time_t beat(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_reconnect_write(maintenance->database, beat_effect,
+                                          (void *)maintenance->service, p);
+
+    return rv == MDL_DB_EOTHER ? MINUTE : MDL_NODE_BEAT;
+}
 
 static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -464,6 +492,7 @@ static apr_interval_time_t prune_bounces(mdl_maintenance_t *maintenance, apr_poo
 
 static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *maintenance,
                                                        apr_pool_t *p) = {
+    [BEAT] = beat,
     [REPORT_KEYS] = report_keys,
     [SWEEP_UPLOADS] = sweep_uploads,
     [SWEEP_BLOBS] = sweep_blobs,
@@ -483,6 +512,7 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
     maintenance->service = service;
     maintenance->storage = storage;
     maintenance->database = database;
+    maintenance->parent = getppid();
     maintenance->bounces = mdl_bounces_create(service, database, p);
     maintenance->leases = mdl_beats_watch(MDL_LEASE_TIME, p);
     maintenance->next[REPORT_KEYS] = mdl_clock_monotonic() + MINUTE;
@@ -499,6 +529,7 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
         maintenance->next[SWEEP_DOWNLOADS] = now + downloads_interval(maintenance);
     }
     maintenance->connections = connections;
+    mdl_readiness_beat(maintenance->service->readiness);
     for (int i = 0; i < ROUTINES; i++) {
         if (maintenance->next[i] <= now) {
             maintenance->next[i] = now + routines[i](maintenance, p);
@@ -524,4 +555,8 @@ void mdl_maintenance_rest(mdl_maintenance_t *maintenance)
 void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     report_keys(maintenance, p);
+    /* A parent that died has stopped nothing: others are to miss this node. */
+    if (getppid() == maintenance->parent) {
+        mdl_reconnect_write(maintenance->database, leave_effect, (void *)maintenance->service, p);
+    }
 }

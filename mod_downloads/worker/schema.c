@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <apr_strings.h>
 #include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <mpm_common.h>
 
+#include "base/version.h"
 #include "core/catalog/storage_identity.h"
+#include "core/shop/secret.h"
 #include "db/migrate.h"
 #include "worker/fork.h"
 
@@ -25,8 +28,65 @@ enum {
     SCHEMA_FAILED,
     DATABASE_AWAY,
     NO_FORK,
-    STORAGE_OTHER
+    STORAGE_OTHER,
+    SECRET_OTHER,
+    RESULTS
 };
+
+static int *schema_served(void)
+{
+    int *served = ap_retained_data_get(SERVED_KEY);
+
+    return served != NULL ? served : ap_retained_data_create(SERVED_KEY, sizeof *served);
+}
+
+/* A restart must not take down what ran, other hosts of this httpd among it. */
+static int schema_refuses(int result)
+{
+    return result != SCHEMA_CURRENT && result != DATABASE_AWAY && !*schema_served();
+}
+
+static void schema_say(server_rec *s, int result, const char *sentence)
+{
+    int level = schema_refuses(result) ? APLOG_STARTUP | APLOG_EMERG : APLOG_ERR;
+
+    ap_log_error(APLOG_MARK, level, 0, s, "%s", sentence);
+}
+
+static int schema_newer(mdl_db_t *db, server_rec *s, apr_pool_t *p)
+{
+    int version = 0;
+
+    mdl_migrate_version(db, &version, p);
+    schema_say(s, SCHEMA_NEWER,
+               apr_psprintf(p,
+                            "MDL0337: the database's schema is newer than this module (%s; this is "
+                            "%s, which knows version %d): install the release that made it, or "
+                            "restore a backup",
+                            mdl_migrate_maker(db, version, p), mdl_build_name(),
+                            mdl_migrate_latest()));
+    return SCHEMA_NEWER;
+}
+
+/* With another secret each key gets 401 and each link 404, and what is made meanwhile is void once
+   the right one is back. */
+static int secret_prepare(const mdl_service_t *service, mdl_db_t *db, server_rec *s, apr_pool_t *p)
+{
+    mdl_secret_signed_t of = {.secret = service->secret};
+    apr_status_t rv = mdl_secret_signed(db, p, &of);
+
+    if (rv != APR_SUCCESS) {
+        return mdl_db_unavailable(rv) ? DATABASE_AWAY : SCHEMA_FAILED;
+    }
+    if (of.is_other) {
+        schema_say(s, SECRET_OTHER, apr_pstrcat(p, "MDL0141: ", mdl_secret_trouble(&of, p), NULL));
+        return SECRET_OTHER;
+    }
+    if (of.strange > 0) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "MDL0142: %s", mdl_secret_trouble(&of, p));
+    }
+    return SCHEMA_CURRENT;
+}
 
 static int storage_prepare(const mdl_settings_t *settings, mdl_db_t *db, server_rec *s,
                            apr_pool_t *p)
@@ -47,11 +107,13 @@ static int storage_prepare(const mdl_settings_t *settings, mdl_db_t *db, server_
     return SCHEMA_CURRENT;
 }
 
-static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+static int schema_prepare(const mdl_service_t *service, server_rec *s, apr_pool_t *p)
 {
+    const mdl_settings_t *settings = service->settings;
     const char *why;
     mdl_db_t *db;
     int count = 0;
+    int result;
     apr_status_t rv;
 
     /* A host that swallows packets must not hold up a restart. */
@@ -67,16 +129,19 @@ static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_poo
     }
     if (rv == APR_EMISMATCH ||
         (rv == APR_SUCCESS && !settings->migrate && count > mdl_migrate_latest())) {
-        return SCHEMA_NEWER;
+        return schema_newer(db, s, p);
     }
     if (rv != APR_SUCCESS) {
         return SCHEMA_FAILED;
     }
-    return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD
-                                                              : storage_prepare(settings, db, s, p);
+    if (!settings->migrate && count < mdl_migrate_latest()) {
+        return SCHEMA_OLD;
+    }
+    result = storage_prepare(settings, db, s, p);
+    return result == SCHEMA_CURRENT ? secret_prepare(service, db, s, p) : result;
 }
 
-static void schema_live(const mdl_settings_t *settings, server_rec *s, const sigset_t *unblocked)
+static void schema_live(const mdl_service_t *service, server_rec *s, const sigset_t *unblocked)
 {
     apr_pool_t *pool;
     int result;
@@ -89,12 +154,12 @@ static void schema_live(const mdl_settings_t *settings, server_rec *s, const sig
     if (ap_run_drop_privileges(pool, s) != OK) {
         _exit(SCHEMA_FAILED);
     }
-    result = schema_prepare(settings, s, pool);
+    result = schema_prepare(service, s, pool);
     apr_pool_destroy(pool);
     _exit(result);
 }
 
-static int schema_run_child(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+static int schema_run_child(const mdl_service_t *service, server_rec *s, apr_pool_t *p)
 {
     apr_proc_t process;
     apr_exit_why_e why;
@@ -103,7 +168,7 @@ static int schema_run_child(const mdl_settings_t *settings, server_rec *s, apr_p
     apr_status_t rv = mdl_fork(&process, p, &unblocked);
 
     if (rv == APR_INCHILD) {
-        schema_live(settings, s, &unblocked);
+        schema_live(service, s, &unblocked);
     }
     if (rv != APR_INPARENT) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, s, "MDL0348: can't fork");
@@ -115,17 +180,15 @@ static int schema_run_child(const mdl_settings_t *settings, server_rec *s, apr_p
     if (APR_PROC_CHECK_SIGNALED(why) && status == SIGALRM) {
         return DATABASE_AWAY;
     }
-    return APR_PROC_CHECK_EXIT(why) && status <= STORAGE_OTHER ? status : SCHEMA_FAILED;
+    return APR_PROC_CHECK_EXIT(why) && status < RESULTS ? status : SCHEMA_FAILED;
 }
 
-int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, int *has_storage,
-                       apr_pool_t *p)
+int mdl_schema_prepare(const mdl_service_t *service, server_rec *s, int *has_storage, apr_pool_t *p)
 {
-    static const char *const sentences[] = {
+    /* What is not here the child has said. */
+    static const char *const sentences[RESULTS] = {
         [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
                        "\"downloadsctl migrate\", or set DownloadsMigrate On",
-        [SCHEMA_NEWER] = "MDL0337: the database's schema is newer than this module: install the "
-                         "release that made it, or restore a backup",
         [SCHEMA_FAILED] = "MDL0338: the database's schema can't be brought up to date; the lines "
                           "above say why",
         [DATABASE_AWAY] = "MDL0339: the database is out of reach; requests are answered 503 until "
@@ -137,22 +200,15 @@ int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, int *has_s
             "MDL0351: the storage folder is not the database's, so no file is stored or "
             "served; the line above says what to do",
     };
-    int *served = ap_retained_data_get(SERVED_KEY);
-    int status = schema_run_child(settings, s, p);
+    int status = schema_run_child(service, s, p);
 
-    if (served == NULL) {
-        served = ap_retained_data_create(SERVED_KEY, sizeof *served);
-    }
     *has_storage = status != STORAGE_OTHER;
-    if (status == SCHEMA_CURRENT) {
-        *served = 1;
-        return OK;
+    if (sentences[status] != NULL) {
+        schema_say(s, status, sentences[status]);
     }
-    /* A restart must not take down what ran, other hosts of this httpd among it. */
-    if (status == DATABASE_AWAY || *served) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "%s", sentences[status]);
-        return OK;
+    if (schema_refuses(status)) {
+        return HTTP_INTERNAL_SERVER_ERROR;
     }
-    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "%s", sentences[status]);
-    return HTTP_INTERNAL_SERVER_ERROR;
+    *schema_served() |= status == SCHEMA_CURRENT;
+    return OK;
 }

@@ -80,3 +80,9 @@ WHERE id = %lld
 
 -- name: email_bounced
 UPDATE email SET bounced_at = %lld, last_error = %s WHERE id = %lld AND bounced_at IS NULL
+
+-- The newest emails that were tried, among the newest thousand.
+-- name: emails_tried
+SELECT e_rows.status, e_rows.last_error, e_rows.created_at
+FROM (SELECT id, status, last_error, created_at, attempts FROM email ORDER BY id DESC LIMIT 1000) e_rows
+WHERE e_rows.attempts > 0 ORDER BY e_rows.id DESC LIMIT %lld

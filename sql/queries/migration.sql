@@ -11,3 +11,9 @@ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migra
 -- name: migration_table_count
 -- dialect: pgsql
 SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('schema_migration')
+
+-- name: migration_built
+UPDATE schema_migration SET build = %s WHERE version = %lld
+
+-- name: migration_build
+SELECT build FROM schema_migration WHERE version = %lld

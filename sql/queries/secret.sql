@@ -4,6 +4,17 @@ INSERT INTO secret (id, since) VALUES (%s, %lld) ON CONFLICT (id) DO NOTHING
 -- name: secret_since
 SELECT since FROM secret WHERE id = %s
 
+-- name: secrets
+SELECT id FROM secret
+
+-- Live keys by the secret that has signed them.
+-- name: api_keys_by_secret
+SELECT secret_id, count(*) FROM api_key
+WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) GROUP BY secret_id
+
+-- name: order_exists
+SELECT 1 FROM orders LIMIT 1
+
 -- Live keys that another secret has signed than the one that is named.
 -- name: api_keys_unsigned
 SELECT count(*) FROM api_key

@@ -202,6 +202,11 @@ subtest 'a newer schema keeps a server from starting, but not from restarting' =
     httpd_graceful();
     is api('GET', '/health')->{status}, 200, 'the server still answers';
     like $server->error_log, qr/MDL0337: .*install the release that made it/, 'the log names the problem';
+    like $server->error_log, qr/MDL0337: .*\(version 9999; this is \d+\.\S+.* knows version \d+\)/, 'and both versions';
+    like $server->error_log, qr/MDL0140: mod_downloads \d+\.\d+\.\d+/, 'the start names the build';
+    sql(q{UPDATE schema_migration SET build = '9.9.9 (abc)' WHERE version = 9999});
+    httpd_graceful();
+    like $server->error_log, qr/MDL0337: .*version 9999, made by mod_downloads 9\.9\.9 \(abc\);/, 'and which build made the schema';
     $server->stop;
     like refused($server), qr/MDL0337/, 'it does not start again';
 };
@@ -263,6 +268,8 @@ subtest 'a background process that can\'t start is not restarted again and again
     is scalar(() = $server->error_log =~ /MDL0331/g), 1, 'it was started once';
     is_deeply [ worker_pids() ], [], 'and is gone';
     is api('GET', '/health')->{status}, 200, 'requests are served';
+    my $ready = api('GET', '/health/ready');
+    is "$ready->{status} $ready->{json}{worker}", '503 failing', 'monitoring is told';
     unlink $blobs;
     httpd_graceful();
     import_succeeds('after a restart with the mistake corrected');

@@ -151,6 +151,8 @@ SELECT 'link' || i, 1, i, 1, '1', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open
 FROM seed ORDER BY seed.i;
 
 INSERT INTO download_meter (id, leased_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;
+INSERT INTO node (host, pid_file, pid, build, beat_at)
+SELECT 'host' || i, '/run/httpd.pid', i, '0.1.0', i FROM seed WHERE i <= 10;
 
 -- Of the open sessions no more than 200 are being sent; the others are idle, as after an outage.
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)

@@ -237,3 +237,22 @@ apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t s
                      id, p)
                : rv;
 }
+
+apr_status_t mdl_emails_tried(mdl_db_t *db, apr_pool_t *p, mdl_emails_tried_t *tried)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAILS_TRIED, &rows, p,
+                                    MDL_ARGS(mdl_int(tried->limit)));
+
+    tried->count = tried->sent = 0;
+    tried->newest_at = 0;
+    tried->error = NULL;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if (tried->count++ == 0) {
+            tried->error = mdl_rows_text(rows, 1);
+            tried->newest_at = mdl_rows_int(rows, 2);
+        }
+        tried->sent += mdl_rows_enum(rows, 0, mdl_email_status_names) == MDL_EMAIL_SENT;
+    }
+    return rv;
+}

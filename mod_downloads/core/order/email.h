@@ -101,4 +101,14 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *error, apr_pool_t *p);
 
+/** Effect that reads what came of the newest emails that were tried, of all shops. */
+typedef struct {
+    int limit;            /* so many are looked at */
+    int count;            /* out, as all that follows: so many were tried */
+    int sent;             /* of these */
+    apr_time_t newest_at; /* when the newest was made; 0: there is none */
+    const char *error;    /* the newest one's; NULL: none */
+} mdl_emails_tried_t;
+apr_status_t mdl_emails_tried(mdl_db_t *db, apr_pool_t *p, mdl_emails_tried_t *tried);
+
 #endif

@@ -1,0 +1,22 @@
+-- A node is one httpd, by its host and its pid file.  No clocks of two hosts are compared: beats are by the
+-- database's.
+-- part: now
+-- dialect: sqlite3
+(unixepoch() * 1000000)
+
+-- part: now
+-- dialect: pgsql
+CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)
+
+-- name: node_beat
+INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s, %s, %lld, %s, {{now}})
+ON CONFLICT (host, pid_file) DO UPDATE SET pid = excluded.pid, build = excluded.build, beat_at = excluded.beat_at
+
+-- name: nodes_forget
+DELETE FROM node WHERE beat_at < {{now}} - %lld
+
+-- name: nodes
+SELECT host, pid_file, pid, build, {{now}} - beat_at FROM node ORDER BY host, pid_file LIMIT 1000
+
+-- name: node_remove
+DELETE FROM node WHERE host = %s AND pid_file = %s
