@@ -2,6 +2,10 @@
 
 #include <apr_time.h>
 
+#include "child_storage.h"
+#include "core/catalog/storage_identity.h"
+#include "core/node.h"
+
 static apr_status_t health_parse(mdl_request_t *request)
 {
     request->arg = apr_pcalloc(request->r->pool, sizeof(apr_int64_t));
@@ -25,6 +29,84 @@ const mdl_route_t mdl_route_health = {
     .parse = health_parse,
     .effect = health_effect,
     .write = health_write,
+};
+
+static apr_status_t try_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    (void)arg;
+    return mdl_node_try_write(db, p);
+}
+
+static apr_status_t node_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_node_list(db, p, arg);
+}
+
+/* A mount point whose file system is gone is an empty folder: it can be written to, but has not the
+   identity that the database knows. */
+static int ready_storage(mdl_request_t *request)
+{
+    const mdl_storage_t *storage = mdl_child_storage();
+    const char *why;
+
+    return storage != NULL && mdl_storage_check(storage, request->r->pool) == APR_SUCCESS &&
+           (request->connection == NULL ||
+            mdl_storage_belongs(mdl_connection_db(request->connection),
+                                request->service->settings->storage, 0, &why,
+                                request->r->pool) != APR_EMISMATCH);
+}
+
+/* On a node that has none, another one's will do. */
+static int ready_worker(mdl_request_t *request)
+{
+    apr_array_header_t *nodes;
+
+    if (request->service->settings->worker) {
+        return mdl_readiness_has_worker(request->service->readiness);
+    }
+    if (mdl_request_run(request, mdl_db_read, node_list_effect, &nodes) == APR_SUCCESS) {
+        for (int i = 0; i < nodes->nelts; i++) {
+            if (APR_ARRAY_IDX(nodes, i, mdl_node_t).silence < MDL_NODE_LOST) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+static const char *ready_word(int well)
+{
+    return well ? "ok" : "failing";
+}
+
+/* That a part fails is the answer here, not a failure of the request. */
+static void ready_write(mdl_request_t *request)
+{
+    mdl_readiness_t *readiness = request->service->readiness;
+    mdl_ready_t ready;
+
+    if (mdl_readiness_claim(readiness)) {
+        ready.database = mdl_request_run(request, mdl_db_write, try_write_effect, NULL) ==
+                         APR_SUCCESS;
+        ready.storage = ready_storage(request);
+        ready.worker = ready_worker(request);
+        mdl_readiness_set(readiness, &ready);
+    }
+    ready = mdl_readiness_get(readiness);
+    if (!ready.database || !ready.storage || !ready.worker) {
+        request->status = HTTP_SERVICE_UNAVAILABLE;
+    }
+    mdl_json_add_string(request->response, "status", ready_word(request->status == HTTP_OK));
+    mdl_json_add_string(request->response, "database", ready_word(ready.database));
+    mdl_json_add_string(request->response, "storage", ready_word(ready.storage));
+    mdl_json_add_string(request->response, "worker", ready_word(ready.worker));
+}
+
+const mdl_route_t mdl_route_health_ready = {
+    .method = "GET",
+    .path = "/health/ready",
+    .no_key = 1,
+    .write = ready_write,
 };
 
 /* All of it is known from the key. */

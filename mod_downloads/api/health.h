@@ -1,5 +1,5 @@
 /*
- * GET /health and GET /ping.
+ * GET /health, GET /health/ready and GET /ping.
  */
 #ifndef MDL_API_HEALTH_H
 #define MDL_API_HEALTH_H
@@ -7,6 +7,7 @@
 #include "api/request.h"
 
 extern const mdl_route_t mdl_route_health;
+extern const mdl_route_t mdl_route_health_ready;
 extern const mdl_route_t mdl_route_ping;
 
 #endif

@@ -32,6 +32,7 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_openapi,
     &mdl_route_docs,
     &mdl_route_health,
+    &mdl_route_health_ready,
     &mdl_route_ping,
     &mdl_route_asset_list,
     &mdl_route_asset_import,

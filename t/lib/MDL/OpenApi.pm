@@ -70,6 +70,7 @@ sub described
             my (%codes, %examples);
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
                 my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
+                next if $content && !$content->{schema}{allOf};    # no error, but what was asked for
                 my $code = $content->{schema}{allOf}[1]{properties}{error}{properties}{code};
                 $codes{$status} = $code->{'x-extensible-enum'} // [ $code->{const} ];
                 $examples{$status} = [ map { $_->{value}{error} } values %{ $content->{examples} // {} } ];

@@ -193,6 +193,7 @@ sub mapping_body
 # By operationId: a function that returns the path, and the body if there is one.
 my %REQUESTS = (
     getHealth  => sub { '/health' },
+    getReadiness => sub { '/health/ready' },
     getOpenapi => sub { '/openapi.json' },
     getDocs    => sub { '/docs' },
     getPing     => sub { '/ping' },
