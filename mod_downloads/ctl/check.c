@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <apr_lib.h>
 #include <apr_signal.h>
 #include <apr_strings.h>
 #include <apr_time.h>
@@ -12,13 +13,22 @@
 #include "base/http/client.h"
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
+#include "base/version.h"
 #include "core/catalog/storage_identity.h"
 #include "core/job.h"
+#include "core/node.h"
+#include "core/order/email.h"
+#include "core/shop/secret.h"
+#include "ctl/nodes.h"
 #include "ctl/storage.h"
+#include "ctl/templates.h"
+#include "db/migrate.h"
 #include "storage/storage.h"
 
 #define MAX_WAIT     apr_time_from_sec(60) /* a due job that waits longer shows that no worker runs */
 #define MAX_SEARCHED 1000
+#define TRIED        20 /* emails that are looked at */
+#define REFUSED_MIN  5  /* of them; fewer may all have a wrong address */
 
 /* A check returns whether all is well.  *message gets a sentence on what to do, or, if all is well,
    a remark. */
@@ -33,6 +43,23 @@ static void warning_add(mdl_ctl_t *ctl, const char *sentence)
         }
     }
     APR_ARRAY_PUSH(ctl->warnings, const char *) = sentence;
+}
+
+/* Whether the database can be asked at all; its own check says why it can't. */
+static int has_database(mdl_ctl_t *ctl)
+{
+    const char *why;
+    int version;
+
+    return ctl->no_owner == NULL && ctl->settings->db_driver != NULL &&
+           ctl->settings->db_params != NULL &&
+           mdl_ctl_check_schema(ctl, &version, &why) == MDL_EXIT_DONE;
+}
+
+static int check_version(mdl_ctl_t *ctl, const char **message)
+{
+    *message = mdl_build_name();
+    return !has_database(ctl) || mdl_ctl_nodes_are_current(ctl, message);
 }
 
 static int check_settings(mdl_ctl_t *ctl, const char **message)
@@ -82,15 +109,41 @@ static int check_httpd(mdl_ctl_t *ctl, const char **message)
             command, ctl->file);
         return 0;
     }
+    if (report->is_stopped) {
+        *message = apr_psprintf(
+            ctl->p,
+            "httpd does not run: no process has the pid in %s.  Start it "
+            "(Debian: systemctl start apache2); if it ended by itself, its error "
+            "log says why.",
+            report->pid_file);
+        return 0;
+    }
     *message = apr_pstrcat(ctl->p, command, " -t", NULL);
     return 1;
 }
 
+static apr_status_t secret_signed_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_secret_signed(db, p, arg);
+}
+
 static int check_secret(mdl_ctl_t *ctl, const char **message)
 {
-    *message = ctl->no_secret != NULL ? ctl->no_secret
-                                      : apr_array_pstrcat(ctl->p, ctl->settings->secret_files, ' ');
-    return ctl->no_secret == NULL;
+    mdl_secret_signed_t of = {.secret = ctl->secret};
+    const char *trouble;
+
+    if (ctl->no_secret != NULL) {
+        *message = ctl->no_secret;
+        return 0;
+    }
+    if (has_database(ctl) &&
+        mdl_db_read(ctl->db, secret_signed_effect, &of, ctl->p) == APR_SUCCESS &&
+        (trouble = mdl_secret_trouble(&of, ctl->p)) != NULL) {
+        *message = apr_psprintf(ctl->p, "%c%s.", apr_toupper(*trouble), trouble + 1);
+        return 0;
+    }
+    *message = apr_array_pstrcat(ctl->p, ctl->settings->secret_files, ' ');
+    return 1;
 }
 
 /* Returns whether the process still is root: then the check would leave files behind that belong to
@@ -105,12 +158,19 @@ static int root_is_kept(const mdl_ctl_t *ctl, const char **message)
     return ctl->no_owner != NULL;
 }
 
+static apr_status_t try_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    (void)arg;
+    return mdl_node_try_write(db, p);
+}
+
 static int check_database(mdl_ctl_t *ctl, const char **message)
 {
     const char *driver = ctl->settings->db_driver;
     const char *params = ctl->settings->db_params;
     const char *folder;
     int version;
+    apr_status_t rv;
 
     if (root_is_kept(ctl, message)) {
         return 0;
@@ -134,8 +194,11 @@ static int check_database(mdl_ctl_t *ctl, const char **message)
     if (mdl_ctl_check_schema(ctl, &version, message) != MDL_EXIT_DONE) {
         return 0;
     }
-    *message = apr_psprintf(ctl->p, "%s, schema version %d", driver, version);
-    return 1;
+    rv = mdl_db_write(ctl->db, try_write_effect, NULL, ctl->p);
+    *message = rv != APR_SUCCESS ? mdl_ctl_database_error(ctl, rv)
+                                 : apr_psprintf(ctl->p, "%s, schema %s", driver,
+                                                mdl_migrate_maker(ctl->db, version, ctl->p));
+    return rv == APR_SUCCESS;
 }
 
 /* Whether the folder is the database's, as far as that can be asked. */
@@ -204,8 +267,35 @@ static int check_templates(mdl_ctl_t *ctl, const char **message)
         return 0;
     }
     mdl_settings_check_templates(ctl->settings, problems, ctl->p);
+    mdl_ctl_templates_kept(ctl->settings, problems, ctl->warnings, ctl->p);
     *message = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
     return problems->nelts == 0;
+}
+
+static apr_status_t emails_tried_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_emails_tried(db, p, arg);
+}
+
+/* A server may greet everybody, and take nothing from us. */
+static int mail_is_refused(mdl_ctl_t *ctl, const char **message)
+{
+    mdl_emails_tried_t tried = {.limit = TRIED};
+
+    if (!has_database(ctl) ||
+        mdl_db_read(ctl->db, emails_tried_effect, &tried, ctl->p) != APR_SUCCESS ||
+        tried.count < REFUSED_MIN || tried.sent > 0 ||
+        tried.newest_at < apr_time_now() - apr_time_from_sec(86400)) {
+        return 0;
+    }
+    *message = apr_psprintf(
+        ctl->p,
+        "None of the %d newest emails was taken; the last was refused with: %s  "
+        "Try \"downloadsctl mail test ADDRESS\", correct "
+        "DownloadsMailTransport, DownloadsMailFrom or the mail server, and then "
+        "retry the failed jobs (\"downloadsctl job list --status failed\").",
+        tried.count, tried.error != NULL ? tried.error : "(no reason).");
+    return 1;
 }
 
 static int check_mail(mdl_ctl_t *ctl, const char **message)
@@ -218,7 +308,7 @@ static int check_mail(mdl_ctl_t *ctl, const char **message)
     if (root_is_kept(ctl, message)) {
         return 0;
     }
-    if (config->transport == NULL) {
+    if (config->transport == NULL || ctl->settings->mail_from == NULL) {
         *message = MDL_SETTINGS_FIRST;
         return 0;
     }
@@ -229,7 +319,7 @@ static int check_mail(mdl_ctl_t *ctl, const char **message)
         rv = mdl_mailer_create(&mailer, config, ctl->p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_mailer_check(mailer, message, ctl->p);
+        rv = mdl_mailer_check(mailer, ctl->settings->mail_from, message, ctl->p);
     }
     if (rv != APR_SUCCESS) {
         length = strlen(*message);
@@ -237,6 +327,9 @@ static int check_mail(mdl_ctl_t *ctl, const char **message)
             ctl->p, "%s%s  Correct DownloadsMailTransport (%s)%s, or what it names.", *message,
             length && (*message)[length - 1] != '.' ? "." : "", config->transport,
             strncmp(config->transport, "smtp://", 7) == 0 ? ", DownloadsMailTLS" : "");
+        return 0;
+    }
+    if (mail_is_refused(ctl, message)) {
         return 0;
     }
     *message = config->transport;
@@ -295,16 +388,16 @@ static int check_worker(mdl_ctl_t *ctl, const char **message)
 {
     apr_time_t now = apr_time_now();
     queue_t queue = {.look = {.until = now}, .newest = {.limit = MAX_SEARCHED}};
-    const char *why;
-    int version;
     apr_status_t rv;
 
     if (root_is_kept(ctl, message)) {
         return 0;
     }
-    if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
-        mdl_ctl_check_schema(ctl, &version, &why) != MDL_EXIT_DONE) {
+    if (!has_database(ctl)) {
         *message = "Not tried: the database comes first.";
+        return 0;
+    }
+    if (!mdl_ctl_nodes_live(ctl, message)) {
         return 0;
     }
     rv = mdl_db_read(ctl->db, queue_read, &queue, ctl->p);
@@ -330,15 +423,51 @@ static int check_worker(mdl_ctl_t *ctl, const char **message)
     return 1;
 }
 
+/* Uploads alone will do. */
+static int check_imports(mdl_ctl_t *ctl, const char **message)
+{
+    const mdl_settings_t *settings = ctl->settings;
+    int hosts = settings->ingest.hosts->nelts;
+
+    if (hosts == 0 && settings->upload_url == NULL) {
+        *message = "No file can get in: DownloadsIngestAllowHost names no host to import from, and "
+                   "without DownloadsUploadURL nothing can be uploaded.  Set one of them, then "
+                   "restart httpd.";
+        return 0;
+    }
+    if (hosts == 0) {
+        warning_add(ctl, "DownloadsIngestAllowHost names no host, so that every import is refused "
+                         "(422) and files come by upload alone: name the hosts to import from.");
+    }
+    *message = apr_psprintf(ctl->p, "from %d host%s%s", hosts, hosts == 1 ? "" : "s",
+                            settings->upload_url != NULL ? ", and by upload" : "");
+    return 1;
+}
+
 static const struct {
     const char *name;
     check_fn *check;
 } checks[] = {
-    {"settings", check_settings},   {"httpd", check_httpd},     {"secret", check_secret},
-    {"database", check_database},   {"storage", check_storage}, {"files", mdl_ctl_check_files},
-    {"templates", check_templates}, {"mail", check_mail},       {"bounces", check_bounces},
-    {"worker", check_worker},
+    {"version", check_version},     {"settings", check_settings},   {"httpd", check_httpd},
+    {"secret", check_secret},       {"database", check_database},   {"storage", check_storage},
+    {"files", mdl_ctl_check_files}, {"templates", check_templates}, {"imports", check_imports},
+    {"mail", check_mail},           {"bounces", check_bounces},     {"worker", check_worker},
 };
+
+static void check_print(mdl_ctl_t *ctl, mdl_json_t *list, const char *name, int good,
+                        const char *message)
+{
+    mdl_json_t *entry;
+
+    if (good && ctl->quiet) {
+        return;
+    }
+    entry = mdl_json_add_object(list, NULL);
+    mdl_printer_line(ctl->output, "%-11s%s%s", name, message, good ? ": ok" : "");
+    mdl_json_add_string(entry, "name", name);
+    mdl_json_add_bool(entry, "ok", good);
+    mdl_json_add_string(entry, "message", message);
+}
 
 int mdl_ctl_check(mdl_ctl_t *ctl)
 {
@@ -348,15 +477,11 @@ int mdl_ctl_check(mdl_ctl_t *ctl)
     int problems = 0;
 
     for (apr_size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        mdl_json_t *entry = mdl_json_add_object(list, NULL);
         const char *message = NULL;
         int good = checks[i].check(ctl, &message);
 
         problems += !good;
-        mdl_printer_line(ctl->output, "%-11s%s%s", checks[i].name, message, good ? ": ok" : "");
-        mdl_json_add_string(entry, "name", checks[i].name);
-        mdl_json_add_bool(entry, "ok", good);
-        mdl_json_add_string(entry, "message", message);
+        check_print(ctl, list, checks[i].name, good, message);
     }
     warnings = mdl_json_add_array(document, "warnings");
     for (int i = 0; i < ctl->warnings->nelts; i++) {

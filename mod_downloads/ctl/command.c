@@ -77,7 +77,8 @@ const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv)
         sentence = "The database is busy: something has held a lock for more than 5 seconds.";
         break;
     case MDL_DB_EFULL:
-        sentence = "The database's disk is full.";
+        sentence = "The database's disk is full, and nothing can be written: free some space, or "
+                   "enlarge it.";
         break;
     case MDL_DB_EGONE:
         sentence = "The database is out of reach: start it, or correct DBDriver and DBDParams.";

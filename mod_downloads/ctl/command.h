@@ -48,8 +48,10 @@ typedef struct {
     const char *no_secret; /* why it could not be read, else NULL */
     const char *no_owner;  /* why root could not become the storage folder's owner, else NULL */
 
-    /* For check: the command of the httpd to ask (NULL: mdl_httpd_command()), and its report. */
+    /* For check: the command of the httpd to ask (NULL: mdl_httpd_command()), its report, and
+       whether only what is wrong is printed. */
     const char *httpd;
+    int quiet;
     mdl_httpd_report_t report;
 
     mdl_db_t *db; /* NULL until first used */

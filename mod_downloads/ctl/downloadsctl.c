@@ -50,6 +50,7 @@
 #define OPTION_TYPE    1024
 #define OPTION_SINCE   2048
 #define OPTION_VERIFY  4096 /* the options of storage verify */
+#define OPTION_QUIET   8192
 
 enum {
     LETTER_EMAIL = 256,
@@ -73,6 +74,7 @@ enum {
     LETTER_SINCE,
     LETTER_FULL,
     LETTER_REPAIR,
+    LETTER_QUIET,
     LETTER_JSON
 };
 
@@ -82,6 +84,7 @@ static const apr_getopt_option_t options[] = {
     {"help", 'h', 0, NULL},
     {"version", LETTER_VERSION, 0, NULL},
     {"httpd", LETTER_HTTPD, 1, NULL},
+    {"quiet", LETTER_QUIET, 0, NULL},
     {"email", LETTER_EMAIL, 1, NULL},
     {"scope", LETTER_SCOPE, 1, NULL},
     {"expires", LETTER_EXPIRES, 1, NULL},
@@ -149,7 +152,8 @@ static const command_t commands[] = {
     {"audit", NULL, "[--shop ID] [--limit N]", 0, 0, OPTION_SHOP | OPTION_LIMIT, 0, mdl_ctl_audit,
      NULL, NULL},
     {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate, NULL, NULL},
-    {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check, NULL, NULL},
+    {"check", NULL, "[--httpd COMMAND] [--quiet]", 0, 0, OPTION_HTTPD | OPTION_QUIET, 1,
+     mdl_ctl_check, NULL, NULL},
     {"storage", "verify", "[--full] [--repair]", 0, 0, OPTION_VERIFY, 0, mdl_ctl_storage_verify,
      "asset", "version_added"},
     {"storage", "hold", "", 0, 0, 0, 0, mdl_ctl_storage_hold, "storage", "held"},
@@ -213,7 +217,8 @@ static int print_version(mdl_ctl_t *ctl)
     mdl_json_t *document = mdl_json_object(ctl->p);
 
     mdl_json_add_string(document, "version", MDL_VERSION);
-    mdl_printer_line(ctl->output, "downloadsctl %s", MDL_VERSION);
+    mdl_json_add_string(document, "build", mdl_build_name());
+    mdl_printer_line(ctl->output, "downloadsctl %s", mdl_build_name());
     mdl_printer_document(ctl->output, document);
     return MDL_EXIT_DONE;
 }
@@ -359,6 +364,10 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
     case LETTER_HTTPD:
         *given |= OPTION_HTTPD;
         ctl->httpd = value;
+        return MDL_EXIT_DONE;
+    case LETTER_QUIET:
+        *given |= OPTION_QUIET;
+        ctl->quiet = 1;
         return MDL_EXIT_DONE;
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;

@@ -1,5 +1,7 @@
 #include "ctl/httpd.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,35 +55,73 @@ static void report_add_line(void *arg, const char *line, apr_pool_t *p)
     report->output = apr_pstrcat(p, report->output, *report->output ? " " : "", line, NULL);
 }
 
+#define PID_FILE "PidFile: \""
+
 typedef struct {
     struct stat file;
     int found;
+    const char *pid_file;
 } search_t;
 
-/* A line such as "  (12) /etc/apache2/mods-enabled/downloads.conf". */
+/* Lines such as "  (12) /etc/apache2/mods-enabled/downloads.conf" and "PidFile: "/run/httpd.pid"".
+ */
 static void search_line(void *arg, const char *line, apr_pool_t *p)
 {
     search_t *search = arg;
     const char *path = strstr(line, ") /");
     struct stat info;
 
-    (void)p;
+    if (strncmp(line, PID_FILE, strlen(PID_FILE)) == 0) {
+        line += strlen(PID_FILE);
+        search->pid_file = apr_pstrmemdup(p, line, strcspn(line, "\""));
+    }
     if (path != NULL && stat(path + 2, &info) == 0 && info.st_dev == search->file.st_dev &&
         info.st_ino == search->file.st_ino) {
         search->found = 1;
     }
 }
 
-static int httpd_reads(const char *command, const char *file, apr_pool_t *p)
+static void httpd_search(mdl_httpd_report_t *report, const char *command, const char *file,
+                         apr_pool_t *p)
 {
     search_t search = {.found = 0};
 
-    if (stat(file, &search.file) != 0) {
-        return 0;
+    if (stat(file, &search.file) == 0) {
+        httpd_run(apr_pstrcat(p, command, " -t -D DUMP_INCLUDES -D DUMP_RUN_CFG 2>/dev/null", NULL),
+                  search_line, &search, p);
     }
-    httpd_run(apr_pstrcat(p, command, " -t -D DUMP_INCLUDES 2>/dev/null", NULL), search_line,
-              &search, p);
-    return search.found;
+    report->reads_file = search.found;
+    report->pid_file = search.found ? search.pid_file : NULL;
+}
+
+int mdl_httpd_process_runs(apr_int64_t pid, apr_pool_t *p)
+{
+    FILE *file = fopen(apr_psprintf(p, "/proc/%" APR_INT64_T_FMT "/stat", pid), "re");
+    char state = '?';
+
+    if (file != NULL) {
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
+            state = '?';
+        }
+        fclose(file);
+    }
+    return pid > 0 && state != 'Z' && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+/* A file that can't be read says nothing. */
+static int httpd_is_stopped(const char *pid_file, apr_pool_t *p)
+{
+    FILE *file = pid_file != NULL ? fopen(pid_file, "re") : NULL;
+    long pid = 0;
+
+    if (file == NULL) {
+        return pid_file != NULL && errno == ENOENT;
+    }
+    if (fscanf(file, "%20ld", &pid) != 1) {
+        pid = 0;
+    }
+    fclose(file);
+    return !mdl_httpd_process_runs(pid, p);
 }
 
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file, apr_pool_t *p)
@@ -89,7 +129,8 @@ void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *
     report->as_root = geteuid() == 0;
     report->output = "";
     report->warnings = apr_array_make(p, 4, sizeof(const char *));
-    report->reads_file = httpd_reads(command, file, p);
+    httpd_search(report, command, file, p);
+    report->is_stopped = httpd_is_stopped(report->pid_file, p);
     report->would_start = httpd_run(apr_pstrcat(p, command, " -t 2>&1 >/dev/null", NULL),
                                     report_add_line, report, p);
 }

@@ -12,6 +12,8 @@ typedef struct {
     int reads_file;               /* whether its configuration includes the file */
     int would_start;              /* as far as it can tell */
     int as_root;                  /* whether it was asked as root */
+    const char *pid_file;         /* NULL: not known, or the file is not read */
+    int is_stopped;               /* whether no process has the pid in that file */
     const char *output;           /* its messages, in one line */
     apr_array_header_t *warnings; /* const char *: warnings of mod_downloads */
 } mdl_httpd_report_t;
@@ -26,5 +28,8 @@ const char *mdl_httpd_command(void);
  */
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file,
                    apr_pool_t *p);
+
+/** Whether a process of this host runs; not if it has ended and its parent does not mind. */
+int mdl_httpd_process_runs(apr_int64_t pid, apr_pool_t *p);
 
 #endif

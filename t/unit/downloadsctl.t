@@ -19,8 +19,11 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     is_deeply(run(@$_), $help, "'@$_' does, too") for ['help'], [ 'help', 'key' ], [ '-f', $conf, 'help' ];
 
     my ($version) = slurp("$top/CHANGES") =~ /^(\d+\.\d+\.\d+)/m;
-    is(run('--version')->{out}, "downloadsctl $version\n", '--version prints the version of CHANGES');
-    is_deeply(run('--version', '--json')->{json}, { version => $version }, '--version --json prints it as JSON');
+    # Behind it stands the commit, if this was built in a checkout.
+    my ($build) = run('--version')->{out} =~ /^downloadsctl (\Q$version\E(?: \([\w.-]+\))?)\n\z/;
+    ok(defined $build, '--version prints the version of CHANGES and the commit');
+    is_deeply(run('--version', '--json')->{json}, { version => $version, build => $build },
+        '--version --json prints both as JSON');
 
     refuses(1, qr/command is missing/);
     refuses(1, qr/usage: downloadsctl shop add\|list\|set\|approve\|suspend\|block\|unblock;/, 'shop');

@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib";
 use IO::Socket::INET;
 use JSON::PP ();
 use MDL::Downloadsctl;
+use Sys::Hostname qw(hostname);
 use Test::More;
 
 my $module = "$built/mod_downloads.so";
@@ -59,6 +60,17 @@ SKIP: {
 
 # --- httpd -----------------------------------------------------------------------------------------
 
+# This process stands in for an httpd that runs, and for its background process: t/operate/check.t has a
+# true one.
+sub httpd_runs
+{
+    my ($build) = run('--version')->{out} =~ /^downloadsctl (.*)/;
+    my ($host, $ahead) = (hostname(), (time + 86400) . '000000');
+    write_file("$dir/httpd.pid", $$);
+    sql("INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES ('$host', '$dir/httpd.pid', $$, '$build', $ahead)");
+    return;
+}
+
 # Writes a configuration for httpd with these lines, and without a module; returns the command that reads it.
 sub httpd_with
 {
@@ -73,6 +85,7 @@ Listen 127.0.0.1:9
 User $user
 Group $group
 DefaultRuntimeDir "$dir"
+PidFile "$dir/httpd.pid"
 ErrorLog "$dir/error.log"
 $modules
 LoadModule downloads_module "$module"
@@ -90,6 +103,7 @@ my $HANDLERS = join '', map { "<Location $_->[0]>\nSetHandler downloads-$_->[1]\
 subtest 'check asks httpd whether it can start' => sub {
     fresh('httpd');
     ctl('migrate');
+    httpd_runs();
     my $include = qq(Include "$dir/downloads.conf"\n$HANDLERS);
     my $finds   = sub {
         my ($words, $what, $lines, $without) = @_;
@@ -136,6 +150,7 @@ subtest 'check asks httpd whether it can start' => sub {
 subtest 'check warns of settings that work but are probably a mistake' => sub {
     fresh('warnings');
     ctl('migrate');
+    httpd_runs();
     my $warns = sub {
         my ($words, $what, $lines, %change) = @_;
         $conf = configure(%change);

@@ -81,14 +81,15 @@ static void sendmail(apr_pool_t *p)
     is_int(send_to(mailer, "hangs@x.test", &detail, p), MDL_MAIL_UNKNOWN,
            "a program that is stopped by stopped() gives MDL_MAIL_UNKNOWN");
     ok(apr_time_now() - begin < apr_time_from_sec(3), "neither of the two is waited for");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check finds the program");
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_SUCCESS,
+           "the check finds the program");
     config.transport = apr_pstrcat(p, "sendmail:", in_folder("absent", p), NULL);
     mailer = mailer_of(&config, p);
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER,
            "a missing program gives MDL_MAIL_LATER");
     is_str(detail, "The sendmail program can't be run: No such file or directory.",
            "the detail names the error");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL,
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_EGENERAL,
            "the check reports a missing program");
 }
 
@@ -146,7 +147,8 @@ static void maildir(apr_pool_t *p)
     const char *one = "";
     const char *detail;
 
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check makes the Maildir");
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_SUCCESS,
+           "the check makes the Maildir");
     is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0,
            "the check leaves no file behind");
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "a message is delivered");
@@ -169,7 +171,7 @@ static void maildir(apr_pool_t *p)
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER,
            "a folder that can't be made gives MDL_MAIL_LATER");
     ok(detail && strstr(detail, "Not a directory"), "the detail names the error");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL,
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_EGENERAL,
            "the check reports a folder that can't be made");
 }
 

@@ -128,7 +128,8 @@ static void smtp_plain(const peer_t *peer, apr_pool_t *p)
     count_log("plain", &mails, &connections, p);
     is_int(mails, 4, "four messages arrive");
     is_int(connections, 1, "one connection is used for them");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check finds the server");
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_SUCCESS,
+           "the check finds the server");
 }
 
 static void smtp_answers(const peer_t *peer, apr_pool_t *p)
@@ -204,7 +205,8 @@ static void smtp_tls(const peer_t *peer, apr_pool_t *p)
     send_to(mailer, TO, &detail, p);
     count_log("starttls", &mails, &connections, p);
     ok(mails == 2 && connections == 1, "the connection with TLS is reused");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check logs in");
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_SUCCESS,
+           "the check logs in");
 
     config.transport = url("smtps", peer->smtps, p);
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT, "smtps sends a message");
@@ -215,7 +217,8 @@ static void smtp_tls(const peer_t *peer, apr_pool_t *p)
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "a refused login gives MDL_MAIL_LATER");
     ok(detail && strncmp(detail, "The SMTP server refused the login: 535", 38) == 0,
        "the detail names the reason");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check reports a refused login");
+    is_int(mdl_mailer_check(mailer, "shop@example.com", &detail, p), APR_EGENERAL,
+           "the check reports a refused login");
     ok(detail && strstr(detail, "refused the login") && !strstr(detail, "wrong"),
        "the detail does not contain the password");
 
@@ -524,7 +527,7 @@ static void smtp_no_listener(apr_pool_t *p)
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "a port without a listener gives MDL_MAIL_LATER");
     ok(detail && strncmp(detail, "No SMTP transfer: ", 18) == 0, "the detail names the reason");
-    is_int(mdl_mailer_check(mailer_of(&config, p), &detail, p), APR_EGENERAL,
+    is_int(mdl_mailer_check(mailer_of(&config, p), "shop@example.com", &detail, p), APR_EGENERAL,
            "the check of a port without a listener fails");
     ok(detail != NULL, "it has a reason");
 }

@@ -177,7 +177,8 @@ void mdl_mailer_disconnect(mdl_mailer_t *mailer)
     }
 }
 
-apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_pool_t *p)
+apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char *from, const char **detail,
+                              apr_pool_t *p)
 {
     const char *reason = NULL;
     apr_status_t rv;
@@ -188,7 +189,7 @@ apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_poo
     } else if (mailer->folder != NULL) {
         rv = mdl_maildir_check(mailer->folder, &reason, p);
     } else {
-        rv = mdl_smtp_check(mailer->smtp, &reason, p);
+        rv = mdl_smtp_check(mailer->smtp, from, &reason, p);
     }
     if (rv != APR_SUCCESS) {
         *detail = printable_detail(reason, p);

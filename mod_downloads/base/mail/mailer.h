@@ -43,10 +43,11 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
 void mdl_mailer_disconnect(mdl_mailer_t *mailer);
 
 /**
- * Tries the transport without sending, for `downloadsctl check`: connects, greets and, with a user,
- * logs in; looks whether the program can be run; makes the Maildir and a file in it.  Returns
- * APR_EGENERAL, and the reason in *detail, when that fails.
+ * Tries the transport without sending, for `downloadsctl check`: connects, greets, with a user logs
+ * in, and names the sender, after which it leaves; looks whether the program can be run; makes the
+ * Maildir and a file in it.  Returns APR_EGENERAL, and the reason in *detail, when that fails.
  */
-apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_pool_t *p);
+apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char *from, const char **detail,
+                              apr_pool_t *p);
 
 #endif

@@ -331,19 +331,21 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
     return is_message_refused(&attempt) ? MDL_MAIL_FAILED : MDL_MAIL_LATER;
 }
 
-apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p)
+apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char *from, const char **detail, apr_pool_t *p)
 {
     attempt_t attempt;
 
     memset(&attempt, 0, sizeof attempt);
     attempt.smtp = smtp;
     if (attempt_set_options(smtp, &attempt)) {
-        curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");
+        curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST,
+                         apr_psprintf(p, "MAIL FROM:<%s>", from));
         curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
         curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
         attempt_perform(&attempt);
     }
-    if (attempt.code == CURLE_OK) {
+    /* libcurl takes the command for a VRFY, for which 553 is no failure. */
+    if (attempt.code == CURLE_OK && attempt.status < 400) {
         return APR_SUCCESS;
     }
     *detail = attempt_reason(&attempt, p);

@@ -25,7 +25,8 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
 /** Ends the connection, if there is one (mdl_mailer_disconnect). */
 void mdl_smtp_disconnect(mdl_smtp_t *smtp);
 
-/** Connects, greets and, with a user, logs in; APR_EGENERAL and *detail when that fails. */
-apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p);
+/** Connects, greets, with a user logs in, and names the sender of a message that does not follow;
+    APR_EGENERAL and *detail when one of these is refused. */
+apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char *from, const char **detail, apr_pool_t *p);
 
 #endif

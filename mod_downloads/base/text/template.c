@@ -125,6 +125,33 @@ static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *t
     return APR_SUCCESS;
 }
 
+static void names_add(apr_array_header_t *names, const char *name)
+{
+    for (int i = 0; i < names->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(names, i, const char *), name) == 0) {
+            return;
+        }
+    }
+    APR_ARRAY_PUSH(names, const char *) = name;
+}
+
+apr_array_header_t *mdl_template_names(const mdl_template_file_t *file, apr_pool_t *p)
+{
+    apr_array_header_t *names = apr_array_make(p, 16, sizeof(const char *));
+    const char *why;
+    parser_t parser = {.file = file, .why = &why, .p = p};
+    const char *at = file->text;
+    tag_t tag;
+
+    while ((at = strstr(at, "{{")) != NULL && read_tag(&parser, at, &tag) == APR_SUCCESS) {
+        if (tag.sigil != '!' && tag.sigil != '>') {
+            names_add(names, tag.name);
+        }
+        at = tag.end;
+    }
+    return names;
+}
+
 /*
  * Whether the tag has nothing but blanks beside it on its line.  *before gets the beginning of the
  * line and *after that of the next.

@@ -17,6 +17,7 @@
 
 #include <apr_errno.h>
 #include <apr_pools.h>
+#include <apr_tables.h>
 
 #include "base/text/json.h"
 #include "base/text/text_buffer.h"
@@ -30,6 +31,10 @@ typedef struct {
     const char *path;
     const char *text;
 } mdl_template_file_t;
+
+/** The names of a file's tags (const char *) but for its partials', each once, into p; as far as
+   its tags are valid. */
+apr_array_header_t *mdl_template_names(const mdl_template_file_t *file, apr_pool_t *p);
 
 /** The file of the partial that a tag names; NULL when there is none. */
 typedef const mdl_template_file_t *mdl_template_partial_t(void *baton, const char *name);

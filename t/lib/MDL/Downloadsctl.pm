@@ -140,6 +140,7 @@ sub configure
         DownloadsTemplates     => "$top/conf/templates",
         DownloadsMailTransport => "maildir:$dir/data/mail",
         DownloadsMailFrom      => 'shop@example.com',
+        DownloadsIngestAllowHost => 'files.test',
         %change
     );
     my @lines = map { defined $directive{$_} ? "$_ $directive{$_}\n" : () } sort keys %directive;
@@ -183,7 +184,7 @@ sub check_finds
     my $found = check_named($name, $got->{json} // {});
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $good = $got->{code} eq 6 && defined $found->{ok} && !$found->{ok}
-        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 10;
+        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 12;
     ok($good, "check says what to do when $what") or diag(explain($got));
     return;
 }

@@ -1,0 +1,226 @@
+#include "ctl/templates.h"
+
+#include <string.h>
+
+#include <apr_file_info.h>
+#include <apr_fnmatch.h>
+#include <apr_strings.h>
+
+#include "base/text/template.h"
+#include "base/text/templates.h"
+
+#define NAMED_MAX 10 /* names in a sentence */
+
+static const char *const known_names[] = {
+#include "ctl/template_names.h"
+};
+
+/* How `make install`, dpkg, ucf and rpm call what they put beside an edited file. */
+static const char *const new_suffixes[] = {".new", ".dpkg-new", ".dpkg-dist", ".ucf-dist",
+                                           ".rpmnew"};
+
+typedef struct {
+    const char *folder;
+    const char *const *templates; /* their names, ended by NULL */
+    apr_array_header_t *problems;
+    apr_array_header_t *warnings;
+    apr_pool_t *p;
+} look_t;
+
+static void sentence_add(apr_array_header_t *to, const char *sentence)
+{
+    APR_ARRAY_PUSH(to, const char *) = sentence;
+}
+
+static int names_have(const apr_array_header_t *names, const char *name)
+{
+    for (int i = 0; i < names->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(names, i, const char *), name) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int name_is_known(const char *name)
+{
+    for (apr_size_t i = 0; i < sizeof known_names / sizeof *known_names; i++) {
+        if (strcmp(known_names[i], name) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* "{{a}}, {{b}}" */
+static const char *names_text(const apr_array_header_t *names, apr_pool_t *p)
+{
+    const char *text = "";
+
+    for (int i = 0; i < names->nelts && i < NAMED_MAX; i++) {
+        text = apr_pstrcat(p, text, i > 0 ? ", {{" : "{{", APR_ARRAY_IDX(names, i, const char *),
+                           "}}", NULL);
+    }
+    return names->nelts > NAMED_MAX ? apr_pstrcat(p, text, " and others", NULL) : text;
+}
+
+/* The names in a file; NULL if it can't be read, which the templates' own check has told. */
+static apr_array_header_t *names_read(const look_t *look, const char *file)
+{
+    mdl_template_file_t read;
+    const char *why;
+
+    return mdl_template_read(&read, apr_pstrcat(look->p, look->folder, "/", file, NULL), &why,
+                             look->p) == APR_SUCCESS
+               ? mdl_template_names(&read, look->p)
+               : NULL;
+}
+
+/* Whether a file is used: page.html, page.de.html, any partial. */
+static int is_used(const look_t *look, const char *file)
+{
+    const char *first = strchr(file, '.');
+    const char *last = strrchr(file, '.');
+    const char *general;
+
+    if (first == NULL || first == file) {
+        return 0;
+    }
+    general = apr_pstrcat(look->p, apr_pstrmemdup(look->p, file, (apr_size_t)(first - file)), last,
+                          NULL);
+    for (const char *const *name = look->templates; *name != NULL; name++) {
+        if (strcmp(*name, general) == 0) {
+            return 1;
+        }
+    }
+    return strcmp(last, ".mustache") == 0;
+}
+
+/* The partials of the folder, too: what stood in a template may stand in one of them. */
+static apr_array_header_t *names_around(const look_t *look, const char *file)
+{
+    apr_array_header_t *names = names_read(look, file);
+    apr_array_header_t *partials;
+
+    if (names == NULL || apr_match_glob(apr_pstrcat(look->p, look->folder, "/*.mustache", NULL),
+                                        &partials, look->p) != APR_SUCCESS) {
+        return names;
+    }
+    for (int i = 0; i < partials->nelts; i++) {
+        const apr_array_header_t *more = names_read(look, APR_ARRAY_IDX(partials, i, const char *));
+
+        if (more != NULL) {
+            apr_array_cat(names, more);
+        }
+    }
+    return names;
+}
+
+static void look_at_used(const look_t *look, const char *file)
+{
+    const apr_array_header_t *names = names_read(look, file);
+    apr_array_header_t *unknown = apr_array_make(look->p, 2, sizeof(const char *));
+
+    for (int i = 0; names != NULL && i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (!name_is_known(name)) {
+            APR_ARRAY_PUSH(unknown, const char *) = name;
+        }
+    }
+    if (unknown->nelts > 0) {
+        sentence_add(look->problems,
+                     apr_psprintf(look->p,
+                                  "%s/%s has %s, which this release does not know and shows "
+                                  "nothing for: see docs/templates.md for the names of today.",
+                                  look->folder, file, names_text(unknown, look->p)));
+    }
+}
+
+/* new is the release's own beside the kept file. */
+static void look_at_new(const look_t *look, const char *kept, const char *new)
+{
+    const apr_array_header_t *has = names_around(look, kept);
+    const apr_array_header_t *wants = names_read(look, new);
+    apr_array_header_t *lost = apr_array_make(look->p, 4, sizeof(const char *));
+
+    if (has == NULL || wants == NULL) {
+        return;
+    }
+    for (int i = 0; i < wants->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(wants, i, const char *);
+
+        if (!names_have(has, name)) {
+            APR_ARRAY_PUSH(lost, const char *) = name;
+        }
+    }
+    if (lost->nelts > 0) {
+        sentence_add(look->problems,
+                     apr_psprintf(look->p,
+                                  "%s/%s was kept at an upgrade and lacks %s of %s: take over what "
+                                  "you need, and remove that file.",
+                                  look->folder, kept, names_text(lost, look->p), new));
+    } else {
+        sentence_add(look->warnings,
+                     apr_psprintf(look->p,
+                                  "%s/%s was put beside the file that was kept at an upgrade: "
+                                  "compare the two, take over what you need, and remove it.",
+                                  look->folder, new));
+    }
+}
+
+static void look_at_file(const look_t *look, const char *file)
+{
+    apr_size_t length = strlen(file);
+
+    if (is_used(look, file)) {
+        look_at_used(look, file);
+        return;
+    }
+    for (apr_size_t i = 0; i < sizeof new_suffixes / sizeof *new_suffixes; i++) {
+        apr_size_t suffix = strlen(new_suffixes[i]);
+
+        if (length > suffix && strcmp(file + length - suffix, new_suffixes[i]) == 0) {
+            const char *kept = apr_pstrmemdup(look->p, file, length - suffix);
+
+            if (is_used(look, kept)) {
+                look_at_new(look, kept, file);
+            }
+        }
+    }
+}
+
+static void look_at_folder(look_t look, const char *folder)
+{
+    apr_array_header_t *files;
+
+    look.folder = folder;
+    if (apr_match_glob(apr_pstrcat(look.p, folder, "/*", NULL), &files, look.p) == APR_SUCCESS) {
+        for (int i = 0; i < files->nelts; i++) {
+            look_at_file(&look, APR_ARRAY_IDX(files, i, const char *));
+        }
+    }
+}
+
+void mdl_ctl_templates_kept(const mdl_settings_t *settings, apr_array_header_t *problems,
+                            apr_array_header_t *warnings, apr_pool_t *p)
+{
+    look_t look = {.templates = mdl_settings_template_names,
+                   .problems = problems,
+                   .warnings = warnings,
+                   .p = p};
+    const char *folder = settings->templates;
+    apr_array_header_t *shops;
+
+    look_at_folder(look, folder);
+    if (apr_match_glob(apr_pstrcat(p, folder, "/shop-*", NULL), &shops, p) == APR_SUCCESS) {
+        for (int i = 0; i < shops->nelts; i++) {
+            look_at_folder(
+                look, apr_pstrcat(p, folder, "/", APR_ARRAY_IDX(shops, i, const char *), NULL));
+        }
+    }
+    if (settings->settings_url != NULL) {
+        look.templates = mdl_settings_tab_template_names;
+        look_at_folder(look, apr_pstrcat(p, folder, "/settings", NULL));
+    }
+}
