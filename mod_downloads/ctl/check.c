@@ -45,15 +45,22 @@ static void warning_add(mdl_ctl_t *ctl, const char *sentence)
     APR_ARRAY_PUSH(ctl->warnings, const char *) = sentence;
 }
 
-/* Whether the database can be asked at all; its own check says why it can't. */
+/* Whether the database can be asked at all; its own check says why it can't.  Found out once: a
+   host that is silent takes seconds each time. */
 static int has_database(mdl_ctl_t *ctl)
 {
+    static enum { NOT_TRIED, YES, NO } has;
     const char *why;
     int version;
 
-    return ctl->no_owner == NULL && ctl->settings->db_driver != NULL &&
-           ctl->settings->db_params != NULL &&
-           mdl_ctl_check_schema(ctl, &version, &why) == MDL_EXIT_DONE;
+    if (has == NOT_TRIED) {
+        has = ctl->no_owner == NULL && ctl->settings->db_driver != NULL &&
+                      ctl->settings->db_params != NULL &&
+                      mdl_ctl_check_schema(ctl, &version, &why) == MDL_EXIT_DONE
+                  ? YES
+                  : NO;
+    }
+    return has == YES;
 }
 
 static int check_version(mdl_ctl_t *ctl, const char **message)

@@ -34,7 +34,9 @@ sub check
 {
     my (@arguments) = @_;
     local @ENV{ keys %environment } = values %environment;
-    local $ENV{LD_PRELOAD} = $environment{LD_PRELOAD} // '';
+    # For the httpd that the command asks, too.
+    local $ENV{LD_PRELOAD}   = $environment{LD_PRELOAD} // $ENV{SANITIZER_RUNTIME} // '';
+    local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     my ($code, $json, $text)
         = ctl('check', '--httpd', "$ENV{HTTPD} -f $folder/httpd.conf", @arguments);
     $json //= JSON::PP->new->utf8->decode($text =~ s/^.*?(?=^\{)//msr);    # behind a line of the log
@@ -134,7 +136,6 @@ sub full_disk
     if (database() eq 'sqlite3') {
         system("cc -shared -fPIC -o '$folder/full_disk.so' t/lib/full_disk.c") == 0 or die "no full_disk.so\n";
         $environment{LD_PRELOAD} = join ' ', grep { $_ } $ENV{SANITIZER_RUNTIME}, "$folder/full_disk.so";
-        $environment{ASAN_OPTIONS} = 'detect_leaks=0';
         return sub { %environment = () };
     }
     sql(q{CREATE FUNCTION full_disk() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100';}
