@@ -1,12 +1,5 @@
 -- A node is one httpd, by its host and its pid file.  No clocks of two hosts are compared: beats are by the
 -- database's.
--- part: now
--- dialect: sqlite3
-(unixepoch() * 1000000)
-
--- part: now
--- dialect: pgsql
-CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)
 
 -- name: node_beat
 INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s, %s, %lld, %s, {{now}})
