@@ -11,7 +11,7 @@ static void order_write_file(mdl_json_t *to, const mdl_order_file_t *file)
     mdl_json_add_int_if(to, "size", file->size, file->sha256 != NULL);
     mdl_json_add_string(to, "sha256", file->sha256);
     mdl_json_add_string(to, "status", mdl_asset_status_names[file->status]);
-    mdl_json_add_int(to, "downloads_used", file->downloads_used);
+    mdl_json_add_int(to, "downloads_used", file->downloads.used);
     mdl_json_add_int(to, "download_limit", file->download_limit);
 }
 

@@ -80,7 +80,7 @@ static void order_add_files(mdl_json_t *item, const mdl_assignment_t *assignment
         mdl_json_add_string(to, "filename",
                             strcmp(file->filename, file->title) != 0 ? file->filename : NULL);
         mdl_frame_add_choice(to, mdl_asset_status_names, (int)file->status);
-        mdl_json_add_int(to, "used", file->downloads_used);
+        mdl_json_add_int(to, "used", file->downloads.used);
         mdl_json_add_int_if(to, "limit", file->download_limit, file->download_limit != 0);
     }
     mdl_json_add_int_if(item, "more_files", assignment->files->nelts - i,

@@ -130,6 +130,29 @@ FROM a_rows CROSS JOIN LATERAL (
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld) s
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
+-- The open sessions of assignments, which hold downloads that are not charged yet, with the number of their
+-- transfers.  They are among an assignment's newest: there is no index of those that are open, for each
+-- download would change it twice.
+-- part: held_columns
+s.assignment_id, s.id, s.generation, s.files, s.idle_at, (SELECT COUNT(*) FROM download_transfer t
+    WHERE t.session_id = s.id AND t.generation = s.generation)
+
+-- name: download_sessions_open
+-- dialect: sqlite3
+SELECT {{held_columns}}
+FROM json_each(%ids) given_rows CROSS JOIN download_session s
+WHERE s.status = 'open' AND s.rowid IN (
+    SELECT d.rowid FROM download_session d WHERE d.assignment_id = CAST(given_rows.value AS INTEGER)
+    ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100)
+
+-- name: download_sessions_open
+-- dialect: pgsql
+SELECT {{held_columns}}
+FROM unnest(%ids) given_rows CROSS JOIN LATERAL (
+    SELECT * FROM download_session d WHERE d.assignment_id = given_rows
+    ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100) s
+WHERE s.status = 'open'
+
 -- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails in the same way if one has
 -- none left.
 -- part: one_more

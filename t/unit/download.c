@@ -94,8 +94,8 @@ static mdl_entitlement_t fetch(const mdl_signed_file_t *link, apr_pool_t *p)
     mdl_download_t download = look(link, p);
 
     if (download.entitlement == MDL_ENTITLEMENT_OK &&
-        begin(link, download.limit, p) == MDL_ENTITLEMENT_EXHAUSTED) {
-        return MDL_ENTITLEMENT_EXHAUSTED;
+        begin(link, download.limit, p) == MDL_ENTITLEMENT_RUNNING) {
+        return MDL_ENTITLEMENT_RUNNING;
     }
     return download.entitlement;
 }
@@ -107,7 +107,7 @@ static int used(const mdl_signed_file_t *link, apr_pool_t *p)
 
     mdl_db_read(db, mdl_order_find_effect, &find, p);
     assignment = APR_ARRAY_IDX(find.order->assignments, 0, mdl_assignment_t *);
-    return APR_ARRAY_IDX(assignment->files, 0, mdl_order_file_t *)->downloads_used;
+    return APR_ARRAY_IDX(assignment->files, 0, mdl_order_file_t *)->downloads.used;
 }
 
 static mdl_mapping_put_t *mapping_of(const char *product, int limit, apr_pool_t *p)
@@ -152,8 +152,8 @@ static void test_sessions(apr_pool_t *p)
     is_int(used(first, p), 1, "it uses no download");
     is_int(fetch(second, p), MDL_ENTITLEMENT_OK, "a request of another session is allowed");
     is_int(used(first, p), 2, "it uses another download");
-    is_int(fetch(new_link(&bought, p), p), MDL_ENTITLEMENT_EXHAUSTED,
-           "a third session is refused, since no download is left");
+    is_int(fetch(new_link(&bought, p), p), MDL_ENTITLEMENT_RUNNING,
+           "a third session is refused, since no download is left while they run");
     is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the open sessions can continue");
     is_int(used(first, p), 2, "no more downloads than the limit are used");
 }
@@ -177,9 +177,9 @@ static void test_limits(apr_pool_t *p)
 
     fetch(new_link(&granted, p), p);
     late = look(new_link(&granted, p), p);
-    is_int(late.entitlement, MDL_ENTITLEMENT_EXHAUSTED,
-           "a file with one download has none left after it");
-    is_int(begin(late.link, late.limit, p), MDL_ENTITLEMENT_EXHAUSTED,
+    is_int(late.entitlement, MDL_ENTITLEMENT_RUNNING,
+           "a file with one download has none left while that runs");
+    is_int(begin(late.link, late.limit, p), MDL_ENTITLEMENT_RUNNING,
            "a request that saw the last download before another took it is refused");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
     for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_ENTITLEMENT_OK; n++) {

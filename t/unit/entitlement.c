@@ -41,18 +41,25 @@ static void test_assignment(void)
 
 static void test_file(void)
 {
-    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 4, 5), MDL_ENTITLEMENT_OK,
-           "a file with a download left may be downloaded");
-    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 5, 5), MDL_ENTITLEMENT_EXHAUSTED,
-           "a file without downloads left is exhausted");
-    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 6, 5), MDL_ENTITLEMENT_EXHAUSTED,
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){.used = 4}, 5),
+           MDL_ENTITLEMENT_OK, "a file with a download left may be downloaded");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){.used = 5}, 5),
+           MDL_ENTITLEMENT_EXHAUSTED, "a file without downloads left is exhausted");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){5, .resting = 1}, 5),
+           MDL_ENTITLEMENT_OK, "a download that nothing is sent of is there for the next link");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){5, .running = 1}, 5),
+           MDL_ENTITLEMENT_RUNNING, "a file whose last download runs is told from one without any");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){6, 1, 1}, 5),
+           MDL_ENTITLEMENT_RUNNING, "what rests is no download if the limit was lowered below it");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){.used = 6}, 5),
+           MDL_ENTITLEMENT_EXHAUSTED,
            "a file is exhausted after its limit was lowered below what was used");
-    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 99, 0), MDL_ENTITLEMENT_OK,
-           "a file without a limit may be downloaded");
-    is_int(mdl_entitlement_of_file(MDL_ASSET_PENDING, 5, 5), MDL_ENTITLEMENT_NOT_READY,
-           "a file that is being prepared is not ready");
-    is_int(mdl_entitlement_of_file(MDL_ASSET_FAILED, 5, 5), MDL_ENTITLEMENT_FAILED,
-           "a file that could not be prepared has failed");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, (mdl_downloads_t){.used = 99}, 0),
+           MDL_ENTITLEMENT_OK, "a file without a limit may be downloaded");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_PENDING, (mdl_downloads_t){.used = 5}, 5),
+           MDL_ENTITLEMENT_NOT_READY, "a file that is being prepared is not ready");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_FAILED, (mdl_downloads_t){.used = 5}, 5),
+           MDL_ENTITLEMENT_FAILED, "a file that could not be prepared has failed");
 }
 
 static void test_first(void)

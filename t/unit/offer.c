@@ -44,7 +44,7 @@ static mdl_order_file_t *add_file(mdl_assignment_t *assignment, apr_int64_t asse
                                .title = asset_id == 1 ? "One" : "Other",
                                .status = MDL_ASSET_READY,
                                .size = 100,
-                               .downloads_used = used,
+                               .downloads.used = used,
                                .download_limit = limit};
     APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file;
     return file;
@@ -194,7 +194,7 @@ static void test_archives(void)
     add_file(add_assignment(order, 0), 3, 0, 5);
     ok(!archive_at(offer_of(order), 0)->is_all,
        "it does not have all files if the order has another one");
-    used->downloads_used = 0;
+    used->downloads.used = 0;
     is_int(archive_at(offer_of(order), 0)->assignment->id, first->id,
            "the first assignment is used while it has downloads left");
     second->download_type = first->download_type = MDL_DOWNLOAD_FILES;
@@ -211,11 +211,11 @@ static void test_choose_file(void)
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_OK,
            "a file can be downloaded");
     ok(file == named, "the assignment that the id names is used");
-    named->downloads_used = 5;
+    named->downloads.used = 5;
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_OK,
            "a file whose named assignment is exhausted can be downloaded");
     ok(file == other, "another assignment with the file is used");
-    other->downloads_used = 5;
+    other->downloads.used = 5;
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_EXHAUSTED,
            "a file is exhausted if all its assignments are");
     named->status = MDL_ASSET_PENDING;
@@ -248,7 +248,7 @@ static void test_choose_archive(void)
     second->status = MDL_ASSIGNMENT_REVOKED;
     is_int(mdl_offer_choose_archive(order, "1", NOW, &chosen, pool), MDL_ENTITLEMENT_EXHAUSTED,
            "an archive is exhausted if no other assignment is open");
-    used->downloads_used = 4;
+    used->downloads.used = 4;
     is_int(mdl_offer_choose_archive(order, "2", NOW, &chosen, pool), MDL_ENTITLEMENT_OK,
            "an archive whose named assignment is revoked can be downloaded");
     ok(chosen == first, "the first assignment is used for it");

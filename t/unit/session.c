@@ -74,16 +74,20 @@ static void test_giving_back(apr_pool_t *p)
     mdl_signed_file_t bought = buy("2", PRODUCT("2"), p);
     mdl_signed_file_t *first = link_to(&bought, p), *second = link_to(&bought, p);
 
-    fetch(first, 1, "0-899", 900, p);
-    is_int(fetch(second, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED,
-           "an open session keeps its download");
-    sweep(p);
-    is_int(status(first, p), MDL_SESSION_RETURNED, "an idle session gives its download back");
-    is_int(fetch(second, 1, "0-99", 100, p), MDL_ENTITLEMENT_OK,
-           "another session can take that download");
-    is_int(fetch(first, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED,
+    mdl_session_begin_t running = begin(first, 1, 0, p);
+
+    is_int(fetch(second, 1, "", 0, p), MDL_ENTITLEMENT_RUNNING,
+           "a session that sends keeps its download");
+    settle(&running, "0-899", 900, p);
+    is_int(status(first, p), MDL_SESSION_OPEN, "one that has stopped may go on");
+    running = begin(second, 1, 0, p);
+    is_int(running.entitlement, MDL_ENTITLEMENT_OK, "unless another takes its download over");
+    is_int(status(first, p), MDL_SESSION_RETURNED, "it is given back for that");
+    is_int(fetch(first, 1, "", 0, p), MDL_ENTITLEMENT_RUNNING,
            "the first session can't continue meanwhile");
+    settle(&running, "0-99", 100, p);
     sweep(p);
+    is_int(status(second, p), MDL_SESSION_RETURNED, "an idle session gives its download back");
     is_int(fetch(first, 1, "890-999", 110, p), MDL_ENTITLEMENT_OK,
            "the first session can continue when the download is given back");
     is_int(status(first, p), MDL_SESSION_COUNTED, "it is whole together with its earlier bytes");

@@ -3,6 +3,8 @@
 #include <apr_time.h>
 
 #include "base/clock.h"
+#include "core/download/reservation.h"
+#include "core/ids.h"
 
 /* Whether the link was made before the order's page was replaced. */
 static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t *p)
@@ -67,7 +69,7 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     download->size = mdl_zip_size(archive->zip);
     download->updated_at = archive->updated_at;
     facts->asset = archive->files->nelts > 0 ? MDL_ASSET_READY : MDL_ASSET_PENDING;
-    facts->downloads_used = archive->downloads_used;
+    facts->downloads = (mdl_downloads_t){.used = archive->downloads_used};
     facts->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
     return rv;
 }
@@ -105,7 +107,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     facts->asset = mdl_rows_enum(row, 3, mdl_asset_status_names);
     download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 9);
-    facts->downloads_used = (int)mdl_rows_int(row, 11);
+    facts->downloads = (mdl_downloads_t){.used = (int)mdl_rows_int(row, 11)};
     facts->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
     download->filename = mdl_rows_text(row, 4);
     download->content_type = mdl_rows_text(row, 5);
@@ -131,6 +133,25 @@ static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, a
     download->page_id = mdl_rows_text(row, 0);
     download->page_replaced = !mdl_rows_null(row, 1);
     return download_admit(download, p);
+}
+
+/* What becomes of a new link that is exhausted: mdl_session_begin takes over what another one holds
+   and does not go on with, so that is no reason to refuse it. */
+static apr_status_t download_look_for_held(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
+{
+    const mdl_signed_file_t *link = download->link;
+    apr_array_header_t *reservations;
+    apr_status_t rv = mdl_reservations_read(db, mdl_ids_of(link->assignment_id, p), &reservations,
+                                            p);
+
+    for (int i = 0; i < reservations->nelts && download->entitlement != MDL_ENTITLEMENT_OK; i++) {
+        const mdl_reservation_t *each = APR_ARRAY_IDX(reservations, i, mdl_reservation_t *);
+
+        if (mdl_reservation_holds(each, link->asset_id)) {
+            download->entitlement = each->is_running ? MDL_ENTITLEMENT_RUNNING : MDL_ENTITLEMENT_OK;
+        }
+    }
+    return rv;
 }
 
 static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -169,6 +190,8 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
                                     : MDL_ENTITLEMENT_LINK_OLD;
     } else if (download->link->expires_at <= now) {
         download->entitlement = MDL_ENTITLEMENT_LINK_OLD;
+    } else if (download->entitlement == MDL_ENTITLEMENT_EXHAUSTED) {
+        return download_look_for_held(db, download, p);
     }
     return APR_SUCCESS;
 }

@@ -13,10 +13,10 @@ const char *const mdl_entitlement_names[MDL_ENTITLEMENTS] = {
     [MDL_ENTITLEMENT_BLOCKED] = "shop_blocked", [MDL_ENTITLEMENT_HELD] = "held",
     [MDL_ENTITLEMENT_REJECTED] = "rejected",    [MDL_ENTITLEMENT_REVOKED] = "revoked",
     [MDL_ENTITLEMENT_EXPIRED] = "expired",      [MDL_ENTITLEMENT_NOT_READY] = "preparing",
-    [MDL_ENTITLEMENT_FAILED] = "failed",        [MDL_ENTITLEMENT_EXHAUSTED] = "exhausted",
-    [MDL_ENTITLEMENT_GONE] = "file_gone",       [MDL_ENTITLEMENT_LINK_OLD] = "link_old",
-    [MDL_ENTITLEMENT_CAPPED] = "capped",        [MDL_ENTITLEMENT_CROWDED] = "crowded",
-    [MDL_ENTITLEMENT_TOO_OFTEN] = "too_often"};
+    [MDL_ENTITLEMENT_FAILED] = "failed",        [MDL_ENTITLEMENT_RUNNING] = "running",
+    [MDL_ENTITLEMENT_EXHAUSTED] = "exhausted",  [MDL_ENTITLEMENT_GONE] = "file_gone",
+    [MDL_ENTITLEMENT_LINK_OLD] = "link_old",    [MDL_ENTITLEMENT_CAPPED] = "capped",
+    [MDL_ENTITLEMENT_CROWDED] = "crowded",      [MDL_ENTITLEMENT_TOO_OFTEN] = "too_often"};
 
 mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access)
 {
@@ -42,8 +42,8 @@ mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
     return expires_at != 0 && expires_at <= now ? MDL_ENTITLEMENT_EXPIRED : MDL_ENTITLEMENT_OK;
 }
 
-mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloads_used,
-                                          int download_limit)
+mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, mdl_downloads_t downloads,
+                                          int limit)
 {
     switch (status) {
     case MDL_ASSET_PENDING:
@@ -53,8 +53,10 @@ mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloa
     case MDL_ASSET_READY:
         break;
     }
-    return download_limit > 0 && downloads_used >= download_limit ? MDL_ENTITLEMENT_EXHAUSTED
-                                                                  : MDL_ENTITLEMENT_OK;
+    if (limit == 0 || downloads.used - downloads.resting < limit) {
+        return MDL_ENTITLEMENT_OK;
+    }
+    return downloads.running > 0 ? MDL_ENTITLEMENT_RUNNING : MDL_ENTITLEMENT_EXHAUSTED;
 }
 
 mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now)
@@ -66,6 +68,6 @@ mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_t
         entitlement = mdl_entitlement_of_assignment(facts->assignment, facts->expires_at, now);
     }
     return entitlement == MDL_ENTITLEMENT_OK
-               ? mdl_entitlement_of_file(facts->asset, facts->downloads_used, facts->download_limit)
+               ? mdl_entitlement_of_file(facts->asset, facts->downloads, facts->download_limit)
                : entitlement;
 }

@@ -31,6 +31,7 @@ typedef enum {
     MDL_ENTITLEMENT_EXPIRED,
     MDL_ENTITLEMENT_NOT_READY, /* the file is being prepared */
     MDL_ENTITLEMENT_FAILED,    /* its import failed */
+    MDL_ENTITLEMENT_RUNNING,   /* no download of it is left, unless one that runs breaks off */
     MDL_ENTITLEMENT_EXHAUSTED, /* no download of it is left */
     MDL_ENTITLEMENT_GONE,      /* the link's file is not in the order any more */
     MDL_ENTITLEMENT_LINK_OLD,  /* the link was not used in time, or its session is over */
@@ -52,10 +53,17 @@ mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access);
 mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
                                                 apr_time_t expires_at, apr_time_t now);
 
-/** OK, NOT_READY, FAILED or EXHAUSTED.  download_limit is with what was granted extra; 0:
+/** How many downloads of a file are taken. */
+typedef struct {
+    int used;    /* charged, or held for a session that may go on */
+    int resting; /* of these, held while nothing is sent: the next link takes them over */
+    int running; /* of these, held while something is sent */
+} mdl_downloads_t;
+
+/** OK, NOT_READY, FAILED, RUNNING or EXHAUSTED.  limit is with what was granted extra; 0:
     unlimited. */
-mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloads_used,
-                                          int download_limit);
+mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, mdl_downloads_t downloads,
+                                          int limit);
 
 /** All that a download of a file depends on: the shop, and what the three functions above take. */
 typedef struct {
@@ -64,7 +72,7 @@ typedef struct {
     mdl_assignment_status_t assignment;
     apr_time_t expires_at;
     mdl_asset_status_t asset;
-    int downloads_used;
+    mdl_downloads_t downloads;
     int download_limit;
 } mdl_entitlement_facts_t;
 

@@ -304,7 +304,7 @@ static apr_status_t begin_part_or_next(mdl_db_t *db, mdl_session_begin_t *begin,
 
 /* If the link's first transfer can't begin, another request of the link was faster, or no download
    is left. */
-apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+static apr_status_t begin_any(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = begin->is_known ? MDL_DB_ENULL : mdl_db_write(db, begin_first, begin, p);
 
@@ -318,4 +318,32 @@ apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_poo
         return APR_SUCCESS;
     }
     return rv == APR_EGENERAL && begin->entitlement != MDL_ENTITLEMENT_OK ? APR_SUCCESS : rv;
+}
+
+static apr_status_t release_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_session_release(db, p, arg);
+}
+
+/* Where no download is left, one that another link has begun and does not go on with is taken over:
+   to that link this is as if it had been idle for long. */
+apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    mdl_session_release_t release = {.assignment_id = begin->link->assignment_id,
+                                     .asset_id = begin->link->asset_id,
+                                     .default_download_limit = begin->limit};
+    apr_status_t rv = begin_any(db, begin, p);
+
+    if (rv != APR_SUCCESS || begin->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
+        return rv;
+    }
+    rv = mdl_db_write(db, release_effect, &release, p);
+    if (rv == APR_SUCCESS && release.released > 0) {
+        rv = begin_any(db, begin, p);
+    }
+    if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_EXHAUSTED &&
+        release.running > 0) {
+        begin->entitlement = MDL_ENTITLEMENT_RUNNING;
+    }
+    return rv;
 }

@@ -29,8 +29,9 @@ typedef struct {
     const char *lease_id;    /* of this process */
     apr_time_t leased_until; /* what to renew the lease to, by mdl_clock_monotonic; 0: not to */
     const char *transfer_id;
-    mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
-                                      time is over, CAPPED, CROWDED or, if patient, UNSETTLED */
+    mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, RUNNING, LINK_OLD
+                                      when its time is over, CAPPED, CROWDED or, if patient,
+                                      UNSETTLED */
     apr_int64_t generation;
     int is_unwritten;  /* the transfer has no row, and the lease was not renewed */
     const char *why;   /* how it counts; NULL unless a transaction came to its COMMIT */
@@ -39,7 +40,8 @@ typedef struct {
 
 /**
  * Begins a transfer just before its first byte, in a transaction of its own.  If one download is
- * left and 50 sessions begin at once, one of them gets it.
+ * left and 50 sessions begin at once, one of them gets it.  If none is left, it takes over one that
+ * another session holds of which no transfer runs.
  */
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p);
 

@@ -6,6 +6,8 @@
 #include <apr_strings.h>
 
 #include "base/text/json.h"
+#include "core/download/reservation.h"
+#include "core/ids.h"
 #include "core/shop/notice.h"
 
 /* What is done to the allowance of a file, and what is kept with it. */
@@ -478,15 +480,31 @@ apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_d
 /* --- idle sessions --- */
 
 /* One that has been resumed meanwhile is not ended. */
-static int session_is_idle(const mdl_session_t *session, apr_time_t now)
+static int session_is_idle(const mdl_session_t *session, apr_time_t at)
 {
-    return session->idle_at != 0 && session->idle_at <= now && session->running == 0;
+    return session->idle_at != 0 && session->idle_at <= at && session->running == 0;
+}
+
+/* Ends those of the wanted sessions that are idle at a time; returns how many in *ended. */
+static apr_status_t settlement_end_idle(settlement_t *settlement, apr_time_t at, int *ended)
+{
+    apr_status_t rv = settlement_read(settlement, NULL);
+
+    *ended = 0;
+    for (int i = 0; i < settlement->sessions->nelts; i++) {
+        settled_t *settled = APR_ARRAY_IDX(settlement->sessions, i, settled_t *);
+
+        settled->is_ended = session_is_idle(&settled->session, at);
+        *ended += settled->is_ended;
+    }
+    return rv == APR_SUCCESS ? settlement_finish(settlement) : rv;
 }
 
 apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep)
 {
     settlement_t settlement = settlement_begin(db, 0, sweep->default_download_limit, p);
     mdl_rows_t *rows;
+    int ended;
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &rows, p,
                                     MDL_ARGS(mdl_int(settlement.now), mdl_int(sweep->limit)));
 
@@ -494,16 +512,32 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
         settlement_session(&settlement, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
     }
     sweep->settled = (int)apr_hash_count(settlement.wanted);
-    if (rv != APR_SUCCESS || sweep->settled == 0) {
-        return rv;
-    }
-    rv = settlement_read(&settlement, NULL);
-    for (int i = 0; i < settlement.sessions->nelts; i++) {
-        settled_t *settled = APR_ARRAY_IDX(settlement.sessions, i, settled_t *);
+    return rv == APR_SUCCESS && sweep->settled > 0
+               ? settlement_end_idle(&settlement, settlement.now, &ended)
+               : rv;
+}
 
-        settled->is_ended = session_is_idle(&settled->session, settlement.now);
+apr_status_t mdl_session_release(mdl_db_t *db, apr_pool_t *p, mdl_session_release_t *release)
+{
+    settlement_t settlement = settlement_begin(db, 0, release->default_download_limit, p);
+    apr_array_header_t *reservations;
+    apr_status_t rv = mdl_reservations_read(db, mdl_ids_of(release->assignment_id, p),
+                                            &reservations, p);
+
+    release->released = release->running = 0;
+    for (int i = 0; i < reservations->nelts; i++) {
+        const mdl_reservation_t *each = APR_ARRAY_IDX(reservations, i, mdl_reservation_t *);
+
+        if (mdl_reservation_holds(each, release->asset_id)) {
+            release->running += each->is_running;
+            if (!each->is_running) {
+                settlement_session(&settlement, each->session_id, each->generation);
+            }
+        }
     }
-    return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
+    return rv == APR_SUCCESS && apr_hash_count(settlement.wanted) > 0
+               ? settlement_end_idle(&settlement, APR_INT64_MAX, &release->released)
+               : rv;
 }
 
 apr_status_t mdl_session_set_back(mdl_db_t *db, apr_pool_t *p)

@@ -45,6 +45,17 @@ typedef struct {
 /** Effect: ends sessions that are idle. */
 apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep);
 
+/** Effect: ends open sessions that hold a download which another link asks for, and of which no
+    transfer runs: they do not wait to become idle. */
+typedef struct {
+    apr_int64_t assignment_id;
+    apr_int64_t asset_id; /* 0: any file of the assignment */
+    int default_download_limit;
+    int released; /* out: sessions that were ended; each may have had the last download */
+    int running;  /* out: sessions that hold one while they send */
+} mdl_session_release_t;
+apr_status_t mdl_session_release(mdl_db_t *db, apr_pool_t *p, mdl_session_release_t *release);
+
 /** Ends an open session, which the transaction has locked, though it is not idle.  Its status and
     its files are as they are then. */
 apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_download_limit,

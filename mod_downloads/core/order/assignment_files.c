@@ -72,7 +72,7 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, apr_pool_t *p)
     file->sha256 = mdl_rows_text(row, 6);
     file->size = mdl_rows_int(row, 7);
     file->updated_at = mdl_rows_int(row, 8);
-    file->downloads_used = (int)mdl_rows_int(row, 9);
+    file->downloads.used = (int)mdl_rows_int(row, 9);
     return file;
 }
 
@@ -292,7 +292,7 @@ static apr_status_t files_read_allowances(const reading_t *reading, const apr_ar
         mdl_order_file_t *file = apr_hash_get(by_pair, pair, sizeof pair);
 
         if (file != NULL) {
-            file->downloads_used = (int)mdl_rows_int(rows, 2);
+            file->downloads.used = (int)mdl_rows_int(rows, 2);
             file->download_limit += file->download_limit > 0 ? (int)mdl_rows_int(rows, 3) : 0;
         }
     }

@@ -20,8 +20,8 @@ typedef struct {
     const char *sha256;
     apr_int64_t size;
     apr_time_t updated_at;
-    int downloads_used;
-    int download_limit; /* with what was granted extra; 0: unlimited */
+    mdl_downloads_t downloads; /* resting and running are 0 unless it is found with its order */
+    int download_limit;        /* with what was granted extra; 0: unlimited */
 } mdl_order_file_t;
 
 /** A link that an assignment gives. */

@@ -396,6 +396,7 @@ static void files_each(run_t *run,
 typedef struct {
     int all;
     int faulty;
+    int running;
     const mdl_order_file_t *last; /* the last faulty file */
     const char *finding, *fault;
     mdl_storage_t *storage;
@@ -410,14 +411,30 @@ static void diagnosis_add_tally(run_t *run, mdl_check_name_t name, const tally_t
 
 static void tally_allowance(run_t *run, const mdl_order_file_t *file, void *baton)
 {
+    mdl_entitlement_t entitlement = mdl_entitlement_of_file(MDL_ASSET_READY, file->downloads,
+                                                            file->download_limit);
     tally_t *tally = baton;
 
     (void)run;
     tally->all++;
-    if (file->download_limit > 0 && file->downloads_used >= file->download_limit) {
+    if (entitlement == MDL_ENTITLEMENT_EXHAUSTED) {
         tally->faulty++;
         tally->last = file;
+    } else if (entitlement == MDL_ENTITLEMENT_RUNNING && tally->running++ == 0 &&
+               tally->faulty == 0) {
+        tally->last = file;
     }
+}
+
+static void diagnosis_report_running(run_t *run, const tally_t *tally)
+{
+    diagnosis_report(run, MDL_CHECK_ALLOWANCE, MDL_CHECK_WARN, "allowance_running",
+                     apr_psprintf(run->pool,
+                                  "The last download of %s (file %" APR_INT64_T_FMT
+                                  ") is running. If it breaks off, it can be tried again: at the "
+                                  "latest once the connection has stood still for a minute or two.",
+                                  tally->last->filename, tally->last->asset_id));
+    diagnosis_fact(run, MDL_CHECK_ALLOWANCE, "filename", tally->last->filename);
 }
 
 static void diagnosis_check_allowance(run_t *run)
@@ -425,6 +442,10 @@ static void diagnosis_check_allowance(run_t *run)
     tally_t tally = {0};
 
     files_each(run, tally_allowance, &tally);
+    if (tally.faulty == 0 && tally.running > 0) {
+        diagnosis_report_running(run, &tally);
+        return;
+    }
     if (tally.faulty == 0) {
         diagnosis_report(run, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK, "allowance_left",
                          "There are downloads left of every file.");

@@ -29,12 +29,12 @@ static const mdl_order_file_t *assignment_file_at(const mdl_assignment_t *assign
 
 static mdl_entitlement_t file_entitlement(const mdl_order_file_t *file)
 {
-    return mdl_entitlement_of_file(file->status, file->downloads_used, file->download_limit);
+    return mdl_entitlement_of_file(file->status, file->downloads, file->download_limit);
 }
 
 static int file_left(const mdl_order_file_t *file)
 {
-    int left = file->download_limit - file->downloads_used;
+    int left = file->download_limit - file->downloads.used + file->downloads.resting;
 
     return left > 0 ? left : 0;
 }
@@ -82,12 +82,17 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
 /* An archive takes a download of each of its files. */
 static mdl_entitlement_t archive_entitlement(const mdl_assignment_t *assignment)
 {
+    mdl_entitlement_t archive = MDL_ENTITLEMENT_OK;
+
     for (int i = 0; i < assignment->files->nelts; i++) {
-        if (file_entitlement(assignment_file_at(assignment, i)) == MDL_ENTITLEMENT_EXHAUSTED) {
-            return MDL_ENTITLEMENT_EXHAUSTED;
+        mdl_entitlement_t file = file_entitlement(assignment_file_at(assignment, i));
+
+        if (file == MDL_ENTITLEMENT_EXHAUSTED) {
+            return file;
         }
+        archive = file == MDL_ENTITLEMENT_RUNNING ? file : archive;
     }
-    return MDL_ENTITLEMENT_OK;
+    return archive;
 }
 
 static int has_files_of(const mdl_assignment_t *assignment, const mdl_assignment_t *other,
@@ -173,8 +178,10 @@ static void gather_archive(gathering_t *gathering, const mdl_assignment_t *assig
         same = archive_make(assignment, size, p);
         APR_ARRAY_PUSH(gathering->offer->archives, mdl_offer_archive_t *) = same;
         apr_hash_set(gathering->archives, ids->elts, length, same);
-    } else if (same->entitlement == MDL_ENTITLEMENT_EXHAUSTED) {
-        *same = *archive_make(assignment, size, p);
+    } else if (same->entitlement != MDL_ENTITLEMENT_OK) {
+        mdl_offer_archive_t *other = archive_make(assignment, size, p);
+
+        *same = other->entitlement == MDL_ENTITLEMENT_EXHAUSTED ? *same : *other;
     }
 }
 
@@ -214,7 +221,9 @@ static void gather_file(gathering_t *gathering, const mdl_order_file_t *file, ap
     if (offered->total == 0) {
         return;
     }
-    if (file->download_limit == 0 || file_left(file) > file_left(offered->file)) {
+    if (file->download_limit == 0 || file_left(file) > file_left(offered->file) ||
+        (file_entitlement(file) == MDL_ENTITLEMENT_RUNNING &&
+         offered->entitlement == MDL_ENTITLEMENT_EXHAUSTED)) {
         offered->file = file;
         offered->entitlement = file_entitlement(file);
     }

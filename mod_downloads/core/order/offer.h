@@ -22,7 +22,7 @@ typedef struct {
 /** All ready files of an assignment as one ZIP archive, also where several have the same files. */
 typedef struct {
     const mdl_assignment_t *assignment; /* with downloads left, where one has any */
-    mdl_entitlement_t entitlement;      /* OK or EXHAUSTED */
+    mdl_entitlement_t entitlement;      /* OK, RUNNING or EXHAUSTED */
     apr_int64_t size;
     int count;         /* of the files in it */
     const char *title; /* of the first of them */

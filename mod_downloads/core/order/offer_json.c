@@ -39,6 +39,7 @@ static void json_add_file(const void *baton, int index, mdl_json_t *object, apr_
     mdl_json_add_bool(object, "ready", offered->entitlement == MDL_ENTITLEMENT_OK);
     mdl_json_add_bool(object, "preparing", offered->entitlement == MDL_ENTITLEMENT_NOT_READY);
     mdl_json_add_bool(object, "failed", offered->entitlement == MDL_ENTITLEMENT_FAILED);
+    mdl_json_add_bool(object, "running", offered->entitlement == MDL_ENTITLEMENT_RUNNING);
     mdl_json_add_bool(object, "exhausted", offered->entitlement == MDL_ENTITLEMENT_EXHAUSTED);
 }
 
@@ -163,6 +164,7 @@ void mdl_offer_json_archives(mdl_json_t *data, const mdl_offer_t *offer)
         mdl_json_add_int(object, "count", archive->count);
         mdl_present_size(object, "size", archive->size);
         mdl_json_add_bool(object, "ready", archive->entitlement == MDL_ENTITLEMENT_OK);
+        mdl_json_add_bool(object, "running", archive->entitlement == MDL_ENTITLEMENT_RUNNING);
         mdl_json_add_bool(object, "exhausted", archive->entitlement == MDL_ENTITLEMENT_EXHAUSTED);
         json_add_contents(object, archive);
     }

@@ -31,13 +31,13 @@ void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_
 
 /** The list "files":
    [{"id","title","filename","size","sha256","limit","expires","ready","preparing",
-    "failed","exhausted"}].  Read while the offer lives. */
+    "failed","running","exhausted"}].  Read while the offer lives. */
 mdl_template_list_t mdl_offer_json_files(const mdl_offer_t *offer);
 
 /**
- * Adds "archives" to data: [{"id","count","size","ready","exhausted","contents"}]; contents is null
- * where the archive holds every file, else {"title": of its first file, "more": how many others,
- * "one": it is a single other}.
+ * Adds "archives" to data: [{"id","count","size","ready","running","exhausted","contents"}];
+ * contents is null where the archive holds every file, else {"title": of its first file, "more":
+ * how many others, "one": it is a single other}.
  */
 void mdl_offer_json_archives(mdl_json_t *data, const mdl_offer_t *offer);
 

@@ -7,6 +7,7 @@
 #include "core/order/assignment_content.h"
 #include "core/order/event.h"
 #include "core/order/lookup.h"
+#include "core/download/reservation.h"
 #include "core/download/session.h"
 #include "core/version.h"
 
@@ -285,6 +286,59 @@ static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_po
     }
 }
 
+/* Of a file that may have none left. */
+static void file_count_held(mdl_order_file_t *file, const apr_array_header_t *reservations)
+{
+    for (int i = 0; i < reservations->nelts; i++) {
+        const mdl_reservation_t *each = APR_ARRAY_IDX(reservations, i, mdl_reservation_t *);
+
+        if (each->assignment_id == file->assignment_id &&
+            mdl_reservation_holds(each, file->asset_id)) {
+            file->downloads.running += each->is_running;
+            file->downloads.resting += !each->is_running;
+        }
+    }
+}
+
+static int file_is_exhausted(const mdl_order_file_t *file)
+{
+    return mdl_entitlement_of_file(file->status, file->downloads, file->download_limit) ==
+           MDL_ENTITLEMENT_EXHAUSTED;
+}
+
+/* Tells downloads that are used up from those that sessions hold, where none is left. */
+static apr_status_t order_read_held(mdl_db_t *db, const mdl_order_t *order, apr_pool_t *p)
+{
+    apr_array_header_t *files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t)), *reservations;
+    apr_status_t rv;
+
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
+                                                           const mdl_assignment_t *);
+        int before = files->nelts;
+
+        for (int j = 0; j < assignment->files->nelts; j++) {
+            mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j, mdl_order_file_t *);
+
+            if (file_is_exhausted(file)) {
+                APR_ARRAY_PUSH(files, mdl_order_file_t *) = file;
+            }
+        }
+        if (files->nelts > before) {
+            APR_ARRAY_PUSH(ids, apr_int64_t) = assignment->id;
+        }
+    }
+    if (ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_reservations_read(db, ids, &reservations, p);
+    for (int i = 0; i < files->nelts; i++) {
+        file_count_held(APR_ARRAY_IDX(files, i, mdl_order_file_t *), reservations);
+    }
+    return rv;
+}
+
 /* Where the id is known, all is asked for at once. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
@@ -306,7 +360,8 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     }
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
     order_read_more(find->order, &more, p);
-    return orders_read(db, &asked, orders, p);
+    rv = orders_read(db, &asked, orders, p);
+    return rv == APR_SUCCESS ? order_read_held(db, find->order, p) : rv;
 }
 
 /* Reads orders, the newest first, as many of them as may be read together. */

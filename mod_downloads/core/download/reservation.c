@@ -1,0 +1,36 @@
+#include "core/download/reservation.h"
+
+apr_status_t mdl_reservations_read(mdl_db_t *db, const apr_array_header_t *assignment_ids,
+                                   apr_array_header_t **reservations, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OPEN, &rows, p,
+                                    MDL_ARGS(mdl_ids(assignment_ids)));
+
+    *reservations = apr_array_make(p, 4, sizeof(mdl_reservation_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_reservation_t *reservation = apr_palloc(p, sizeof *reservation);
+
+        *reservation = (mdl_reservation_t){.assignment_id = mdl_rows_int(rows, 0),
+                                           .session_id = mdl_rows_text(rows, 1),
+                                           .generation = mdl_rows_int(rows, 2),
+                                           .files = mdl_progress_read(mdl_rows_text(rows, 3), p),
+                                           .is_running = mdl_rows_null(rows, 4) ||
+                                                         mdl_rows_int(rows, 5) > 0};
+        APR_ARRAY_PUSH(*reservations, mdl_reservation_t *) = reservation;
+    }
+    return rv;
+}
+
+int mdl_reservation_holds(const mdl_reservation_t *reservation, apr_int64_t asset_id)
+{
+    for (int i = 0; i < reservation->files->nelts; i++) {
+        const mdl_progress_t *file = &APR_ARRAY_IDX(reservation->files, i, mdl_progress_t);
+
+        if (!file->is_whole && file->asset_id != MDL_DIRECTORY_ID &&
+            (asset_id == 0 || file->asset_id == asset_id)) {
+            return 1;
+        }
+    }
+    return 0;
+}
