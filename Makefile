@@ -64,7 +64,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-events check-fuzz check-nodes check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-nodes check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
@@ -148,6 +148,11 @@ check-nodes: build ## kills, stops and restarts two nodes under load, for ten mi
 check-slow: build ## waits for what the service waits for minutes for, on both databases
 	@tools/node
 	SLOW=1 TESTS=t/metering/patience.t tools/suites
+
+.PHONY: check-proxies
+check-proxies: build ## sends 1 GB through nginx, HAProxy and httpd, to slow clients too (minutes)
+	@tools/node
+	PROXIES=1 TESTS=t/delivery/proxies.t DATABASES=pgsql tools/suites
 
 .PHONY: check-events
 check-events: build ## follows GET /events on PostgreSQL while eight processes write 100,000 times (minutes)

@@ -268,6 +268,8 @@ static void set_headers(const serve_t *serve)
     apr_table_setn(headers, "Referrer-Policy", "no-referrer");
     apr_table_setn(headers, "Cache-Control", "private");
     apr_table_setn(headers, "Cross-Origin-Resource-Policy", "same-origin");
+    /* A proxy's buffers would be taken for the customer. */
+    apr_table_setn(headers, "X-Accel-Buffering", "no");
 }
 
 static int file_send(const serve_t *serve)
