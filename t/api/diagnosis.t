@@ -81,7 +81,10 @@ sub download
 {
     my ($id, $assignment) = @_;
     my $urls = api('GET', "/orders/$id/assignments/$assignment/download-urls", key => $shop->{token});
-    return page('GET', $urls->{json}{files}[0]{url})->{status};
+    my $status = page('GET', $urls->{json}{files}[0]{url})->{status};
+    wait_for(sub { !sql("SELECT 1 FROM download_session WHERE assignment_id = $assignment AND status = 'open'") },
+        15, 'the download to be settled');
+    return $status;
 }
 
 my @products = map { $_->{storefront_product_id} } $first, $second;

@@ -70,7 +70,7 @@ sub exhausted
         my $reply = page('GET', press($order)->{headers}{location});
         die "the download was answered with: $reply->{status}\n" if $reply->{status} != 200;
     }
-    wait_for(sub { read_order($order)->{assignments}[0]{files}[0]{downloads_used} == 2 }, 15, 'two downloads');
+    wait_for(sub { 2 == grep { $_->{status} eq 'counted' } @{ read_order($order)->{downloads} } }, 15, 'two downloads');
     return;
 }
 

@@ -79,6 +79,7 @@ subtest "A customer's locale decides" => sub {
     my @links = map { $link->()->{headers}{location} } 1 .. 2;
     is_in($link->(), 'de', 0, 'the body of the redirect');
     is(page('GET', $links[0])->{status}, 200, 'the only download is used');
+    wait_for(sub { page('GET', $austrian->{url})->{body} =~ /Download-Limit/ }, 15, 'it to be settled');
     my $refused = asked($links[1], 'en');
     is_in($refused, 'de', 0, 'the refusal of a link');
     like(decode('UTF-8', $refused->{body}), qr/Das Download-Limit ist erreicht/, 'in German, too');

@@ -15,6 +15,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 use MDL::Contract;
+use MDL::DownloadClient;
 use MDL::Instance;
 use MDL::Test;
 use MDL::Zip;
@@ -366,7 +367,8 @@ subtest 'It costs one download of each file, or nothing' => sub {
     is(used($order), '2 2 2', 'another link costs one more of each');
     is(page('GET', $third)->{status}, 403, 'then the limit is reached');
     is(used($order), '2 2 2', 'and nothing is counted');
-    my $page = page('GET', $order->{path})->{body};
+    my $page = wait_for(sub { my $body = page('GET', $order->{path})->{body}; $body !~ /is running/ && $body },
+        20, 'the last download to be settled');
     unlike($page, qr/name="zip"/, 'the page does not offer it');
     like($page, qr/The files can&#8217;t be downloaded together as ZIP any more, because the downloads of that purchase are used up/,
         'and explains why');
@@ -378,8 +380,28 @@ subtest 'It costs one download of each file, or nothing' => sub {
     page('GET', $file);
     is(used($order), '0 1 0', 'one file is downloaded by itself');
     is(page('GET', $archive)->{status}, 403, 'the archive is refused then');
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /ZIP any more/ }, 20, 'the page to call it used up');
     like(page('GET', $order->{path})->{body}, qr/ZIP any more/, 'and explains why');
     is(used($order), '0 1 0', 'and costs nothing');
+};
+
+subtest 'An archive that broke off is there for the next link, and while it runs the page says so' => sub {
+    stock($shop, my @files = map { { name => "large-$_.bin", bytes => $_ x 4_000_000 } } 1 .. 2);
+    my $order  = order_of($shop, \@files, download_limit => 1);
+    my ($path) = link_of($shop, $order) =~ m{^(?:https?://[^/]+)?(/.+)$};
+    my $client = MDL::DownloadClient->over('HTTP/1.1', { name => 'zip', vars => { port => port() } }, $path)
+        ->read_until(1_000_000);
+
+    my $page = page('GET', $order->{path})->{body};
+    like($page, qr/ as ZIP right now, because a download of at least one of them is running/, 'the page says so');
+    is(() = $page =~ /A download of this file is running/g, 2, 'of each of its files, too');
+    unlike($page, qr/<form/, 'and has no button');
+    is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403, 'pressing it is refused');
+    $client->leave(1);
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /name="zip"/ }, 20, 'the button');
+    is(page('GET', link_of($shop, $order))->{status}, 200, 'once it is broken off another link gives it');
+    is(used($order), '1 1', 'for one download of each file');
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /ZIP any more/ }, 20, 'the page to call it used up');
 };
 
 subtest 'If one download is left, 20 simultaneous attempts use only that one' => sub {
