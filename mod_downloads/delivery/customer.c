@@ -51,17 +51,23 @@ void mdl_customer_forged(request_rec *r, const mdl_service_t *service)
     mdl_forgery_note(service->rate_limit, "link", r->useragent_ip, &state, r->pool);
 }
 
-static int names_prefetch(request_rec *r, const char *header)
-{
-    const char *value = apr_table_get(r->headers_in, header);
-
-    return value != NULL && ap_strcasestr(value, "prefetch") != NULL;
-}
-
+/* Fetch's Sec-Purpose, and what browsers sent before: Chrome and Safari Purpose, Safari X-Purpose
+   for the previews of its start page, Firefox X-Moz. */
 int mdl_customer_prefetches(request_rec *r)
 {
-    return names_prefetch(r, "Sec-Purpose") || names_prefetch(r, "Purpose") ||
-           names_prefetch(r, "X-Moz");
+    static const char *const headers[] = {"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"};
+    static const char *const purposes[] = {"prefetch", "prerender", "preview"};
+
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        const char *value = apr_table_get(r->headers_in, headers[i]);
+
+        for (size_t j = 0; value != NULL && j < sizeof purposes / sizeof *purposes; j++) {
+            if (ap_strcasestr(value, purposes[j]) != NULL) {
+                return 1;
+            }
+        }
+    }
+    return 0;
 }
 
 static int shows_reason(const mdl_order_t *order)
