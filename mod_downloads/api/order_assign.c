@@ -10,42 +10,68 @@
 #include "base/http/address.h"
 #include "core/order/assignment.h"
 
+/* Storefronts have several lines of one product, which are one item here. */
+static void item_join(mdl_members_t *members, mdl_order_item_t *item, int quantity, apr_pool_t *p)
+{
+    item->quantity_given = 1;
+    item->quantity += quantity;
+    if (item->quantity > MDL_ORDER_QUANTITY_MAX) {
+        mdl_members_fault(members, "quantity", "invalid",
+                          apr_psprintf(p,
+                                       "Together the items of this product and variant have a "
+                                       "quantity of more than %d.",
+                                       MDL_ORDER_QUANTITY_MAX));
+    }
+}
+
+/* Product and variant are NULL where they are faulty. */
+static mdl_order_item_t assign_parse_item(mdl_members_t *members, int index)
+{
+    mdl_order_item_t item = {.index = index};
+
+    item.storefront_product_id = mdl_members_product(members, "storefront_product_id");
+    item.storefront_variant_id = mdl_members_variant(members, "storefront_variant_id",
+                                                     item.storefront_product_id);
+    item.quantity = (int)mdl_members_int(members, "quantity", MDL_OPTIONAL, 1,
+                                         MDL_ORDER_QUANTITY_MAX, 1);
+    item.quantity_given = mdl_members_given(members, "quantity");
+    if (item.storefront_variant_id == NULL) {
+        item.storefront_variant_id = "";
+    }
+    return item;
+}
+
 static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_members_t *members)
 {
+    apr_pool_t *p = request->r->pool;
     const mdl_json_t *array = mdl_members_objects(members, "items", MDL_REQUIRED,
                                                   MDL_ORDER_ITEMS_MAX);
-    apr_array_header_t *items = apr_array_make(request->r->pool, 4, sizeof(mdl_order_item_t));
-    apr_hash_t *seen = apr_hash_make(request->r->pool);
+    int count = (int)mdl_json_length(array);
+    apr_array_header_t *items = apr_array_make(p, count, sizeof(mdl_order_item_t));
+    apr_hash_t *seen = apr_hash_make(p);
 
-    for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
-        const char *pointer = apr_psprintf(request->r->pool, "/items/%" APR_SIZE_T_FMT, i);
-        mdl_members_t *each = mdl_members_begin(request, mdl_json_element(array, i), pointer);
-        mdl_order_item_t item;
+    for (int i = 0; i < count; i++) {
+        const mdl_json_t *object = mdl_json_element(array, (apr_size_t)i);
+        mdl_members_t *each = mdl_members_begin(request, object, apr_psprintf(p, "/items/%d", i));
+        mdl_order_item_t item, *before;
         const char *key;
 
-        if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
+        if (mdl_json_type(object) != MDL_JSON_OBJECT) {
             continue;
         }
-        item.storefront_product_id = mdl_members_product(each, "storefront_product_id");
-        item.storefront_variant_id = mdl_members_variant(each, "storefront_variant_id",
-                                                         item.storefront_product_id);
-        item.quantity = (int)mdl_members_int(each, "quantity", MDL_OPTIONAL, 1,
-                                             MDL_ORDER_QUANTITY_MAX, 1);
+        item = assign_parse_item(each, i);
         mdl_members_end(each);
-        if (item.storefront_variant_id == NULL) {
-            item.storefront_variant_id = "";
-        }
         if (item.storefront_product_id == NULL) {
             continue;
         }
-        key = apr_pstrcat(request->r->pool, item.storefront_product_id, " ",
-                          item.storefront_variant_id, NULL);
-        if (apr_hash_get(seen, key, APR_HASH_KEY_STRING) != NULL) {
-            mdl_members_fault(each, "storefront_product_id", "duplicate",
-                              "This product and variant stand in the list already; use quantity.");
+        key = apr_pstrcat(p, item.storefront_product_id, " ", item.storefront_variant_id, NULL);
+        if ((before = apr_hash_get(seen, key, APR_HASH_KEY_STRING)) != NULL) {
+            item_join(each, before, item.quantity, p);
+            continue;
         }
-        apr_hash_set(seen, key, APR_HASH_KEY_STRING, key);
         APR_ARRAY_PUSH(items, mdl_order_item_t) = item;
+        apr_hash_set(seen, key, APR_HASH_KEY_STRING,
+                     &APR_ARRAY_IDX(items, items->nelts - 1, mdl_order_item_t));
     }
     return items;
 }

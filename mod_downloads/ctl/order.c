@@ -134,7 +134,7 @@ static apr_array_header_t *order_files(const mdl_order_t *order, apr_pool_t *p)
                                     .filename = file->filename,
                                     .assignment = (int)each->status,
                                     .status = (int)file->status,
-                                    .used = file->downloads_used,
+                                    .used = file->downloads.used,
                                     .limit = file->download_limit};
             APR_ARRAY_PUSH(files, shown_file_t *) = shown;
         }

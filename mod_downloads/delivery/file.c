@@ -395,6 +395,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
         .layout = layout,
         .is_known = download->opened_at != 0,
         .limit = download->limit,
+        .default_download_limit = settings->download_limit,
         .etag = serve->etag,
         .size = download->size,
         .whole = serve->range == MDL_RANGE_WHOLE,

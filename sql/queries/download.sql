@@ -5,7 +5,7 @@ SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_
     s.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
     COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
-        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id) END
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id) END, a.quantity
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
@@ -174,7 +174,7 @@ ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
 SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id,
-    d.opened_at, o.page_replaced_at, h.blocked_at
+    d.opened_at, o.page_replaced_at, h.blocked_at, a.quantity
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id

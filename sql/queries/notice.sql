@@ -78,7 +78,7 @@ WHERE a.id = g.assignment_id AND (type_rows.type = 'download.completed' OR (
     SELECT count(*) FROM mapping m CROSS JOIN allowance w
     WHERE m.id = a.mapping_id AND w.assignment_id = a.id AND (g.asset_id IS NULL OR w.asset_id = g.asset_id)
         AND COALESCE(m.download_limit, %lld) > 0
-        AND w.downloads_used >= COALESCE(m.download_limit, %lld) + w.downloads_extra) > 0)
+        AND w.downloads_used >= a.quantity * COALESCE(m.download_limit, %lld) + w.downloads_extra) > 0)
 
 -- One process at a time gives numbers: what it does not see yet gets a later number.
 -- name: notices_lock

@@ -29,6 +29,12 @@ ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status, page_id, updated_at
 
+-- To a customer who has the same address as the one before.
+-- name: order_change_customer
+UPDATE orders SET customer_id = %lld
+WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
+    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld)
+
 -- Locks an order before it is read to be changed, until the commit; events can be added meanwhile.
 -- name: order_lock
 SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
@@ -94,6 +100,10 @@ INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_var
 VALUES (%lld, %lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
+
+-- name: assignment_quantities
+SELECT storefront_product_id, storefront_variant_id, id, quantity, status
+FROM assignment WHERE order_id = %lld ORDER BY id
 
 -- The files of mappings, given as m_rows (assignment_id, mapping_id): a mapping's own, then those of
 -- its packs.  A view would do on PostgreSQL; SQLite would first collect it for all assignments, and

@@ -122,7 +122,19 @@ is_answer(
     assign($shop, '450789469', [ { storefront_product_id => $both->{storefront_product_id}, quantity => 5 } ]),
     200, 'the same product with another quantity'
 );
-is(order('450789469')->{json}{assignments}[0]{quantity}, 1, 'the quantity does not change');
+is(order('450789469')->{json}{assignments}[0]{quantity}, 5, 'the quantity is the new one');
+is(order('450789469')->{json}{assignments}[0]{files}[0]{download_limit}, 15, 'and so often may each file be downloaded');
+my ($changed) = @{ order('450789469')->{json}{events} };
+is_deeply([ @$changed{qw(action key_id details)} ],
+    [ 'quantity_changed', $shop->{key_id}, { quantity_before => 1, quantity => 5 } ], 'the order has an event');
+is(assign($shop, '450789469', [ $both->{storefront_product_id} ])->{json}{assignments}[0]{quantity}, 5,
+    'without a quantity it stays');
+my $versioned = sub { my ($quantity) = @_; return api('POST', '/orders/450789469/assignments', key => $token,
+    idem => "again-$$-$quantity", json => { storefront_customer_id => '77', items => [ { storefront_product_id => $both->{storefront_product_id}, quantity => $quantity } ] }) };
+is($versioned->(2)->{json}{assignments}[0]{quantity}, 2, 'it can be lowered');
+$versioned->(1);
+is($versioned->(2)->{headers}{'idempotent-replayed'}, 'true', 'the same request that comes late once more');
+is(order('450789469')->{json}{assignments}[0]{quantity}, 1, 'does not change it back');
 
 my $more = assign($shop, '450789469',
     [ $both->{storefront_product_id}, $none->{storefront_product_id} ]);
@@ -210,6 +222,32 @@ my $contested = assign($shop, '450789469', [ $both->{storefront_product_id} ], s
     customer => { email => 'thief@buyer.example' });
 refused($contested, 409, 'other_customer', "another customer's order");
 
+# --- a storefront merges two customers -------------------------------------------------------------
+
+my $merged = digits();
+my $ada    = "ada-$$\@buyer.example";
+my @items  = ([ $none->{storefront_product_id} ], send_email => $true);
+my $before = assign($shop, $merged, @items, storefront_customer_id => '510', customer => { email => $ada, last_name => 'Byron' })->{json};
+wait_mail($ada);
+unstored();
+refused(assign($shop, $merged, @items, storefront_customer_id => '511'), 409, 'other_customer',
+    'an order by the id of a customer whose address is not known');
+refused(assign($shop, $merged, @items, storefront_customer_id => '511', customer => { email => "eve-$$\@buyer.example" }),
+    409, 'other_customer', 'and by one with another address');
+my $after = assign($shop, $merged, @items, storefront_customer_id => '511',
+    customer => { email => uc $ada, last_name => 'Lovelace' });
+is_answer($after, 200, 'by one with the same address, in any case');
+is_deeply([ @{ $after->{json}{customer} }{qw(storefront_customer_id last_name)} ], [ '511', 'Lovelace' ], 'it is theirs');
+is($after->{json}{download_page_url}, $before->{download_page_url}, 'its page is the same');
+is(emails_of($merged), 1, 'and no second email is sent');
+cmp_ok($after->{json}{updated_at}, 'gt', $before->{updated_at}, 'it has a new version');
+is(join(' ', map { $_->{storefront_order_id} } @{ api('GET', '/orders?customer=511', key => $token)->{json}{data} }), $merged,
+    'it is in the list of that customer');
+is_answer(assign($shop, $merged, @items, storefront_customer_id => '511'), 200, 'from then on the id is enough');
+unstored();
+refused(assign($shop, '450789469', [ $both->{storefront_product_id} ], storefront_customer_id => '511', customer => { email => $ada }),
+    409, 'other_customer', 'an order of a customer without an address');
+
 # --- emails without an address ----------------------------------------------------------------------
 
 my $silent = digits();
@@ -256,13 +294,37 @@ my $inactive = mapping_of($shop, [ $one->{id} ], is_active => $false);
 unstored();
 refused(assign($shop, $unmapped, [ $inactive->{storefront_product_id} ]), 422, 'product_not_mapped',
     'a product whose mapping is not active', '/items/0/storefront_product_id');
-refused(assign($shop, $unmapped, [ ($both->{storefront_product_id}) x 2 ]), 400, 'invalid_request',
-    'a product twice', '/items/1/storefront_product_id');
-refused(
-    assign($shop, $unmapped, [ map { +{ storefront_product_id => $both->{storefront_product_id},
-        storefront_variant_id => $_ } } '5', $both->{storefront_product_id} =~ s/Product.*/ProductVariant\/5/r ]),
-    400, 'invalid_request', 'a variant twice, in its two forms', '/items/1/storefront_product_id'
-);
+refused(assign($shop, $unmapped, [ ($both->{storefront_product_id}) x 2, product() ]), 422, 'product_not_mapped',
+    'a product that is not mapped behind two lines of one', '/items/2/storefront_product_id');
+my @lines = map { +{ storefront_product_id => $both->{storefront_product_id}, quantity => $_ } } 999, 1, 1;
+refused(assign($shop, $unmapped, \@lines), 400, 'invalid_request', 'lines that are too many together', '/items/2/quantity');
+
+# --- lines of one product --------------------------------------------------------------------------
+
+# The quantities of an order's assignments, and the limits of their first files.
+sub amounts
+{
+    my ($reply) = @_;
+    return join ', ', map { "$_->{quantity} of " . ($_->{files}[0]{download_limit} // 'none') } @{ $reply->{json}{assignments} };
+}
+
+my $lines = digits();
+is(amounts(assign($shop, $lines, [ ($both->{storefront_product_id}) x 2 ])), '2 of 6', 'two lines of a product are one item of two');
+is_answer(assign($shop, $lines, [ ($both->{storefront_product_id}) x 2 ]), 200, 'the same again');
+is(amounts(order($lines)), '2 of 6', 'makes nothing twice');
+is(amounts(assign($shop, $lines, [ @lines[ 1, 2 ], { %{ $lines[1] }, quantity => 3 } ])), '5 of 15', 'lines have a quantity each');
+is(amounts(assign($shop, digits(), [ map { +{ storefront_product_id => $both->{storefront_product_id},
+    storefront_variant_id => $_ } } '5', $both->{storefront_product_id} =~ s/Product.*/ProductVariant\/5/r ])), '2 of 6',
+    'a variant in its two forms is one, too');
+is(amounts(assign($shop, digits(), [ map { +{ storefront_product_id => $both->{storefront_product_id},
+    storefront_variant_id => $_ } } '5', '6' ])), '1 of 3, 1 of 3', 'two variants are two items');
+
+my ($kept) = map { $_->{id} } @{ order($lines)->{json}{assignments} };
+api('POST', "/orders/$lines/revoke", key => $token, json => { assignment_ids => [$kept] });
+is_answer(assign($shop, $lines, [ { %{ $lines[1] }, quantity => 5 } ]), 200, 'an item that was revoked, in its quantity');
+is(order($lines)->{json}{assignments}[0]{status}, 'revoked', 'stays so');
+unstored();
+refused(assign($shop, $lines, [ { %{ $lines[1] }, quantity => 4 } ]), 409, 'access_revoked', 'and in another', '/items/0/quantity');
 
 # --- variants --------------------------------------------------------------------------------------
 

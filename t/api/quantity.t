@@ -96,6 +96,18 @@ is(call('GET', $order)->{json}{access}{status}, 'active', 'the order is not');
 is(state_of(set($item, 0)->{json}), '3 revoked:  and 3', '0 once more');
 is_error(set($item, 1), 409, 'access_revoked', 'the quantity of a revoked assignment');
 
+# --- assigning again -------------------------------------------------------------------------------
+
+my $shown = tag([qw(T U V)], reclaim_on_revoke => JSON::PP::true());
+my $sold  = mapping_of($shop, [], license_key_tag_ids => [$shown])->{storefront_product_id};
+my $twice = digits();
+sub again { my (%item) = @_; return assign($shop, $twice, [ { storefront_product_id => $sold, %item } ])->{json}{assignments}[0] }
+is(state_of(again(quantity => 2)), '2 active: T U and 0', 'an order of two');
+is(state_of(again(quantity => 3)), '3 active: T U V and 0', 'assigned again with three, it gets another key');
+is(state_of(again()), '3 active: T U V and 0', 'without a quantity it keeps them');
+is(state_of(again(quantity => 1)), '1 active: T and 0', 'with one it gives two back');
+is(stock($shown), '2 1', 'which are in stock');
+
 # --- where they stay -------------------------------------------------------------------------------
 
 my $stay = tag([qw(K L M N)]);

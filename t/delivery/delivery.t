@@ -7,6 +7,7 @@ use MIME::Base64 qw(encode_base64 encode_base64url decode_base64url);
 use Test::More;
 use Time::HiRes qw(time);
 
+use MDL::DownloadClient;
 use MDL::Instance;
 use MDL::Test;
 
@@ -354,8 +355,8 @@ subtest 'Answers without bytes of the file cost nothing' => sub {
     is($with->(Range => 'bytes=10-', 'If-Range' => qq("$asset->{sha256}"))->{status}, 416,
         'a range beyond the end with a matching If-Range');
 
-    for my $header ('Sec-Purpose', 'Purpose', 'X-Moz') {
-        is_page($with->($header => 'prefetch'), 403, qr/press the button/, "$header: prefetch");
+    for my $header ('Sec-Purpose', 'Purpose', 'X-Purpose', 'X-Moz') {
+        is_page($with->($header => $_), 403, qr/press the button/, "$header: $_") for qw(prefetch preview);
     }
     is_page($with->('Sec-Purpose' => 'prefetch;prerender'), 403, qr/press the button/, 'prerender');
 
@@ -491,6 +492,7 @@ subtest 'When the limit is reached the button disappears and links stop working'
     my ($first, $second) = map { link_of($order, $file) } 1 .. 2;
 
     is(page('GET', $first)->{status}, 200, 'the only download is used');
+    wait_for_status($order, 'counted');
     is_page(page('GET', $second), 403, qr/limit is reached.*\Q$order->{token}\E/s,
         'another link is refused and leads back to the page');
     is(page('GET', $first, headers => { Range => 'bytes=1-' })->{status}, 206,
@@ -501,6 +503,83 @@ subtest 'When the limit is reached the button disappears and links stop working'
     like($page->{body}, qr/0 of 1 download left/, 'with the number');
     unlike($page->{body}, qr/<form/, 'and has no button');
     is(press($order, $file)->{status}, 403, 'pressing it is refused like the link');
+};
+
+subtest 'Two of one product may be downloaded twice as often' => sub {
+    my $asset   = asset('twice', title => 'Twice');
+    my $product = product([$asset], download_limit => 1);
+    my $order   = order($product);
+    my $left    = sub { page('GET', $order->{path})->{body} =~ /(\d+ of \d+ downloads? left)/ ? $1 : undef };
+    my $file    = "$order->{assignments}[0]-$asset->{id}";
+    my $told    = sub { scalar grep { $_->{type} eq 'download.limit_reached' && $_->{data}{storefront_order_id} eq $order->{id} }
+        @{ api('GET', '/events?after=0&limit=100&type=download.limit_reached', key => $shop->{token})->{json}{data} } };
+
+    is($left->(), '1 of 1 download left', 'one of it once');
+    is(api('POST', "/orders/$order->{id}/assignments", key => $shop->{token}, json => { storefront_customer_id => $order->{id},
+        items => [ { storefront_product_id => $product, quantity => 2 } ] })->{status}, 200, 'another is bought');
+    is($left->(), '2 of 2 downloads left', 'two of it twice');
+    my @links = map { link_of($order, $file) } 1 .. 3;
+    is(page('GET', $links[0])->{status}, 200, 'the first download');
+    wait_for_status($order, 'counted');
+    is(page('GET', $links[1])->{status}, 200, 'the second');
+    wait_for(sub { $told->() }, 20, 'the event that it was the last');
+    is($told->(), 1, 'of which an event tells that it was the last');
+    is_page(page('GET', $links[2]), 403, qr/limit is reached/, 'a third is refused');
+};
+
+# Waits until the order's only session has this status.
+sub wait_for_status
+{
+    my ($order, $status) = @_;
+    return wait_for(sub {
+        my ($last) = sql("SELECT status FROM download_session WHERE assignment_id = $order->{assignments}[0]");
+        return $last && $last->[0] eq $status;
+    }, 20, "a session that is $status");
+}
+
+subtest 'While the last download runs the page says so, and once it is broken off its button is back' => sub {
+    my ($order, $asset, $file) = one_file('x' x 8_000_000, download_limit => 1);
+    my ($first, $second) = map { link_of($order, $file) } 1 .. 2;
+    my $client = MDL::DownloadClient->over('HTTP/1.1', $server, $first)->read_until(1_000_000);
+    my %seen   = map { $_ => page('GET', $order->{path}, headers => { 'Accept-Language' => $_ })->{body} } qw(en de);
+
+    like($seen{en}, qr/0 of 1 download left.*A download of this file is running\. If it was broken off, load this page again in a minute/s,
+        'the page says that one is running');
+    like($seen{de}, qr/Gerade läuft ein Download dieser Datei\. Falls er abgebrochen ist/, 'also in German');
+    unlike($seen{en}, qr/<form|limit of this file is reached/, 'it has no button, and does not call it used up');
+    is_page(press($order, $file), 403, qr/A download of this file is running/, 'pressing it is refused');
+    is_page(page('GET', $second), 403, qr/A download is running.*can be tried again in a minute.*\Q$order->{token}\E/s,
+        'another link is refused in these words, and leads back to the page');
+    is(page('HEAD', $second)->{status}, 403, 'and so is HEAD');
+    my $diagnosis = api('GET', "/orders/$order->{id}/diagnosis", key => $shop->{token})->{json};
+    my ($allowance) = grep { $_->{name} eq 'allowance' } @{ $diagnosis->{checks} };
+    is($allowance->{status}, 'warn', 'the diagnosis warns');
+    like($allowance->{message}, qr/^The last download of .* is running\. If it breaks off, it can be tried again/,
+        'and says why');
+
+    my $read = $client->leave(1);
+    my $page = wait_for(sub { page('GET', $order->{path})->{body} =~ /^(.*<form.*)$/s && $1 }, 20, 'the button');
+    like($page, qr/1 of 1 download left/, 'it broke off: the page offers it again');
+    my $whole = page('GET', link_of($order, $file));
+    is(sha256_hex($whole->{body}), $asset->{sha256}, 'a press of the button gives the whole file');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'which is the one download');
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /limit of this file is reached/ }, 20, 'the page to call it used up');
+    is_page(page('GET', $first, headers => { Range => "bytes=$read-" }), 403, qr/limit is reached/,
+        'the link that broke off does not go on with it');
+};
+
+subtest 'Of fifty links that are opened at once when one has broken off, one takes its download over' => sub {
+    my ($order, $asset, $file) = one_file('y' x 8_000_000, download_limit => 1);
+    my @links  = map { link_of($order, $file) } 1 .. 51;
+    my $client = MDL::DownloadClient->over('HTTP/1.1', $server, pop @links)->read_until(1_000_000);
+
+    $client->leave(1);
+    wait_for(sub { page('HEAD', $links[0])->{status} == 200 }, 20, 'the end of the transfer');
+    my %count;
+    $count{ ref $_ ? $_->{died} : $_ }++
+        for parallel(50, sub { page('GET', $links[ $_[0] ], patient => 1)->{status} });
+    is_deeply(\%count, { 200 => 1, 403 => 49 }, 'one 200 and 49 times 403');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'one download is counted');
 };
 
 subtest 'If one download is left, fifty simultaneous attempts use only that one' => sub {

@@ -180,9 +180,9 @@ static inline mdl_order_assign_t *new_assignment(apr_int64_t shop_id, const char
     va_list args;
 
     va_start(args, n);
-    while (n-- > 0) {
+    for (int i = 0; i < n; i++) {
         APR_ARRAY_PUSH(items, mdl_order_item_t) = (mdl_order_item_t){
-
+            .index = i,
             .storefront_product_id = va_arg(args, const char *),
             .storefront_variant_id = "",
             .quantity = 1};

@@ -38,6 +38,15 @@ static apr_status_t download_admit(mdl_download_t *download, apr_pool_t *p)
     return download->entitlement == MDL_ENTITLEMENT_OK ? APR_SUCCESS : APR_EAGAIN;
 }
 
+/* As often for each that was bought, by the columns of the mapping's limit and of the quantity. */
+static int download_limit(const mdl_download_t *download, const mdl_rows_t *row, int limit,
+                          int quantity)
+{
+    return (int)mdl_rows_int(row, quantity) * (mdl_rows_null(row, limit)
+                                                   ? download->default_download_limit
+                                                   : (int)mdl_rows_int(row, limit));
+}
+
 static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download,
                                           mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
@@ -56,8 +65,7 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
-    download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
-                                            : (int)mdl_rows_int(row, 3);
+    download->limit = download_limit(download, row, 3, 9);
     download->page_id = mdl_rows_text(row, 4);
     download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
     download->content_type = "application/zip";
@@ -105,8 +113,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
     facts->asset = mdl_rows_enum(row, 3, mdl_asset_status_names);
-    download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
-                                            : (int)mdl_rows_int(row, 9);
+    download->limit = download_limit(download, row, 9, 17);
     facts->downloads = (mdl_downloads_t){.used = (int)mdl_rows_int(row, 11)};
     facts->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
     download->filename = mdl_rows_text(row, 4);

@@ -139,7 +139,8 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
 {
     int is_open = last->status == MDL_SESSION_OPEN;
     int is_counted = last->status == MDL_SESSION_COUNTED;
-    apr_status_t rv = is_open ? mdl_session_end(db, last, begin->limit, p) : APR_SUCCESS;
+    apr_status_t rv = is_open ? mdl_session_end(db, last, begin->default_download_limit, p)
+                              : APR_SUCCESS;
     const apr_array_header_t *files = is_counted ? mdl_progress_begin(begin->layout, p)
                                                  : session_next_files(begin, last, p);
 
@@ -331,7 +332,7 @@ apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_poo
 {
     mdl_session_release_t release = {.assignment_id = begin->link->assignment_id,
                                      .asset_id = begin->link->asset_id,
-                                     .default_download_limit = begin->limit};
+                                     .default_download_limit = begin->default_download_limit};
     apr_status_t rv = begin_any(db, begin, p);
 
     if (rv != APR_SUCCESS || begin->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {

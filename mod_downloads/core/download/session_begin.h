@@ -18,6 +18,7 @@ typedef struct {
     const mdl_signed_file_t *link; /* asset_id 0: the archive */
     const mdl_layout_t *layout;    /* one download of each file is taken, or of none */
     int limit;                     /* of the assignment; 0: unlimited */
+    int default_download_limit;    /* of mappings without one */
     const char *etag;
     apr_int64_t size;
     int is_known;      /* the link has a session */

@@ -9,6 +9,7 @@
 #include "core/download/signed_url.h"
 #include "core/order/assignment.h"
 #include "core/order/event.h"
+#include "core/order/quantity.h"
 #include "core/ids.h"
 #include "core/catalog/license.h"
 #include "core/shop/notice.h"
@@ -472,38 +473,21 @@ static apr_status_t quantity_check(const mdl_access_t *access, const mdl_assignm
                                  "This assignment was revoked; restore it first.");
 }
 
-static apr_status_t quantity_add_event(mdl_db_t *db, const mdl_access_quantity_t *change,
-                                       int before, apr_pool_t *p)
-{
-    mdl_json_t *details = mdl_json_object(p);
-    mdl_event_t event = {.action = "quantity_changed",
-                         .key_id = change->access.key_id,
-                         .user = change->access.user,
-                         .reason = change->access.reason,
-                         .assignment_ids = mdl_ids_json(mdl_ids_of(change->assignment_id, p), p)};
-
-    mdl_json_add_int(details, "quantity_before", before);
-    mdl_json_add_int(details, "quantity", change->quantity);
-    event.details = mdl_json_text(details, NULL, p);
-    return mdl_event_add(db, change->access.order->id, &event, p);
-}
-
 /* Of an assignment that is open, or will be once its order is approved. */
 static apr_status_t quantity_store(mdl_db_t *db, mdl_access_quantity_t *change, int before,
                                    apr_pool_t *p)
 {
     mdl_access_t *access = &change->access;
-    apr_int64_t given;
-    apr_status_t rv;
+    mdl_quantity_t quantity = {.order_id = access->order->id,
+                               .assignment_id = change->assignment_id,
+                               .before = before,
+                               .quantity = change->quantity,
+                               .key_id = access->key_id,
+                               .user = access->user,
+                               .reason = access->reason};
+    apr_status_t rv = mdl_quantity_set(db, &quantity, p);
 
-    if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_SET_QUANTITY, NULL, p,
-                          MDL_ARGS(mdl_int(change->quantity), mdl_int(change->assignment_id)))) !=
-            APR_SUCCESS ||
-        (rv = mdl_license_set_quantity(db, change->assignment_id, change->quantity, access->key_id,
-                                       p)) != APR_SUCCESS ||
-        (rv = mdl_license_fill_order(db, access->order->id, &given, p)) != APR_SUCCESS ||
-        (rv = quantity_add_event(db, change, before, p)) != APR_SUCCESS ||
-        (rv = access_end(db, access, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = access_end(db, access, p)) != APR_SUCCESS) {
         return rv;
     }
     return change->quantity > before ? mdl_order_check_size(access->order, access->problem, p)

@@ -11,6 +11,7 @@
 #include "core/order/event.h"
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
+#include "core/order/quantity.h"
 #include "core/catalog/mapping.h"
 #include "core/shop/notice.h"
 #include "core/version.h"
@@ -28,13 +29,15 @@ typedef struct {
     int held;
     apr_int64_t pinned; /* files, of the assignments made */
     apr_int64_t pinned_links;
-    apr_int64_t license_keys; /* that these assignments are to have */
-    mdl_fraud_check_t check;  /* if one is wanted */
-    int queued;               /* an email */
-    int looking_up;           /* the storefront is being asked */
-    apr_array_header_t *tags; /* of license keys, locked */
-    mdl_json_t *ids;          /* of the assignments made */
-    mdl_order_t *made;        /* with these assignments, if it is new */
+    apr_int64_t license_keys;       /* that these assignments are to have */
+    mdl_fraud_check_t check;        /* if one is wanted */
+    int queued;                     /* an email */
+    int looking_up;                 /* the storefront is being asked */
+    apr_array_header_t *tags;       /* of license keys, locked */
+    mdl_json_t *ids;                /* of the assignments made */
+    apr_array_header_t *quantities; /* mdl_quantity_t: of those that were made before */
+    int raised;                     /* one of them */
+    mdl_order_t *made;              /* with these assignments, if it is new */
 } run_t;
 
 /* What is asked for at the beginning. */
@@ -114,7 +117,7 @@ static apr_status_t items_match(mdl_db_t *db, const run_t *run, const asked_t *a
         if (rv == APR_ENOENT) {
             missing = 1;
             mdl_problem_add_detail(
-                assign->problem, apr_psprintf(p, "/items/%d/storefront_product_id", i),
+                assign->problem, apr_psprintf(p, "/items/%d/storefront_product_id", item->index),
                 "product_not_mapped", "No active mapping serves this product.", p);
         } else if (rv != APR_SUCCESS) {
             return rv;
@@ -159,6 +162,24 @@ static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_
     return order;
 }
 
+/* The page goes on telling whoever has the order's address, so nobody gets it who had it not. */
+static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_ORDER_CHANGE_CUSTOMER, &changed, p,
+        MDL_ARGS(mdl_int(run->customer_id), mdl_int(run->order_id), mdl_int(run->customer_id)));
+
+    if (rv == APR_SUCCESS && changed == 0) {
+        return mdl_problem_set(
+            run->assign->problem, 409, "other_customer",
+            "The order was assigned to another customer before. If the storefront has merged the "
+            "two, send customer.email with the address that the order has.");
+    }
+    run->customer_changed = 1;
+    return rv;
+}
+
 /* APR_EGENERAL for no row, which can't be. */
 static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_t *asked,
                                           apr_pool_t *p)
@@ -174,9 +195,9 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     run->email = mdl_rows_text(asked->customer, 1);
     run->customer_changed = mdl_rows_int(asked->customer, 5) == run->now;
     run->order_id = mdl_rows_int(asked->order, 0);
-    if (mdl_rows_int(asked->order, 1) != run->customer_id) {
-        return mdl_problem_set(assign->problem, 409, "other_customer",
-                               "The order was assigned to another customer before.");
+    if (mdl_rows_int(asked->order, 1) != run->customer_id &&
+        (rv = order_change_customer(db, run, p)) != APR_SUCCESS) {
+        return rv;
     }
     run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
     if (run->is_new && assign->must_exist) {
@@ -368,6 +389,66 @@ static int order_has_no_license_keys(const run_t *run)
     return !any;
 }
 
+/* Finds the item of an assignment; NULL for one that is not in the request, or without a quantity.
+ */
+static const mdl_order_item_t *item_with_quantity(const run_t *run, const char *product,
+                                                  const char *variant)
+{
+    for (int i = 0; i < run->assign->items->nelts; i++) {
+        const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, i, mdl_order_item_t);
+
+        if (item->quantity_given && strcmp(item->storefront_product_id, product) == 0 &&
+            strcmp(item->storefront_variant_id, variant) == 0) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+static apr_status_t quantity_note(run_t *run, const mdl_order_item_t *item,
+                                  const mdl_quantity_t *change, mdl_assignment_status_t status,
+                                  apr_pool_t *p)
+{
+    if (status != MDL_ASSIGNMENT_ACTIVE) {
+        mdl_problem_add_detail(run->assign->problem,
+                               apr_psprintf(p, "/items/%d/quantity", item->index), "revoked",
+                               "This item was revoked; restore it first.", p);
+        return mdl_problem_set(run->assign->problem, 409, "access_revoked",
+                               "An item that was revoked has another quantity.");
+    }
+    run->raised |= change->quantity > change->before;
+    APR_ARRAY_PUSH(run->quantities, mdl_quantity_t) = *change;
+    return APR_SUCCESS;
+}
+
+/* Notes what was assigned before in another quantity. */
+static apr_status_t quantities_read(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    run->quantities = apr_array_make(p, 2, sizeof(mdl_quantity_t));
+    if (run->is_new) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select(db, MDL_Q_ASSIGNMENT_QUANTITIES, &rows, p, MDL_ARGS(mdl_int(run->order_id)));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const mdl_order_item_t *item = item_with_quantity(run, mdl_rows_text(rows, 0),
+                                                          mdl_rows_text(rows, 1));
+        mdl_quantity_t change = {.order_id = run->order_id,
+                                 .assignment_id = mdl_rows_int(rows, 2),
+                                 .before = (int)mdl_rows_int(rows, 3),
+                                 .key_id = run->assign->key_id};
+
+        if (item != NULL && item->quantity != change.before) {
+            change.quantity = item->quantity;
+            rv = quantity_note(run, item, &change,
+                               mdl_rows_enum(rows, 4, mdl_assignment_status_names), p);
+        }
+    }
+    return rv;
+}
+
 static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     int items = run->assign->items->nelts;
@@ -392,7 +473,7 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
         rv = rows[i] != NULL ? assignment_fill(db, run, i, rows[i], p) : APR_SUCCESS;
     }
-    return rv;
+    return rv == APR_SUCCESS ? quantities_read(db, run, p) : rv;
 }
 
 /* Finds out whether the order needs another email besides its newest. */
@@ -492,6 +573,12 @@ static apr_status_t assignment_tell(mdl_db_t *db, const run_t *run, apr_pool_t *
         (rv = mdl_fraud_tell(db, &run->check, p)) != APR_SUCCESS) {
         return rv;
     }
+    for (int i = 0; i < run->quantities->nelts; i++) {
+        rv = mdl_quantity_set(db, &APR_ARRAY_IDX(run->quantities, i, mdl_quantity_t), p);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
     return run->tags->nelts > 0 ? mdl_license_fill_order(db, run->order_id, &given, p)
                                 : APR_SUCCESS;
 }
@@ -562,7 +649,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     find.made = order_has_no_license_keys(&run) && !assign->fraud_check ? run.made : NULL;
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;
-    return rv == APR_SUCCESS && assign->created > 0
+    return rv == APR_SUCCESS && (assign->created > 0 || run.raised)
                ? mdl_order_check_size(find.order, assign->problem, p)
                : rv;
 }

@@ -16,12 +16,15 @@
 typedef struct {
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
-    int quantity;
+    int quantity;                      /* 1 or more */
+    int quantity_given;                /* whether one that was assigned before gets this quantity */
+    int index;                         /* in the request */
 } mdl_order_item_t;
 
 /**
  * Effect: assigns downloads to an order, all or nothing, creates customer and order as needed, and
- * claims the license keys that belong to the downloads.  Existing assignments stay.  The delivery
+ * claims the license keys that belong to the downloads.  Existing assignments stay, but for a
+ * quantity that is given.  The delivery
  * email is queued if send_email is set and either something was created or no email was queued
  * before.  While the order is held by a fraud check, the email and the keys wait for its approval.
  * Adds the event "assigned" when anything was created or queued.
@@ -30,8 +33,11 @@ typedef struct {
  * customer, for the email, unless the request has any data of the customer; the order's risk, for
  * the fraud check.
  *
- * Refused: 422 product_not_mapped with a detail for each item, 400 when the order belongs to
- * another customer, 404 order_not_found, 412 precondition_failed, 409 access_revoked; 422
+ * An order goes over to another customer who has the same address: storefronts merge customers.
+ *
+ * Refused: 422 product_not_mapped with a detail for each item, 409 other_customer when the order
+ * belongs to one with another address, or none; 404 order_not_found, 412 precondition_failed; 409
+ * access_revoked, also for another quantity of an assignment that is revoked; 422
  * too_many_items, too_many_files, too_many_links and too_many_license_keys when the order gets more
  * than it may have.
  */

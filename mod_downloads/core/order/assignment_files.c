@@ -52,8 +52,9 @@ static int id_next(const char **text, apr_int64_t *id)
 static void file_set_limit(mdl_order_file_t *file, const mdl_assignment_t *assignment,
                            int default_limit, int extra)
 {
-    file->download_limit = assignment->download_limit < 0 ? default_limit
-                                                          : assignment->download_limit;
+    file->download_limit = assignment->quantity * (assignment->download_limit < 0
+                                                       ? default_limit
+                                                       : assignment->download_limit);
     if (file->download_limit > 0) {
         file->download_limit += extra;
     }

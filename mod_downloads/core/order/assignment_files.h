@@ -40,7 +40,7 @@ typedef struct {
     mdl_assignment_status_t status;
     apr_int64_t mapping_id;
     int mapping_active; /* whether new orders are served by it */
-    int download_limit; /* of each file, before what was granted extra; 0: unlimited */
+    int download_limit; /* of each file and for each of quantity; 0: unlimited, -1: the default */
     const char *packs;  /* ids of packs, with commas between them, or NULL */
     mdl_download_type_t download_type;
     apr_time_t expires_at; /* 0: never */

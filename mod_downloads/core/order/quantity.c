@@ -1,0 +1,37 @@
+#include "core/order/quantity.h"
+
+#include "base/text/json.h"
+#include "core/catalog/license.h"
+#include "core/ids.h"
+#include "core/order/event.h"
+
+static apr_status_t quantity_add_event(mdl_db_t *db, const mdl_quantity_t *change, apr_pool_t *p)
+{
+    mdl_json_t *details = mdl_json_object(p);
+    mdl_event_t event = {.action = "quantity_changed",
+                         .key_id = change->key_id,
+                         .user = change->user,
+                         .reason = change->reason,
+                         .assignment_ids = mdl_ids_json(mdl_ids_of(change->assignment_id, p), p)};
+
+    mdl_json_add_int(details, "quantity_before", change->before);
+    mdl_json_add_int(details, "quantity", change->quantity);
+    event.details = mdl_json_text(details, NULL, p);
+    return mdl_event_add(db, change->order_id, &event, p);
+}
+
+apr_status_t mdl_quantity_set(mdl_db_t *db, const mdl_quantity_t *change, apr_pool_t *p)
+{
+    apr_int64_t given;
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_ASSIGNMENT_SET_QUANTITY, NULL, p,
+        MDL_ARGS(mdl_int(change->quantity), mdl_int(change->assignment_id)));
+
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_license_set_quantity(db, change->assignment_id, change->quantity, change->key_id,
+                                       p)) != APR_SUCCESS ||
+        (rv = mdl_license_fill_order(db, change->order_id, &given, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return quantity_add_event(db, change, p);
+}
