@@ -82,6 +82,7 @@ sub configuration
     $guide =~ s{127\.0\.0\.1:8080}{127.0.0.1:$server->{vars}{port}}g;
     $guide =~ s{\S*/fullchain\.pem}{$server->{folder}/tls.crt}g;
     $guide =~ s{\S*/privkey\.pem}{$server->{folder}/tls.key}g;
+    $guide =~ s{/var/log/nginx/}{$folder/};
     $guide =~ s{\S*/downloads\.pem}{$folder/both.pem}g;
     $guide =~ s{\bdownloads\.example\.com\b}{localhost}g;
     $guide =~ s{(?<=listen )443|(?<=bind ):443}{127.0.0.1:$port};
