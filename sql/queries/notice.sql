@@ -138,7 +138,7 @@ SELECT * FROM (
 ) page_rows
 UNION ALL
 SELECT NULL, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = %lld), 0), f.name, NULL, NULL, NULL
-FROM event_feed f
+FROM event_feed f WHERE f.id = 1
 
 -- name: event_feed_renew
-UPDATE event_feed SET name = %s
+UPDATE event_feed SET name = %s WHERE id = 1

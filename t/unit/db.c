@@ -456,8 +456,11 @@ static void migrate_to(mdl_db_t *on, int version, apr_pool_t *p)
              *statement != NULL; statement++) {
             mdl_db_command(on, *statement);
         }
-        mdl_db_command(on, apr_psprintf(p, "INSERT INTO schema_migration VALUES (%d, '%s', 1)",
-                                        migration->version, migration->name));
+        mdl_db_command(
+            on,
+            apr_psprintf(
+                p, "INSERT INTO schema_migration (version, name, applied_at) VALUES (%d, '%s', 1)",
+                migration->version, migration->name));
     }
 }
 
