@@ -59,6 +59,10 @@ void mdl_lanes_stop(mdl_lane_t lanes[MDL_LANES])
             mdl_runner_stop(lanes[i].runners[j]);
         }
     }
+}
+
+void mdl_lanes_join(mdl_lane_t lanes[MDL_LANES])
+{
     for (int i = 0; i < MDL_LANES; i++) {
         for (int j = 0; j < lanes[i].runner_count; j++) {
             mdl_runner_join(lanes[i].runners[j]);

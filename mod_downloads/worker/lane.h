@@ -23,12 +23,15 @@ typedef struct {
 } mdl_lane_t;
 
 /** Starts the threads of all lanes, which lie at their mdl_job_lane_t; their tasks come back
-   through done.  After an error mdl_lanes_stop is to be called all the same. */
+   through done.  After an error they are to be stopped and joined all the same. */
 apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *service,
                              mdl_queue_t *done, apr_pool_t *p);
 
-/** Has all threads give back what they have, and waits for their end. */
+/** Asks all threads to give back what they have and to end; returns at once. */
 void mdl_lanes_stop(mdl_lane_t lanes[MDL_LANES]);
+
+/** Waits for their end. */
+void mdl_lanes_join(mdl_lane_t lanes[MDL_LANES]);
 
 /** The runner of a lane that has the least to do, the first of several. */
 mdl_runner_t *mdl_lane_runner(const mdl_lane_t *lane);

@@ -17,6 +17,7 @@
 #define TICK     apr_time_from_sec(1)
 #define STEP     apr_time_from_sec(1) /* of the clock, that counts as one */
 #define SET_BACK apr_time_from_sec(60)
+#define FINISH   apr_time_from_msec(2700) /* httpd kills 3 s after SIGTERM */
 
 typedef struct {
     mdl_worker_t *worker;
@@ -202,17 +203,33 @@ static void loop_turn(loop_t *loop)
     apr_pool_clear(worker->turn);
 }
 
+/* What comes back is written down at once: the email that a slow mail server has just taken must not
+   wait for the slowest, lest it is sent again. */
+static void loop_settle_rest(mdl_worker_t *worker)
+{
+    const apr_time_t until = mdl_clock_monotonic() + FINISH;
+    struct pollfd done = {.fd = mdl_queue_fd(worker->done), .events = POLLIN};
+
+    do {
+        mdl_worker_take_back(worker);
+        worker->postponed_until = 0;
+        mdl_settle_ended(worker);
+    } while (worker->active != NULL && poll(&done, 1, milliseconds_until(until)) != 0);
+}
+
+/* What is still with a lane at the end of the time is its successor's, as after a kill. */
 static void loop_finish(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
 
     mdl_lanes_stop(worker->lanes);
-    mdl_worker_take_back(worker);
-    worker->postponed_until = 0;
-    mdl_settle_ended(worker);
+    loop_settle_rest(worker);
     mdl_cleanup_cancelled(worker);
     mdl_maintenance_finish(loop->maintenance, worker->turn);
     mdl_reconnect_close(worker->database);
+    if (worker->active == NULL) {
+        mdl_lanes_join(worker->lanes);
+    }
 }
 
 static apr_status_t secret_note_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

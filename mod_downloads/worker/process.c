@@ -162,7 +162,6 @@ static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
     ap_log_error(APLOG_MARK, APLOG_INFO, 0, main_server,
                  "MDL0331: the background process has started, pid %" APR_PID_T_FMT, getpid());
     rv = mdl_loop_run(service_to_run, process_retained()->owner, stop_fd, pool);
-    apr_pool_destroy(pool);
     if (rv == APR_SUCCESS) {
         _exit(EXIT_SUCCESS);
     }

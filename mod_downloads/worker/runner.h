@@ -36,7 +36,8 @@ void mdl_runner_settled(mdl_runner_t *runner);
 /** Has the runner look now which of its tasks are lost. */
 void mdl_runner_wake(mdl_runner_t *runner);
 
-/** Asks a runner to give back all it has and end; returns at once. */
+/** Asks a runner to give back all it has and end; returns at once.  A message that a mail server is
+    taking is finished first. */
 void mdl_runner_stop(mdl_runner_t *runner);
 
 /** Waits for its end. */

@@ -101,6 +101,7 @@ apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service
         (rv = mdl_lanes_start(worker->lanes, service, worker->done, p)) != APR_SUCCESS) {
         mdl_log(MDL_LOG_ERR, rv, "MDL0327: can't start the background process's threads");
         mdl_lanes_stop(worker->lanes);
+        mdl_lanes_join(worker->lanes);
         return rv;
     }
     *made = worker;

@@ -1,6 +1,7 @@
 # Emails over several connections at once: an email's result is committed before its connection carries
-# the next one, so that a kill repeats one for each connection at most; and a server that hesitates
-# over one email holds up no other.
+# the next one, so that a kill repeats one for each connection at most; a graceful restart repeats none
+# that the server takes within two seconds; and a server that hesitates over one email holds up no
+# other.
 use strict;
 use warnings;
 
@@ -12,8 +13,10 @@ use MDL::Mail;
 use MDL::Test;
 use POSIX ();
 use Test::More;
+use Time::HiRes qw(time);
 
-use constant CONNECTIONS => 20;    # the default
+use constant CONNECTIONS => 20;     # the default
+use constant SLOW        => 1.9;    # seconds before "slow" gets an answer
 
 my $server = MDL::Instance->new;
 my $log    = "$server->{folder}/smtp.log";
@@ -41,6 +44,7 @@ sub answer_line
         note_down('taken', $c->{id}, $c->{to});
         $c->{last} = $c->{to};
         push @{ $c->{held} }, "250 taken\r\n" and return if $c->{to} =~ /^tarpit/ && -e $hold;
+        $c->{until} = time + SLOW and return if $c->{to} =~ /^slow/;
         return "250 taken\r\n";
     }
     return "221 bye\r\n" if $line eq 'QUIT' && (note_down('quit', $c->{id}), 1);
@@ -57,7 +61,7 @@ sub serve
     my $select = IO::Select->new($listener);
     my (%connections, $count);
     while (1) {
-        for my $socket ($select->can_read(0.1)) {
+        for my $socket ($select->can_read(0.05)) {
             if ($socket == $listener) {
                 my $client = $listener->accept or next;
                 $connections{$client} = { id => ++$count, in => '' };
@@ -77,6 +81,12 @@ sub serve
                 my $answer = answer_line($c, $1);
                 syswrite $socket, $answer if defined $answer;
             }
+        }
+        for my $socket ($select->handles) {
+            my $c = $connections{$socket} or next;
+            next if time < ($c->{until} // next);
+            delete $c->{until};
+            syswrite $socket, "250 taken\r\n";
         }
         next if -e $hold;
         for my $socket ($select->handles) {
@@ -188,6 +198,19 @@ subtest 'a kill repeats one email for each connection at most' => sub {
     diag "$again of 60 emails arrived twice";
     cmp_ok $again, '<=', CONNECTIONS, 'no more of them twice than there are connections';
     is_deeply [ lines('early') ], [], 'and still no connection had run ahead';
+};
+
+subtest 'graceful restarts repeat no email that a slow server takes' => sub {
+    my $taken  = lines('taken');
+    my %orders = backlog('slow', 60);
+    for my $round (1 .. 3) {
+        wait_for(sub { lines('taken') >= $taken + 15 * $round }, 120, 'emails that wait for their answers');
+        httpd_graceful();
+    }
+    ok all_sent(%orders), 'all are sent';
+    is_deeply copies('slow'), { map { $_ => 1 } keys %orders }, 'each once';
+    is_deeply [ sql("SELECT recipient, attempts FROM email WHERE attempts <> 1 AND recipient LIKE 'slow%'") ], [],
+        'and each at its first attempt';
 };
 
 subtest 'connections without work are closed' => sub {

@@ -157,8 +157,7 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
         return MDL_MAIL_FAILED;
     }
     if (mailer->program != NULL) {
-        outcome = mdl_sendmail_send(mailer->program, &mailer->config, from, to, message, length,
-                                    &reason, p);
+        outcome = mdl_sendmail_send(mailer->program, from, to, message, length, &reason, p);
     } else if (mailer->folder != NULL) {
         outcome = mdl_maildir_send(mailer->folder, from, to, message, length, &reason, p);
     } else {

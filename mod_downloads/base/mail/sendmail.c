@@ -130,7 +130,7 @@ static void output_read(program_t *program, int timeout_ms)
 }
 
 /* Waits for the end; 0 when the program had to be killed, else 1 and its wait status in *status. */
-static int program_wait(program_t *program, const mdl_mail_config_t *config, int *status)
+static int program_wait(program_t *program, int *status)
 {
     const apr_time_t deadline = mdl_clock_monotonic() + TIMEOUT;
 
@@ -145,8 +145,7 @@ static int program_wait(program_t *program, const mdl_mail_config_t *config, int
         if (ended == -1 && errno != EINTR) {
             return 0;
         }
-        if (mdl_clock_monotonic() > deadline ||
-            (config->stopped != NULL && config->stopped(config->baton))) {
+        if (mdl_clock_monotonic() > deadline) {
             kill(-program->pid, SIGKILL);
             waitpid(program->pid, status, 0);
             return 0;
@@ -169,12 +168,11 @@ static mdl_mail_outcome_t outcome_of_exit(int code)
     }
 }
 
-static mdl_mail_outcome_t program_finish(program_t *program, const mdl_mail_config_t *config,
-                                         const char **detail, apr_pool_t *p)
+static mdl_mail_outcome_t program_finish(program_t *program, const char **detail, apr_pool_t *p)
 {
     mdl_mail_outcome_t outcome;
     int status = 0;
-    int ended = program_wait(program, config, &status);
+    int ended = program_wait(program, &status);
 
     while (ended && program->output != -1) {
         struct pollfd ready = {program->output, POLLIN, 0};
@@ -213,9 +211,9 @@ apr_status_t mdl_sendmail_check(const char *program, const char **detail, apr_po
     return APR_SUCCESS;
 }
 
-mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_t *config,
-                                     const char *from, const char *to, const char *message,
-                                     apr_size_t length, const char **detail, apr_pool_t *p)
+mdl_mail_outcome_t mdl_sendmail_send(const char *program, const char *from, const char *to,
+                                     const char *message, apr_size_t length, const char **detail,
+                                     apr_pool_t *p)
 {
     const char *const arguments[] = {program, "-i", "-f", from, "--", to, NULL};
     program_t running = {.output = -1};
@@ -245,5 +243,5 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_
         *detail = sendmail_failure("The sendmail program can't be run", error, p);
         return MDL_MAIL_LATER;
     }
-    return program_finish(&running, config, detail, p);
+    return program_finish(&running, detail, p);
 }

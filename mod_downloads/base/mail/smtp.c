@@ -6,19 +6,15 @@
 #include <apr_strings.h>
 #include <curl/curl.h>
 
-#include "base/clock.h"
-
 #define CONNECT_TIMEOUT_S  30L
 #define RESPONSE_TIMEOUT_S 600L /* RFC 5321 section 4.5.3.2.6: after the final dot */
 #define TOTAL_TIMEOUT_S    660L
 #define LINE_SIZE          512
-#define STOPPED_WAIT       apr_time_from_msec(900) /* libcurl asks about once a second */
 
 struct mdl_smtp_t {
     const mdl_mail_config_t *config;
-    CURL *easy;            /* NULL after a disconnect */
-    int begun;             /* the last message */
-    apr_time_t stopped_at; /* by mdl_clock_monotonic, as first seen; 0: not yet */
+    CURL *easy; /* NULL after a disconnect */
+    int begun;  /* the last message */
 };
 
 /* One attempt, as libcurl's callbacks see it. */
@@ -40,22 +36,14 @@ static int is_stopped(const mdl_smtp_t *smtp)
     return smtp->config->stopped != NULL && smtp->config->stopped(smtp->config->baton);
 }
 
-static int is_withdrawn(const mdl_smtp_t *smtp)
+/* Whether the message is not to be sent.  One that has begun may be taken: broken off, it would be
+   sent again. */
+static int is_over(const mdl_smtp_t *smtp)
 {
-    return !smtp->begun && smtp->config->withdrawn != NULL &&
-           smtp->config->withdrawn(smtp->config->baton);
-}
+    const mdl_mail_config_t *config = smtp->config;
 
-/* What has begun may be taken: a message that is broken off is sent again. */
-static int is_over(mdl_smtp_t *smtp)
-{
-    if (!is_stopped(smtp)) {
-        return is_withdrawn(smtp);
-    }
-    if (smtp->stopped_at == 0) {
-        smtp->stopped_at = mdl_clock_monotonic();
-    }
-    return !smtp->begun || mdl_clock_monotonic() - smtp->stopped_at >= STOPPED_WAIT;
+    return !smtp->begun &&
+           (is_stopped(smtp) || (config->withdrawn != NULL && config->withdrawn(config->baton)));
 }
 
 static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
@@ -64,7 +52,7 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     apr_size_t length = attempt->length - attempt->offset;
 
     /* The process may have stood still since it was last asked. */
-    if (is_withdrawn(attempt->smtp)) {
+    if (is_over(attempt->smtp)) {
         return CURL_READFUNC_ABORT;
     }
     if (length > size * count) {

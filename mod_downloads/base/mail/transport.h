@@ -16,9 +16,10 @@ typedef struct {
     const char *user;      /* SMTP AUTH, NULL for none */
     const char *password;
     mdl_mail_tls_t tls;
-    const char *ca_file;         /* certificates in PEM to trust for SMTP; NULL: the system's */
-    int (*stopped)(void *baton); /* asked at least once a second during a transfer; may be NULL */
-    /** Asked likewise until the message itself is sent: whether it is not to be; may be NULL. */
+    const char *ca_file; /* certificates in PEM to trust for SMTP; NULL: the system's */
+    /** Whether no message is to begin any more, and whether this one is not to be sent.  An SMTP
+        transfer asks both at least once a second until the message itself goes out; may be NULL. */
+    int (*stopped)(void *baton);
     int (*withdrawn)(void *baton);
     void *baton;
 } mdl_mail_config_t;
