@@ -176,13 +176,14 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     return text;
 }
 
-void mdl_members_check_email(mdl_members_t *members, const char *name, const char *email)
+const char *mdl_members_email(mdl_members_t *members, const char *name, const char *email)
 {
-    if (email != NULL && !mdl_mime_address_valid(email)) {
-        mdl_members_fault(members, name, "invalid",
-                          "This member must be an email address in ASCII; an internationalised "
-                          "domain has its xn-- form.");
+    const char *address = mdl_mime_address_of(email, members->pool);
+
+    if (email != NULL && address == NULL) {
+        mdl_members_fault(members, name, "invalid", "This member must be an email address.");
     }
+    return address;
 }
 
 /* "This member must be one of: a, b." */

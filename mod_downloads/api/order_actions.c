@@ -220,7 +220,7 @@ static apr_status_t resend_parse(mdl_request_t *request)
     own->resend.problem = &request->problem;
     own->resend.reason = order_action_reason(members);
     own->resend.to = mdl_members_text(members, "email", MDL_OPTIONAL, 254);
-    mdl_members_check_email(members, "email", own->resend.to);
+    own->resend.to = mdl_members_email(members, "email", own->resend.to);
     request->arg = own;
     return order_action_end(members, request);
 }

@@ -101,7 +101,7 @@ static void assign_parse_customer(mdl_request_t *request, mdl_members_t *members
     assign->customer_given = 1;
     each = mdl_members_begin(request, object, "/customer");
     customer->email = assign_customer_text(each, "email", 254, assign, MDL_CUSTOMER_EMAIL);
-    mdl_members_check_email(each, "email", customer->email);
+    customer->email = mdl_members_email(each, "email", customer->email);
     customer->first_name = assign_customer_text(each, "first_name", 100, assign,
                                                 MDL_CUSTOMER_FIRST_NAME);
     customer->last_name = assign_customer_text(each, "last_name", 100, assign,

@@ -61,7 +61,8 @@ static int mail_report(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t 
 int mdl_ctl_mail_test(mdl_ctl_t *ctl)
 {
     const mdl_settings_t *settings = ctl->settings;
-    sent_t sent = {.to = ctl->arguments[0], .transport = settings->mail.transport};
+    sent_t sent = {.to = mdl_mime_address_of(ctl->arguments[0], ctl->p),
+                   .transport = settings->mail.transport};
     mdl_mime_mail_t mail = {.from_name = "mod_downloads",
                             .from = settings->mail_from,
                             .to = sent.to,
@@ -74,7 +75,7 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
     const char *message;
     apr_size_t length;
 
-    if (!mdl_mime_address_valid(sent.to)) {
+    if (sent.to == NULL) {
         return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "invalid_request",
                             "The recipient is not an address.");
     }

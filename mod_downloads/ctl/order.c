@@ -216,14 +216,15 @@ int mdl_ctl_order_resend(mdl_ctl_t *ctl)
     mdl_order_resend_t resend = {.shop_id = ctl->id,
                                  .storefront_order_id = ctl->arguments[1],
                                  .user = ctl->audit.user,
-                                 .to = ctl->email,
+                                 .to = ctl->email != NULL ? mdl_mime_address_of(ctl->email, ctl->p)
+                                                          : NULL,
                                  .mail_host = mdl_settings_public_host(ctl->settings, ctl->p),
                                  .default_download_limit = ctl->settings->download_limit,
                                  .problem = &problem};
     shown_t shown;
     int failed;
 
-    if (resend.to != NULL && !mdl_mime_address_valid(resend.to)) {
+    if (ctl->email != NULL && resend.to == NULL) {
         return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "invalid_email",
                             "The recipient is not an address.");
     }

@@ -389,16 +389,17 @@ static apr_status_t resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 int mdl_order_page_resend(mdl_visit_t *visit)
 {
+    const char *to = mdl_visit_field(visit, "to");
     mdl_order_resend_t resend = {
         .shop_id = visit->shop->id,
         .storefront_order_id = visit->argument,
         .user = visit->user,
-        .to = mdl_visit_field(visit, "to"),
+        .to = mdl_mime_address_of(to, visit->r->pool),
         .mail_host = mdl_settings_public_host(visit->service->settings, visit->r->pool),
         .default_download_limit = visit->service->settings->download_limit,
         .problem = &visit->problem};
 
-    if (resend.to != NULL && !mdl_mime_address_valid(resend.to)) {
+    if (to != NULL && resend.to == NULL) {
         mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_address",
                         "This is not an email address.");
         return order_send(visit, HTTP_BAD_REQUEST);

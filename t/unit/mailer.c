@@ -207,13 +207,13 @@ static void transports(apr_pool_t *p)
     const char *why;
 
     for (apr_size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
-        ok(mdl_mailer_transport_valid(valid[i], &why, p), valid[i]);
+        is_str(mdl_mailer_transport_of(valid[i], &why, p), valid[i], valid[i]);
     }
     for (apr_size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
         mdl_mail_config_t config = config_of(invalid[i], MDL_MAIL_TLS_OFF);
 
         why = NULL;
-        ok(!mdl_mailer_transport_valid(invalid[i], &why, p) && why && mailer_of(&config, p) == NULL,
+        ok(mdl_mailer_transport_of(invalid[i], &why, p) == NULL && why && mailer_of(&config, p) == NULL,
            apr_psprintf(p, "invalid transport %d is refused with a reason", (int)i));
     }
 }

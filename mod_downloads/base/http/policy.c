@@ -1,8 +1,8 @@
 #include "base/http/policy.h"
 
-#include <apr_lib.h>
 #include <apr_strings.h>
-#include <apr_uri.h>
+
+#include "base/http/url.h"
 
 void mdl_http_policy_init(mdl_http_policy_t *policy, apr_pool_t *p)
 {
@@ -15,15 +15,12 @@ mdl_http_policy_t *mdl_http_policy_for(const mdl_http_policy_t *policy, const ch
                                        apr_pool_t *p)
 {
     mdl_http_policy_t *own = apr_pmemdup(p, policy, sizeof *own);
-    apr_uri_t uri;
+    const char *host = mdl_http_url_host(url, p);
 
     own->hosts = apr_array_make(p, 1, sizeof(const char *));
     own->max_redirects = 0;
-    if (apr_uri_parse(p, url, &uri) == APR_SUCCESS && uri.hostname != NULL) {
-        for (char *c = uri.hostname; *c != '\0'; c++) {
-            *c = (char)apr_tolower(*c);
-        }
-        APR_ARRAY_PUSH(own->hosts, const char *) = uri.hostname;
+    if (host != NULL) {
+        APR_ARRAY_PUSH(own->hosts, const char *) = host;
     }
     return own;
 }

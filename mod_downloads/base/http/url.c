@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 #include <curl/curl.h>
 
+#include "base/text/idn.h"
 #include "base/text/utf8.h"
 
 #define MAX_HOST_LENGTH 253
@@ -81,19 +82,27 @@ static const char *url_part(CURLU *url, CURLUPart part, unsigned int flags, apr_
     return copy;
 }
 
+/* In lower case. */
+static const char *url_host(CURLU *url, apr_pool_t *p)
+{
+    char *host = apr_pstrdup(p, url_part(url, CURLUPART_HOST, 0, p));
+
+    for (char *c = host; c != NULL && *c != '\0'; c++) {
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
+    }
+    return host;
+}
+
 static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url, const char **host,
                                      apr_pool_t *p)
 {
     const char *scheme = url_part(url, CURLUPART_SCHEME, 0, p);
     const char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, p);
-    char *name = apr_pstrdup(p, url_part(url, CURLUPART_HOST, 0, p));
+    const char *name = url_host(url, p);
     int secure;
 
     if (scheme == NULL || name == NULL) {
         return MDL_HTTP_URL_INVALID;
-    }
-    for (char *c = name; *c != '\0'; c++) {
-        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
     }
     *host = host_is_well_formed(name) ? name : NULL;
     secure = strcmp(scheme, "https") == 0;
@@ -109,20 +118,27 @@ static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url
     return MDL_HTTP_OK;
 }
 
-static int is_ascii(const char *text)
+/* Gives url the host as DNS has it: in locale C libcurl would send it as it is.  RFC 3986 allows
+   ASCII alone in all else. */
+static int url_make_ascii(CURLU *url, apr_pool_t *p)
 {
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text >= 0x80) {
+    const char *host = url_part(url, CURLUPART_HOST, 0, p);
+    const char *whole;
+
+    if (host != NULL && !mdl_utf8_is_ascii(host)) {
+        host = mdl_idn_ascii(host, p);
+        if (host == NULL || curl_url_set(url, CURLUPART_HOST, host, 0) != CURLUE_OK) {
             return 0;
         }
     }
-    return 1;
+    whole = url_part(url, CURLUPART_URL, 0, p);
+    return whole != NULL && mdl_utf8_is_ascii(whole);
 }
 
 mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *base, const char *text,
                                      CURLU **url, const char **host, apr_pool_t *p)
 {
-    /* Location headers with raw UTF-8 or blanks in the path are common; a host stays as it is. */
+    /* Location headers with raw UTF-8 or blanks in the path are common. */
     unsigned int flags = base != NULL ? CURLU_URLENCODE | CURLU_ALLOW_SPACE : 0;
     CURLU *parsed = base != NULL ? curl_url_dup(base) : curl_url();
     mdl_http_result_t result = MDL_HTTP_URL_INVALID;
@@ -132,13 +148,8 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     if (parsed == NULL) {
         return MDL_HTTP_UNAVAILABLE;
     }
-    /* RFC 3986 allows ASCII alone, and libidn2 would silently map other bytes of a host. */
-    if (base == NULL && !is_ascii(text)) {
-        curl_url_cleanup(parsed);
-        return MDL_HTTP_URL_INVALID;
-    }
     code = curl_url_set(parsed, CURLUPART_URL, text, CURLU_DISALLOW_USER | flags);
-    if (code == CURLUE_OK) {
+    if (code == CURLUE_OK && url_make_ascii(parsed, p)) {
         result = url_allowed(policy, parsed, host, p);
     } else if (code == CURLUE_UNSUPPORTED_SCHEME) {
         result = MDL_HTTP_HOST_NOT_ALLOWED;
@@ -200,6 +211,19 @@ mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char
         *filename = last;
     }
     return result;
+}
+
+const char *mdl_http_url_host(const char *text, apr_pool_t *p)
+{
+    CURLU *url = curl_url();
+    const char *host = NULL;
+
+    if (url != NULL && curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK &&
+        url_make_ascii(url, p)) {
+        host = url_host(url, p);
+    }
+    curl_url_cleanup(url);
+    return host;
 }
 
 int mdl_http_url_is_https(const char *text)

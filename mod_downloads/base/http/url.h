@@ -13,7 +13,8 @@
 typedef struct Curl_URL mdl_http_url_t;
 
 /**
- * Checks url against policy without any look-up.  *host gets the lower-case host and *filename the
+ * Checks url against policy without any look-up.  A host that is not ASCII counts as its xn-- form;
+ * all else must be ASCII.  *host gets the lower-case host in ASCII and *filename the
  * last path segment, percent-decoded; *filename is NULL when there is no segment, it is not UTF-8,
  * or it can't be a file's name (a control character, a slash, "..").  Either pointer may be NULL;
  * both results are NULL unless OK is returned.  Returns OK, HOST_NOT_ALLOWED, URL_INVALID, or
@@ -21,6 +22,10 @@ typedef struct Curl_URL mdl_http_url_t;
  */
 mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char *url,
                                      const char **host, const char **filename, apr_pool_t *p);
+
+/** The host of an absolute URL as mdl_http_url_check gives it, whatever the policy; NULL if there is
+    none. */
+const char *mdl_http_url_host(const char *text, apr_pool_t *p);
 
 /** Whether text is a URL for people to follow: absolute, https, of RFC 3986's characters, with a
     host and without user or password. */

@@ -11,6 +11,7 @@
 #include "base/mail/mime.h"
 #include "base/mail/sendmail.h"
 #include "base/mail/smtp.h"
+#include "base/text/idn.h"
 
 #define DETAIL_MAX 500
 #define HOST_MAX   253
@@ -57,7 +58,7 @@ static int authority_valid(const char *authority)
             (authority[length] == ':' && port_valid(authority + length + 1)));
 }
 
-int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool_t *p)
+static int transport_valid(const char *transport, const char **why, apr_pool_t *p)
 {
     const char *rest;
 
@@ -87,6 +88,23 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
     return 0;
 }
 
+const char *mdl_mailer_transport_of(const char *text, const char **why, apr_pool_t *p)
+{
+    const char *host = strncmp(text, "smtp", 4) == 0 ? strstr(text, "://") : NULL;
+    const char *port = host != NULL ? strchr(host + 3, ':') : NULL;
+
+    if (host != NULL) {
+        const char *name = port != NULL ? apr_pstrmemdup(p, host + 3, (apr_size_t)(port - host - 3))
+                                        : host + 3;
+        const char *ascii = mdl_idn_ascii(name, p);
+
+        text = ascii == NULL ? text
+                             : apr_pstrcat(p, apr_pstrmemdup(p, text, (apr_size_t)(host + 3 - text)),
+                                           ascii, port, NULL);
+    }
+    return transport_valid(text, why, p) ? text : NULL;
+}
+
 apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *config,
                                apr_pool_t *p)
 {
@@ -94,7 +112,7 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *c
     const char *why;
     apr_status_t rv;
 
-    if (!mdl_mailer_transport_valid(config->transport, &why, p)) {
+    if (!transport_valid(config->transport, &why, p)) {
         return APR_EINVAL;
     }
     made->config = *config;

@@ -13,8 +13,9 @@
 
 typedef struct mdl_mailer_t mdl_mailer_t;
 
-/** Whether a transport's text is understood; if not, *why is a sentence in p. */
-int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool_t *p);
+/** A transport that a person has written, in p, with the xn-- form of a mail server's name; NULL if
+    it is not understood, and *why is a sentence in p. */
+const char *mdl_mailer_transport_of(const char *text, const char **why, apr_pool_t *p);
 
 /**
  * Makes a mailer in p; the configuration's strings must live as long.  It makes no connection yet.

@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 
 #include "base/clock.h"
+#include "base/text/idn.h"
 #include "base/text/text_buffer.h"
 #include "base/text/utf8.h"
 
@@ -23,6 +24,21 @@ static const char hex_digits[] = "0123456789ABCDEF";
 static int is_atext(char c)
 {
     return apr_isalnum(c) || (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
+}
+
+/* Bytes of a character that a local part may have, or 0. */
+static apr_size_t local_character_length(const char *at)
+{
+    apr_uint32_t c;
+    apr_size_t length = mdl_utf8_read(at, &c);
+
+    if (c < 0x80) {
+        return is_atext(*at) || *at == '.';
+    }
+    return c == 0xfffd || c == 0xa0 || c == 0x3000 || (c >= 0x2000 && c <= 0x200f) ||
+                   mdl_utf8_disturbs_filename(c)
+               ? 0
+               : length;
 }
 
 int mdl_mime_domain_valid(const char *domain)
@@ -53,12 +69,33 @@ int mdl_mime_address_valid(const char *address)
     if (at == NULL || at == address || address[0] == '.' || strlen(address) > ADDRESS_MAX) {
         return 0;
     }
-    for (const char *c = address; c < at; c++) {
-        if (!is_atext(*c) && *c != '.') {
+    for (apr_size_t length; address < at; address += length) {
+        if ((length = local_character_length(address)) == 0) {
             return 0;
         }
     }
     return mdl_mime_domain_valid(at + 1);
+}
+
+const char *mdl_mime_address_of(const char *text, apr_pool_t *p)
+{
+    const char *at = text != NULL ? strchr(text, '@') : NULL;
+    const char *domain = at != NULL && strlen(text) <= ADDRESS_MAX ? mdl_idn_ascii(at + 1, p)
+                                                                   : NULL;
+    const char *address;
+
+    if (domain == NULL) {
+        return NULL;
+    }
+    address = apr_pstrcat(p, apr_pstrmemdup(p, text, (apr_size_t)(at + 1 - text)), domain, NULL);
+    return mdl_mime_address_valid(address) ? address : NULL;
+}
+
+const char *mdl_mime_address_of_sender(const char *text, apr_pool_t *p)
+{
+    const char *address = mdl_mime_address_of(text, p);
+
+    return address != NULL && mdl_utf8_is_ascii(address) ? address : NULL;
 }
 
 /* Text as a header may hold it: one line of UTF-8 without spaces at its ends. */

@@ -36,10 +36,19 @@ typedef struct {
 /**
  * Whether an address (NULL: no) can be put into SMTP and into a header as it is: local@domain, at
  * most 254 bytes; the local part of dots and of RFC 5322's atext (so no space, control character,
- * quote, comma, angle bracket or second "@"), not beginning with a dot; the domain of letters,
- * digits, hyphens and single dots (punycode for the rest).
+ * quote, comma, angle bracket or second "@"), not beginning with a dot, and of characters beyond
+ * ASCII but for spaces and those that disturb a line (RFC 6532): then it takes a server with
+ * SMTPUTF8.  The domain is of letters, digits, hyphens and single dots (punycode for the rest).
  */
 int mdl_mime_address_valid(const char *address);
+
+/** The address that a person has written, in p: as it is, but for a domain that is not ASCII, which
+    becomes its xn-- form.  NULL (also of NULL) if that is not valid. */
+const char *mdl_mime_address_of(const char *text, apr_pool_t *p);
+
+/** The same for an address of ours, which stands in emails to anybody: NULL also if it takes
+    SMTPUTF8. */
+const char *mdl_mime_address_of_sender(const char *text, apr_pool_t *p);
 
 /** Whether domain can stand behind the "@" of such an address. */
 int mdl_mime_domain_valid(const char *domain);

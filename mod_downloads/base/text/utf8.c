@@ -43,6 +43,14 @@ int mdl_utf8_valid(const char *text)
     return 1;
 }
 
+int mdl_utf8_is_ascii(const char *text)
+{
+    while (*text != '\0' && (unsigned char)*text < 0x80) {
+        text++;
+    }
+    return *text == '\0';
+}
+
 apr_size_t mdl_utf8_length(const char *text)
 {
     apr_size_t length = 0;

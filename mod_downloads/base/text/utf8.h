@@ -14,6 +14,9 @@ apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c);
 /** Whether all of a text is well-formed. */
 int mdl_utf8_valid(const char *text);
 
+/** Whether all of a text is ASCII. */
+int mdl_utf8_is_ascii(const char *text);
+
 /** The number of a text's characters; of one that is well-formed. */
 apr_size_t mdl_utf8_length(const char *text);
 

@@ -4,6 +4,8 @@
 
 #include <apr_strings.h>
 
+#include "base/mail/mime.h"
+
 #define LOOKED    1000 /* orders, where not all of them fit */
 #define CUSTOMERS 100
 #define DIGITS    "0123456789"
@@ -73,7 +75,9 @@ static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filte
 {
     place_t from = place_begin(filter, 1);
     apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
-    mdl_arg_t shop = mdl_int(filter->shop_id), email = mdl_text(filter->email);
+    const char *address = mdl_mime_address_of(filter->email, p);
+    mdl_arg_t shop = mdl_int(filter->shop_id);
+    mdl_arg_t email = mdl_text(address != NULL ? address : filter->email);
     mdl_rows_t *customers;
     apr_status_t rv = filter->customer != NULL
                           ? mdl_db_select(db, MDL_Q_CUSTOMER_OF_NUMBER, &customers, p,

@@ -13,10 +13,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mail/mime.h"
+#include "base/text/idn.h"
+#include "base/text/utf8.h"
 
 #define LOOK_AGE        apr_time_from_sec(1)
 #define MAX_SIZE        (16 * 1024 * 1024)
 #define MAX_DOMAIN      253
+#define MAX_LINE        1000 /* bytes of a domain that is not ASCII */
 #define MAX_WARNINGS    10
 #define LOOKED_AT       (APR_FINFO_TYPE | APR_FINFO_SIZE | APR_FINFO_MTIME | APR_FINFO_INODE)
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF"
@@ -58,14 +61,19 @@ static int domains_take_line(reading_t *reading, char *line, apr_size_t length)
         return 1;
     }
     *end = '\0';
-    if (strlen(line) != (apr_size_t)(end - line) || end - line > MAX_DOMAIN ||
-        !mdl_mime_domain_valid(line)) {
+    if (strlen(line) != (apr_size_t)(end - line) || end - line > MAX_LINE) {
         return 0;
     }
-    for (char *c = line; c < end; c++) {
+    if (!mdl_utf8_is_ascii(line)) {
+        line = (char *)mdl_idn_ascii(line, reading->pool);
+    }
+    if (line == NULL || strlen(line) > MAX_DOMAIN || !mdl_mime_domain_valid(line)) {
+        return 0;
+    }
+    for (char *c = line; *c != '\0'; c++) {
         *c = (char)apr_tolower(*c);
     }
-    apr_hash_set(reading->names, line, end - line, line);
+    apr_hash_set(reading->names, line, APR_HASH_KEY_STRING, line);
     return 1;
 }
 

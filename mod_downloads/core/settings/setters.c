@@ -15,6 +15,7 @@
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
 #include "base/mail/mime.h"
+#include "base/text/idn.h"
 #include "base/text/utf8.h"
 #include "core/settings/keep.h"
 
@@ -246,19 +247,20 @@ const char *mdl_add_host(void *settings, const mdl_directive_t *directive, const
                          apr_pool_t *p)
 {
     apr_array_header_t *hosts = *(apr_array_header_t **)member_of(settings, directive);
-    const char *name = strncmp(word, "*.", 2) == 0 ? word + 2 : word;
+    const char *under = strncmp(word, "*.", 2) == 0 ? "*." : "";
+    const char *name = mdl_idn_ascii(word + strlen(under), p);
     char *host;
 
-    if (!is_host_name(name)) {
+    if (name == NULL || !is_host_name(name)) {
         return apr_psprintf(p,
                             "must list host names, such as files.example.com, or *.example.com for "
-                            "every host under it (international names in their xn-- form); no "
-                            "scheme, port, path or IP address; \"%s\" is none of these.",
+                            "every host under it; no scheme, port, path or IP address; \"%s\" is "
+                            "none of these.",
                             word);
     }
-    host = apr_pstrdup(p, word);
-    for (name = host; *name != '\0'; name++) {
-        host[name - host] = (char)apr_tolower(*name);
+    host = apr_pstrcat(p, under, name, NULL);
+    for (char *c = host; *c != '\0'; c++) {
+        *c = (char)apr_tolower(*c);
     }
     APR_ARRAY_PUSH(hosts, const char *) = host;
     return NULL;
@@ -368,10 +370,10 @@ const char *mdl_set_transport(void *settings, const mdl_directive_t *directive, 
 {
     const char *why = NULL;
 
-    if (!mdl_mailer_transport_valid(word, &why, p)) {
-        return apr_pstrcat(p, "is not understood: ", why, NULL);
-    }
-    return mdl_set_text(settings, directive, word, p);
+    const char *transport = mdl_mailer_transport_of(word, &why, p);
+
+    return transport != NULL ? mdl_set_text(settings, directive, transport, p)
+                             : apr_pstrcat(p, "is not understood: ", why, NULL);
 }
 
 const char *mdl_set_mailbox(void *settings, const mdl_directive_t *directive, const char *word,
@@ -388,13 +390,15 @@ const char *mdl_set_mailbox(void *settings, const mdl_directive_t *directive, co
 const char *mdl_set_address(void *settings, const mdl_directive_t *directive, const char *word,
                             apr_pool_t *p)
 {
-    if (!mdl_mime_address_valid(word)) {
+    const char *address = mdl_mime_address_of_sender(word, p);
+
+    if (address == NULL) {
         return apr_psprintf(p,
-                            "must be an address, such as shop@example.com, not \"%s\"; the name "
-                            "before it is that of the shop.",
+                            "must be an address, such as shop@example.com, with ASCII alone before "
+                            "its @, not \"%s\"; the name before it is that of the shop.",
                             word);
     }
-    return mdl_set_text(settings, directive, word, p);
+    return mdl_set_text(settings, directive, address, p);
 }
 
 const char *mdl_set_tls(void *settings, const mdl_directive_t *directive, const char *word,

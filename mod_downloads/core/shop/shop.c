@@ -44,6 +44,14 @@ static int shop_domain_valid(const char *domain)
            strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
+static const char *shop_changed_text(const char *now, const char *given)
+{
+    if (given == NULL) {
+        return now;
+    }
+    return *given != '\0' ? given : NULL;
+}
+
 static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
 {
     return mdl_utf8_is_name(name, MDL_SHOP_NAME_MAX)
@@ -52,12 +60,22 @@ static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
                                  "A shop's name has 1 to 200 bytes and no control characters.");
 }
 
-static apr_status_t shop_check_email(const char *email, mdl_problem_t *problem)
+/* Takes an address over, unless there is none; it stands in emails to anybody. */
+static apr_status_t shop_take_address(const char **address, const char *code, const char *why,
+                                      mdl_problem_t *problem, apr_pool_t *p)
 {
-    return email == NULL || mdl_mime_address_valid(email)
-               ? APR_SUCCESS
-               : mdl_problem_set(problem, 400, "invalid_email",
-                                 "The shop's email is not an address.");
+    if (*address == NULL || **address == '\0') {
+        return APR_SUCCESS;
+    }
+    *address = mdl_mime_address_of_sender(*address, p);
+    return *address != NULL ? APR_SUCCESS : mdl_problem_set(problem, 400, code, why);
+}
+
+static apr_status_t shop_take_email(const char **email, mdl_problem_t *problem, apr_pool_t *p)
+{
+    return shop_take_address(
+        email, "invalid_email",
+        "The shop's email is not an address with ASCII alone before its @.", problem, p);
 }
 
 static apr_status_t shop_ask_email(mdl_db_t *db, mdl_shop_t *shop, apr_pool_t *p)
@@ -82,9 +100,10 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
         return mdl_problem_set(add->problem, 400, "invalid_domain",
                                "A shop's domain is a host name in lower case.");
     }
-    if ((rv = shop_check_email(shop->email, add->problem)) != APR_SUCCESS) {
+    if ((rv = shop_take_email(&shop->email, add->problem, p)) != APR_SUCCESS) {
         return rv;
     }
+    shop->email = shop_changed_text(NULL, shop->email);
     now = apr_time_now();
     rv = mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
                            MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
@@ -186,20 +205,12 @@ apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header
 }
 
 /* What is in place of a text: it stays unless another is given, and "" is none. */
-static const char *shop_changed_text(const char *now, const char *given)
-{
-    if (given == NULL) {
-        return now;
-    }
-    return *given != '\0' ? given : NULL;
-}
-
-static apr_status_t shop_check_set(const mdl_shop_set_t *set)
+static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
 {
     apr_status_t rv = set->name != NULL ? shop_check_name(set->name, set->problem) : APR_SUCCESS;
 
     if (rv != APR_SUCCESS ||
-        (rv = shop_check_email(shop_changed_text(NULL, set->email), set->problem)) != APR_SUCCESS) {
+        (rv = shop_take_email(&set->email, set->problem, p)) != APR_SUCCESS) {
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
@@ -207,11 +218,9 @@ static apr_status_t shop_check_set(const mdl_shop_set_t *set)
         return mdl_problem_set(set->problem, 400, "invalid_sender_name",
                                "A sender's name has up to 200 bytes and no control characters.");
     }
-    if (set->reply_to != NULL && *set->reply_to != '\0' && !mdl_mime_address_valid(set->reply_to)) {
-        return mdl_problem_set(set->problem, 400, "invalid_reply_to",
-                               "What replies go to is not an address.");
-    }
-    return APR_SUCCESS;
+    return shop_take_address(
+        &set->reply_to, "invalid_reply_to",
+        "What replies go to is not an address with ASCII alone before its @.", set->problem, p);
 }
 
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
@@ -220,7 +229,7 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     mdl_shop_t *shop;
     apr_status_t rv;
 
-    if ((rv = shop_check_set(set)) != APR_SUCCESS) {
+    if ((rv = shop_check_set(set, p)) != APR_SUCCESS) {
         return rv;
     }
     if ((rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {

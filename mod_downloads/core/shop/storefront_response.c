@@ -15,7 +15,7 @@
 #include "base/text/utf8.h"
 #include "core/shop/storefront.h"
 
-#define MAX_NAME   100 /* bytes, as in a request */
+#define MAX_NAME   100 /* characters, as in a request */
 #define MAX_LOCALE 35
 #define MIN_WAIT_S 1
 #define MAX_WAIT_S 3600
@@ -188,7 +188,9 @@ static const char *storefront_response_text_of(const mdl_json_t *object, const c
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
     text = text != NULL ? mdl_utf8_trimmed(text, p) : NULL;
-    return text != NULL && mdl_utf8_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
+    return text != NULL && mdl_utf8_is_name(text, strlen(text)) && mdl_utf8_length(text) <= max
+               ? apr_pstrdup(p, text)
+               : NULL;
 }
 
 static int storefront_response_read_customer(mdl_storefront_found_t *found,
@@ -205,8 +207,7 @@ static int storefront_response_read_customer(mdl_storefront_found_t *found,
         !storefront_response_is_text(customer, "locale")) {
         return 0;
     }
-    email = email != NULL ? mdl_utf8_trimmed(email, p) : NULL;
-    found->email = email != NULL && mdl_mime_address_valid(email) ? apr_pstrdup(p, email) : NULL;
+    found->email = email != NULL ? mdl_mime_address_of(mdl_utf8_trimmed(email, p), p) : NULL;
     found->first_name = storefront_response_text_of(customer, "firstName", MAX_NAME, p);
     found->last_name = storefront_response_text_of(customer, "lastName", MAX_NAME, p);
     locale = storefront_response_text_of(customer, "locale", MAX_LOCALE, p);
