@@ -15,7 +15,7 @@
 typedef struct {
     pid_t pid;
     int input;
-    int plain, clear, starttls, smtps;
+    int plain, clear, starttls, smtps, utf8;
     const char *ca_file;
 } peer_t;
 
@@ -59,11 +59,12 @@ static int start_peer(peer_t *peer, apr_pool_t *p)
     if (fgets(line, sizeof line, answer) == NULL) {
         line[0] = '\0';
     }
-    count = sscanf(line, "%d %d %d %d", &peer->plain, &peer->clear, &peer->starttls, &peer->smtps);
-    if (count != 4) {
+    count = sscanf(line, "%d %d %d %d %d", &peer->plain, &peer->clear, &peer->starttls,
+                   &peer->smtps, &peer->utf8);
+    if (count != 5) {
         printf("# %s\n", line);
     }
-    return count == 4;
+    return count == 5;
 }
 
 static void end_peer(peer_t *peer)
@@ -144,6 +145,8 @@ static void smtp_answers(const peer_t *peer, apr_pool_t *p)
         {"rcpt552@x.test", MDL_MAIL_FAILED, "552 at RCPT gives MDL_MAIL_FAILED"},
         {"data451@x.test", MDL_MAIL_LATER, "451 after the message gives MDL_MAIL_LATER"},
         {"data554@x.test", MDL_MAIL_FAILED, "554 after the message gives MDL_MAIL_FAILED"},
+        {"limit@x.test", MDL_MAIL_LATER, "550 5.4.5, a relay's limit for us, gives MDL_MAIL_LATER"},
+        {"limited@x.test", MDL_MAIL_LATER, "and so does 550 5.1.90"},
         {TO, MDL_MAIL_SENT, "a message is sent after all these replies"}};
     mdl_mail_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
     mdl_mailer_t *mailer = mailer_of(&config, p);
@@ -155,6 +158,30 @@ static void smtp_answers(const peer_t *peer, apr_pool_t *p)
     send_to(mailer, "rcpt550@x.test", &detail, p);
     is_str(detail, "550 1.2.3 the test chose this answer for rcpt",
            "the detail is the server's line");
+}
+
+static void smtp_utf8(const peer_t *peer, apr_pool_t *p)
+{
+    static const char to[] = "j\xC3\xBCrgen@x.test";
+    mdl_mail_config_t config = config_of(url("smtp", peer->utf8, p), MDL_MAIL_TLS_OFF);
+    mdl_mailer_t *mailer = mailer_of(&config, p);
+    int mails, connections;
+    const char *detail;
+
+    is_int(send_to(mailer, to, &detail, p), MDL_MAIL_SENT,
+           "an address that is not ASCII is written to over SMTPUTF8");
+    ok(logged(" j\xC3\xBCrgen@x.test SMTPUTF8", p), "the server was told so, and got its bytes");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "another is, too");
+    is_int(send_to(mailer, to, &detail, p), MDL_MAIL_SENT, "and the first again");
+    count_log("utf8", &mails, &connections, p);
+    is_int(connections, 1, "over one connection, whose offer is remembered");
+
+    config.transport = url("smtp", peer->plain, p);
+    mailer = mailer_of(&config, p);
+    is_int(send_to(mailer, to, &detail, p), MDL_MAIL_FAILED, "it fails where there is no SMTPUTF8");
+    ok(detail != NULL && strstr(detail, "does not accept addresses with such characters before"),
+       "in our own words");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "which is not the end of the connection");
 }
 
 static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
@@ -538,6 +565,7 @@ int main(void)
     if (ok(start_peer(&peer, p), "a real SMTP server starts (python3-aiosmtpd, openssl)")) {
         smtp_plain(&peer, p);
         smtp_answers(&peer, p);
+        smtp_utf8(&peer, p);
         smtp_refusals(&peer, p);
         smtp_tls(&peer, p);
         smtp_clear(&peer, p);

@@ -3,8 +3,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <curl/curl.h>
+
+#include "base/text/utf8.h"
 
 #define CONNECT_TIMEOUT_S  30L
 #define RESPONSE_TIMEOUT_S 600L /* RFC 5321 section 4.5.3.2.6: after the final dot */
@@ -15,6 +18,7 @@ struct mdl_smtp_t {
     const mdl_mail_config_t *config;
     CURL *easy; /* NULL after a disconnect */
     int begun;  /* the last message */
+    int utf8;   /* whether the server of the connection offers SMTPUTF8 (RFC 6531) */
 };
 
 /* One attempt, as libcurl's callbacks see it. */
@@ -64,6 +68,19 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     return length;
 }
 
+/* A server is asked when a connection begins, and anew after STARTTLS. */
+static void offers_note(mdl_smtp_t *smtp, const char *line, apr_size_t length)
+{
+    static const char offer[] = "SMTPUTF8";
+
+    if (length >= 3 && memcmp(line, "220", 3) == 0) {
+        smtp->utf8 = 0;
+    } else if (length == 4 + sizeof offer - 1 && memcmp(line, "250", 3) == 0 &&
+               strncasecmp(line + 4, offer, sizeof offer - 1) == 0) {
+        smtp->utf8 = 1;
+    }
+}
+
 static size_t reply_take(char *line, size_t size, size_t count, void *baton)
 {
     attempt_t *attempt = baton;
@@ -72,6 +89,7 @@ static size_t reply_take(char *line, size_t size, size_t count, void *baton)
     while (length > 0 && (line[length - 1] == '\r' || line[length - 1] == '\n')) {
         length--;
     }
+    offers_note(attempt->smtp, line, length);
     /* The reply to QUIT is not the reason of a failure. */
     if (length >= 3 && memcmp(line, "221", 3) == 0) {
         return size * count;
@@ -239,6 +257,20 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
     curl_slist_free_all(recipients);
 }
 
+/* Connects, unless there is a connection, and sends a command. */
+static void attempt_ask(attempt_t *attempt, mdl_smtp_t *smtp, const char *command, int fresh)
+{
+    memset(attempt, 0, sizeof *attempt);
+    attempt->smtp = smtp;
+    smtp->begun = 0;
+    if (attempt_set_options(smtp, attempt)) {
+        curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, command);
+        curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
+        curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, (long)fresh);
+        attempt_perform(attempt);
+    }
+}
+
 /* Whether the attempt failed because the server had closed the kept connection meanwhile: that says
    nothing about the message. */
 static int attempt_met_stale_connection(const attempt_t *attempt)
@@ -260,11 +292,29 @@ static int is_taken(const attempt_t *attempt)
     return attempt->begun && attempt->status >= 200 && attempt->status < 300;
 }
 
+/* Whether a relay says that its customer, which is the operator, has sent as much as a day allows:
+   5.4.5 is congestion, which only makes sense as something that passes (RFC 3463 section 3.5), and is
+   Google's; 5.1.90 is Microsoft's. */
+static int is_limit_reply(const char *reply)
+{
+    static const char *const codes[] = {"5.4.5", "5.1.90"};
+
+    for (apr_size_t i = 0; i < sizeof codes / sizeof *codes && strlen(reply) > 4; i++) {
+        apr_size_t length = strlen(codes[i]);
+
+        if (strncmp(reply + 4, codes[i], length) == 0 && !apr_isdigit(reply[4 + length])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Whether the server has refused the message, its sender or its recipient: libcurl has other codes
    for a greeting, an EHLO or a STARTTLS that was refused. */
 static int is_message_refused(const attempt_t *attempt)
 {
     return attempt->status >= 500 && attempt->status < 600 && !is_login_reply(attempt->status) &&
+           !is_limit_reply(attempt->reply) &&
            (attempt->begun || attempt->code == CURLE_SEND_ERROR);
 }
 
@@ -297,12 +347,39 @@ static const char *attempt_reason(const attempt_t *attempt, apr_pool_t *p)
     return apr_psprintf(p, "No SMTP transfer: %s", error);
 }
 
+/* Asked before the recipient is named: without the extension libcurl would send the bytes as they
+   are.  Returns MDL_MAIL_SENT if the server offers it. */
+static mdl_mail_outcome_t smtp_ask_for_utf8(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p)
+{
+    attempt_t attempt;
+
+    attempt_ask(&attempt, smtp, "NOOP", 0);
+    if (attempt_met_stale_connection(&attempt)) {
+        attempt_ask(&attempt, smtp, "NOOP", 1);
+    }
+    if (attempt.code != CURLE_OK) {
+        *detail = attempt_reason(&attempt, p);
+        return MDL_MAIL_LATER;
+    }
+    if (!smtp->utf8) {
+        *detail = "The mail server does not accept addresses with such characters before the @ (it "
+                  "offers no SMTPUTF8); the customer has to give another address.";
+        return MDL_MAIL_FAILED;
+    }
+    return MDL_MAIL_SENT;
+}
+
 mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char *to,
                                  const char *message, apr_size_t length, const char **detail,
                                  apr_pool_t *p)
 {
+    mdl_mail_outcome_t outcome = mdl_utf8_is_ascii(to) ? MDL_MAIL_SENT
+                                                       : smtp_ask_for_utf8(smtp, detail, p);
     attempt_t attempt;
 
+    if (outcome != MDL_MAIL_SENT) {
+        return outcome;
+    }
     attempt_send(&attempt, smtp, from, to, message, length, 0);
     if (attempt_met_stale_connection(&attempt)) {
         attempt_send(&attempt, smtp, from, to, message, length, 1);
@@ -323,15 +400,7 @@ apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char *from, const char **det
 {
     attempt_t attempt;
 
-    memset(&attempt, 0, sizeof attempt);
-    attempt.smtp = smtp;
-    if (attempt_set_options(smtp, &attempt)) {
-        curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST,
-                         apr_psprintf(p, "MAIL FROM:<%s>", from));
-        curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
-        curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
-        attempt_perform(&attempt);
-    }
+    attempt_ask(&attempt, smtp, apr_psprintf(p, "MAIL FROM:<%s>", from), 1);
     /* libcurl takes the command for a VRFY, for which 553 is no failure. */
     if (attempt.code == CURLE_OK && attempt.status < 400) {
         return APR_SUCCESS;

@@ -26,7 +26,8 @@ typedef struct {
 
 typedef enum {
     MDL_MAIL_SENT,
-    MDL_MAIL_LATER,   /* 4xx; no connection, or greeting, TLS or login refused: try again */
+    MDL_MAIL_LATER,   /* 4xx; no connection, or greeting, TLS or login refused; a relay's limit for
+                         its customer, though it says 5xx: try again */
     MDL_MAIL_UNKNOWN, /* the connection broke after the body: try again, same Message-ID */
     MDL_MAIL_FAILED   /* 5xx for the message, or one that can't be sent as it is: never try again */
 } mdl_mail_outcome_t;
