@@ -35,8 +35,8 @@ int mdl_members_given(const mdl_members_t *members, const char *name);
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
-/** The address that a member, read as text or NULL, gives (mdl_mime_address_of); notes a fault if it
-    gives none. */
+/** The address that a member, read as text or NULL, gives (mdl_mime_address_of); notes a fault if
+   it gives none. */
 const char *mdl_members_email(mdl_members_t *members, const char *name, const char *email);
 
 /** The value of an enum by its name, see base/names.h. */

@@ -203,8 +203,8 @@ static void loop_turn(loop_t *loop)
     apr_pool_clear(worker->turn);
 }
 
-/* What comes back is written down at once: the email that a slow mail server has just taken must not
-   wait for the slowest, lest it is sent again. */
+/* What comes back is written down at once: the email that a slow mail server has just taken must
+   not wait for the slowest, lest it is sent again. */
 static void loop_settle_rest(mdl_worker_t *worker)
 {
     const apr_time_t until = mdl_clock_monotonic() + FINISH;

@@ -10,8 +10,8 @@
 /**
  * Works in the name of owner, whose jobs it takes over, until stop_fd becomes readable, then gives
  * unfinished jobs back and returns; that takes less than a second, or up to 2.7 where a mail server
- * is taking an email.  Threads may go on in p's memory then: the process is to end.  Returns an error
- * if it could not begin.
+ * is taking an email.  Threads may go on in p's memory then: the process is to end.  Returns an
+ * error if it could not begin.
  */
 apr_status_t mdl_loop_run(const mdl_service_t *service, const char *owner, int stop_fd,
                           apr_pool_t *p);

@@ -92,7 +92,7 @@ function text(choices, schema) {
         const length = choices.one([most, most + 1, schema.minLength ?? 1]);
         return length > 5000 && choices.chance(0.9) ? unit : unit.repeat(length);
     }
-    if (schema.format === 'email') {
+    if (schema.format === 'idn-email') {
         return choices.from(fc.emailAddress());
     }
     if (schema.format === 'uri') {

@@ -28,6 +28,14 @@
 #define PLAIN(header, body)                                                                        \
     "Return-Path: <>\nDelivered-To: shop+token@example.com\n" header "\n" body
 
+#define DAEMON(body)                                                                               \
+    "Return-Path: <MAILER-DAEMON@mx.test>\nTo: shop+token@example.com\n"                           \
+    "From: Mail Delivery Subsystem <MAILER-DAEMON@mx.test>\n\n" body
+#define AUTOMATIC(header, body)                                                                    \
+    PLAIN("Auto-Submitted: auto-replied\nFrom: Mail Delivery System "                              \
+          "<Mailer-Daemon@mx.test>\n" header,                                                      \
+          body)
+
 static const struct {
     const char *name;
     const char *message;
@@ -81,6 +89,114 @@ static const struct {
      "550 no"},
     {"a reply in mbox format", "From a@b.test  Sat Nov 21\nTo: shop+token@example.com\n\n550 no\n",
      NULL},
+    {"sendmail's text, from its own MAILER-DAEMON",
+     DAEMON("The original message was received at Sat, 21 Nov 2026 07:00:00 GMT\n\n"
+            "   ----- The following addresses had permanent fatal errors -----\n<a@b.test>\n"
+            "    (reason: 550 5.1.1 <a@b.test>... User unknown)\n\n"
+            "   ----- Transcript of session follows -----\n... while talking to b.test.:\n"),
+     "(reason: 550 5.1.1 <a@b.test>... User unknown)"},
+    {"sendmail's, that gave up after delays",
+     DAEMON("   ----- The following addresses had permanent fatal errors -----\n<a@b.test>\n\n"
+            "   ----- Transcript of session follows -----\n"
+            "<a@b.test>... Deferred: Connection timed out with b.test.\n"
+            "Message could not be delivered for 5 days\nMessage will be deleted from queue\n"),
+     "----- The following addresses had permanent fatal errors -----"},
+    {"sendmail's warning of a delay",
+     DAEMON(
+         "    **********************************************\n"
+         "    **      THIS IS A WARNING MESSAGE ONLY      **\n"
+         "    **********************************************\n"
+         "   ----- Transcript of session follows -----\n<a@b.test>... Deferred: 550 5.7.1 later\n"
+         "Warning: message still undelivered after 4 hours\n"
+         "Will keep trying until message is 5 days old\n"),
+     NULL},
+    {"qmail's, that gave up after a week",
+     PLAIN("From: MAILER-DAEMON@q.test\n",
+           "Hi. This is the qmail-send program at q.test.\n"
+           "I'm afraid I wasn't able to deliver your message to the following addresses.\n\n"
+           "<a@b.test>:\nI'm not going to try again; this message has been in the queue too long.\n"
+           "--- Below this line is a copy of the message.\n\n550 5.1.1\n"),
+     "I'm afraid I wasn't able to deliver your message to the following addresses."},
+    {"Exim's text, which calls itself an automatic reply",
+     AUTOMATIC("X-Failed-Recipients: a@b.test\n",
+               "This message was created automatically by mail delivery software.\n\n"
+               "A message that you sent could not be delivered to one or more of its\n"
+               "recipients. This is a permanent error. The following address(es) failed:\n\n"
+               "  a@b.test\n    host mx.b.test [192.0.2.1]\n"
+               "    SMTP error from remote mail server after RCPT TO:<a@b.test>:\n"
+               "    550 No such user here\n\n"
+               "------ This is a copy of the message, including all the headers. ------\n"),
+     "550 No such user here"},
+    {"Exim's, without a code",
+     AUTOMATIC("X-Failed-Recipients: a@b.test\n",
+               "A message that you sent could not be delivered to one or more of its\nrecipients.\n"
+               "  a@b.test\n    Unrouteable address\n"),
+     "A message that you sent could not be delivered to one or more of its"},
+    {"Exim's warning of a delay",
+     AUTOMATIC("", "A message that you sent has not yet been delivered to one or more of its\n"
+                   "recipients after more than 24 hours on the queue on mx.test.\n"
+                   "Delivery attempts will continue for some time.  Eventually the mail delivery\n"
+                   "software will give up, and the message will be returned to you.\n"),
+     NULL},
+    {"Google's text",
+     AUTOMATIC("", "Delivery to the following recipient failed permanently:\n\n     a@b.test\n\n"
+                   "Technical details of permanent failure: \n"
+                   "The error that the other server returned was: 550 550 5.1.1 unknown.\n\n"
+                   "----- Original message -----\n"),
+     "The error that the other server returned was: 550 550 5.1.1 unknown."},
+    {"Google's text of a delay",
+     AUTOMATIC("", "THIS IS A WARNING MESSAGE ONLY.\nDelivery to the following recipient has been "
+                   "delayed:\n\n a@b.test\n\nMessage will be retried for 1 more day(s)\n"),
+     NULL},
+    {"Exchange's text",
+     "Return-Path: <postmaster@x.test>\nFrom: postmaster@x.test\nTo: shop+token@example.com\n\n"
+     "Your message\n\n  To:      a@b.test\n  Subject: x\n\ndid not reach the following "
+     "recipient(s):\n\na@b.test on Sat, 21 Nov 2026\n    The recipient name is not recognized\n",
+     "did not reach the following recipient(s):"},
+    {"Courier's text",
+     DAEMON(
+         "This is a delivery status notification from mx.test,\nrunning the Courier mail server.\n"
+         "                           UNDELIVERABLE MAIL\n\n"
+         "Your message to the following recipients cannot be delivered:\n\n<a@b.test>:\n"
+         "    b.test [192.0.2.1]:\n>>> RCPT TO:<a@b.test>\n<<< 550 User unknown.\n"),
+     "<<< 550 User unknown."},
+    {"OpenSMTPD's text",
+     DAEMON("    Hi!\n\n    This is the MAILER-DAEMON, please DO NOT REPLY to this email.\n\n"
+            "    An error has occurred while attempting to deliver a message for\n"
+            "    the following list of recipients:\n\na@b.test: 550 Invalid recipient\n"),
+     "a@b.test: 550 Invalid recipient"},
+    {"OpenSMTPD's text of a delay",
+     DAEMON("    Hi!\n\n    This is the MAILER-DAEMON, please DO NOT REPLY to this email.\n\n"
+            "    A message is delayed for more than 4 hours for the following\n    list of "
+            "recipients:\n\na@b.test: 450 4.2.0 Greylisted\n"),
+     NULL},
+    {"an automatic reply that quotes the words of a failure",
+     PLAIN("Auto-Submitted: auto-replied\nFrom: a@b.test\n",
+           "I am away. What is urgent could not be delivered to me: 550 5.1.1\n"),
+     NULL},
+    {"a delivery status in base64",
+     HEAD "--AB/mx.test\nContent-Type: message/delivery-status\n"
+          "Content-Transfer-Encoding: base64\n\n"
+          "UmVwb3J0aW5nLU1UQTogZG5zOyBteC50ZXN0CgpGaW5hbC1SZWNpcGllbnQ6IHJmYzgyMjsgYUBi\n"
+          "LnRlc3QKQWN0aW9uOiBmYWlsZWQKU3RhdHVzOiA1LjEuMQpEaWFnbm9zdGljLUNvZGU6IHNtdHA7\n"
+          "IDU1MCA1LjEuMSBubyBzdWNoIHVzZXIK\n\n--AB/mx.test--\n",
+     "550 5.1.1 no such user"},
+    {"one in quoted-printable",
+     HEAD "--AB/mx.test\nContent-Transfer-Encoding: Quoted-Printable\n"
+          "Content-Type: message/delivery-status\n\n"
+          "Reporting-MTA: dns; mx.test\n\nAction: fail=\ned\nStatus: 5.1=2E1\n\n--AB/mx.test--\n",
+     "Status 5.1.1"},
+    {"one in a report that a gateway has wrapped",
+     PLAIN(
+         "Content-Type: multipart/mixed; boundary=outer\n",
+         "--outer\nContent-Type: multipart/report; boundary=\"in ner\"\n\n--in ner\n"
+         "Content-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nAction: failed\n"
+         "Status: 5.7.1\n\n--in ner--\n--outer\nContent-Type: text/plain\n\nscanned\n--outer--\n"),
+     "Status 5.7.1"},
+    {"a text in base64",
+     "Return-Path: <>\nTo: shop+token@example.com\nContent-Transfer-Encoding: base64\n\n"
+     "YUBiLnRlc3Q6IDU1MCA1LjEuMSBubyBzdWNoIHVzZXIK\n",
+     "a@b.test: 550 5.1.1 no such user"},
     {"an empty message", "", NULL},
     {"a header without a line end", "Return-Path: <>", NULL},
 };

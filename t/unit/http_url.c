@@ -27,6 +27,8 @@ static const row_t strict[] = {
     {"https://files.example.com/", GOOD, "files.example.com", NULL},
     {"https://files.example.com/dir/", GOOD, "files.example.com", NULL},
     {"https://files.example.com?q=/a.zip", GOOD, "files.example.com", NULL},
+    {"https://D\xc3\xa9j\xc3\xa0.cdn.example.net/a", GOOD, "xn--dj-kia8a.cdn.example.net", "a"},
+    {"https://\xef\xbd\x86iles.example.com/a", GOOD, "files.example.com", "a"},
     {"https://files.example.com/%C3%A9.pdf", GOOD, "files.example.com", "\xc3\xa9.pdf"},
     {"https://files.example.com/%F0%9F%8E%B5.mp3", GOOD, "files.example.com",
      "\xf0\x9f\x8e\xb5.mp3"},
@@ -66,6 +68,7 @@ static const row_t strict[] = {
     {"https://evil.example?@files.example.com/a", FOREIGN, NULL, NULL},
     {"https://evil.example#@files.example.com/a", FOREIGN, NULL, NULL},
     {"https://localhost/a", FOREIGN, NULL, NULL},
+    {"https://f\xc3\xadles.example.com/a", FOREIGN, NULL, NULL},
     {"http://files.example.com/a", FOREIGN, NULL, NULL},
     {"ftp://files.example.com/a", FOREIGN, NULL, NULL},
     {"gopher://files.example.com/a", FOREIGN, NULL, NULL},
@@ -103,7 +106,10 @@ static const row_t strict[] = {
     {"https://files.example.com:-1/a", BAD, NULL, NULL},
     {"https://files.example.com:443:443/a", BAD, NULL, NULL},
     {"https://files.example.com/\xc3\xa9.pdf", BAD, NULL, NULL},
-    {"https://f\xc3\xadles.example.com/a", BAD, NULL, NULL},
+    {"https://files.example.com/a?\xc3\xa9", BAD, NULL, NULL},
+    {"https://f\xc3les.example.com/a", BAD, NULL, NULL},
+    {"https://f\xef\xbc\x8fles.example.com/a", BAD, NULL, NULL},
+    {"https://\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.0.0.1/a", BAD, NULL, NULL},
     {"https://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1/a", BAD, NULL, NULL},
     {"https://127\xe3\x80\x82"
      "0\xe3\x80\x82"

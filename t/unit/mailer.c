@@ -209,11 +209,14 @@ static void transports(apr_pool_t *p)
     for (apr_size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
         is_str(mdl_mailer_transport_of(valid[i], &why, p), valid[i], valid[i]);
     }
+    is_str(mdl_mailer_transport_of("smtps://d\xC3\xA9j\xC3\xA0.test:465", &why, p),
+           "smtps://xn--dj-kia8a.test:465", "an international name has its xn-- form");
     for (apr_size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
         mdl_mail_config_t config = config_of(invalid[i], MDL_MAIL_TLS_OFF);
 
         why = NULL;
-        ok(mdl_mailer_transport_of(invalid[i], &why, p) == NULL && why && mailer_of(&config, p) == NULL,
+        ok(mdl_mailer_transport_of(invalid[i], &why, p) == NULL && why &&
+               mailer_of(&config, p) == NULL,
            apr_psprintf(p, "invalid transport %d is refused with a reason", (int)i));
     }
 }

@@ -291,7 +291,7 @@ static void test_ingest_lists(void)
         "*",           "*.",         "a.*.b",      "*example.com", "https://a.example",
         "a.example:8", "a.example/", "a.example.", ".a.example",   "a..example",
         "127.0.0.1",   "127.1",      "0x7f.0x1",   "2130706433",   "[::1]",
-        "::1",         "*.0.0.1",    "b\303\274",  "-a.example",   "a-.example",
+        "::1",         "*.0.0.1",    "b\303.test", "-a.example",   "a-.example",
         "a@b.example", "",           "a b"};
     static const char *const bad_networks[] = {"10.0.0.1",    "10.0.0.0/33", "10.0/8",
                                                "::1/129",     "localhost/8", "10.0.0.0/",
@@ -304,6 +304,9 @@ static void test_ingest_lists(void)
            "several hosts are accepted in one line");
     set(s, "DownloadsIngestAllowHost", "localhost");
     is_int(s->ingest.hosts->nelts, 3, "another line adds to the hosts");
+    set(s, "DownloadsIngestAllowHost", "*.D\303\251j\303\240.example");
+    is_str(APR_ARRAY_IDX(s->ingest.hosts, 3, const char *), "*.xn--dj-kia8a.example",
+           "an international name has its xn-- form");
     is_str(APR_ARRAY_IDX(s->ingest.hosts, 0, const char *), "files.example.com",
            "a host is kept in lower case");
     is_str(APR_ARRAY_IDX(s->ingest.hosts, 1, const char *), "*.cdn.example",

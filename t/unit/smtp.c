@@ -181,7 +181,8 @@ static void smtp_utf8(const peer_t *peer, apr_pool_t *p)
     is_int(send_to(mailer, to, &detail, p), MDL_MAIL_FAILED, "it fails where there is no SMTPUTF8");
     ok(detail != NULL && strstr(detail, "does not accept addresses with such characters before"),
        "in our own words");
-    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "which is not the end of the connection");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT,
+           "which is not the end of the connection");
 }
 
 static void smtp_refusals(const peer_t *peer, apr_pool_t *p)

@@ -199,6 +199,11 @@ unlike $log, qr/5EC2E7/, 'which has no query';
 fails 'a redirect to a numeric address is not followed',
     redirect('literal', 'http://169.254.169.254/latest/meta-data/'), 'source_host_not_allowed', 1,
     says => qr/^localhost redirects to an address without a host's name,/;
+(my $wide = $target) =~ s/localhost/\x{ff4c}\x{ff4f}calhost/ or die $target;
+succeeds 'a host beyond ASCII is the one that it stands for', $wide, $small, 100 * KB;
+succeeds 'and so it is in a redirect', redirect('wide', encode_utf8($wide)), $small, 100 * KB;
+fails 'which is not followed to a numeric address in other digits',
+    redirect('digits', encode_utf8("http://\x{ff11}\x{ff12}\x{ff17}.0.0.1/x")), 'source_host_not_allowed', 1;
 fails 'a redirect to another scheme is not followed',
     redirect('file', 'file:///etc/passwd'), 'source_host_not_allowed', 1;
 fails 'a redirect without a target is refused',

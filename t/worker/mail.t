@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use utf8;
 
+use Encode qw(decode_utf8 encode_utf8);
 use File::Path qw(make_path);
 use IO::Socket::INET;
 use JSON::PP;
@@ -108,9 +109,10 @@ make_path($folder);
 system('openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost'
     . " -keyout $folder/key.pem -out $folder/cert.pem 2>/dev/null") == 0 or die "openssl failed\n";
 
-# Starts the SMTP server; it ends when the returned handle is closed.
+# Starts the SMTP server, with "utf8" one with SMTPUTF8; it ends when the returned handle is closed.
 sub start_peer
 {
+    my @options = @_;
     my $script = MDL::Target::top_dir() . '/t/lib/smtp_peer.py';
     pipe my $in, my $hold or die "pipe: $!";
     pipe my $ports, my $out or die "pipe: $!";
@@ -121,7 +123,7 @@ sub start_peer
         open STDOUT, '>&', $out;
         exec('/usr/bin/python3', '-W', 'ignore', $script, $folder, "$folder/cert.pem",
             "$folder/key.pem",
-            $smtp_port) or POSIX::_exit(127);
+            $smtp_port, @options) or POSIX::_exit(127);
     }
     close $out;
     my $line = <$ports> // die "the SMTP server does not start\n";
@@ -210,6 +212,35 @@ for my $stage (qw(rcpt550 data554)) {
         is scalar(my @none = accepted("$stage\@buyer.example")), 0, 'nothing arrived';
     };
 }
+
+subtest "a relay's limit for its customer passes" => sub {
+    my $order = order_for($shop, 'limit@buyer.example');
+    my $email = wait_email($shop, $order, sub { $_[0]{attempts} >= 1 });
+    is $email->{status}, 'queued', 'the email stays queued';
+    like $email->{last_error}, qr/^550 5\.4\.5 Daily/, "with the server's words on the order";
+    cmp_ok abs(minutes_until_next($order) - 1), '<', 0.1, 'it is tried again in a minute';
+};
+
+subtest 'a server without SMTPUTF8 is not told of an address that takes it' => sub {
+    my $order = order_for($shop, 'jürgen@bücher.example');
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'failed' });
+    is $email->{status}, 'failed', 'the email has failed';
+    is $email->{to}, 'jürgen@xn--bcher-kva.example', 'its domain has the xn-- form';
+    like $email->{last_error}, qr/^The mail server does not accept addresses with such characters/, 'in our own words';
+};
+
+stop_peer($peer);
+$peer = start_peer('utf8');
+subtest 'one with SMTPUTF8 gets the email' => sub {
+    my $order = order_for($shop, 'jürgen@bücher.example');
+    is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'it is sent';
+    my ($envelope) = grep { /jürgen/ } split /\n/, decode_utf8(MDL::Test::slurp("$folder/log"));
+    like $envelope, qr/ jürgen\@xn--bcher-kva\.example SMTPUTF8$/, 'with the extension';
+    my ($path) = accepted(encode_utf8('jürgen@xn--bcher-kva.example'));
+    is_deeply read_by_python($path)->{to}, ['jürgen@xn--bcher-kva.example'], 'and Python reads its recipient';
+};
+stop_peer($peer);
+$peer = start_peer();
 
 subtest 'the delays grow' => sub {
     my $order = order_for($shop, 'data451@buyer.example');

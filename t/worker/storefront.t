@@ -57,6 +57,22 @@ subtest 'a customer without data is looked up, and gets the email' => sub {
     is check($shop, $order, 'recipient')->{status}, 'ok', 'the diagnosis finds no fault';
 };
 
+subtest 'names count in characters, and domains beyond ASCII get their email' => sub {
+    my $shop     = shop_with_product();
+    my $customer = number();
+    $storefront->customer($customer, email => 'zoe@bücher.example', first_name => 'Ж' x 100, last_name => 'ü' x 101);
+    my ($order) = order_of($shop, customer_id => $customer);
+    wait_email($shop, $order, 'sent');
+    ok wait_mail('zoe@xn--bcher-kva.example'), 'the email arrives';
+    my $of = order($shop, $order)->{customer};
+    is_deeply [ @$of{qw(email first_name last_name)} ], [ 'zoe@xn--bcher-kva.example', 'Ж' x 100, undef ],
+        'a name of 100 characters is taken, one of 101 is not';
+    my ($same) = order_of($shop, customer_id => $customer, customer => { email => 'zoe@bücher.example' });
+    is order($shop, $same)->{customer}{email}, 'zoe@xn--bcher-kva.example', 'a request gives the same address';
+    my $found = api('GET', '/orders?email=zoe@b%C3%BCcher.example', key => $shop->{token})->{json}{data};
+    is scalar @$found, 2, 'and its orders are found by either form';
+};
+
 subtest 'no call is made where none is needed' => sub {
     my $shop = shop_with_product();
     my ($told) = order_of($shop, customer => { email => 'told@buyer.example' });

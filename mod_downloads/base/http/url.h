@@ -23,8 +23,8 @@ typedef struct Curl_URL mdl_http_url_t;
 mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char *url,
                                      const char **host, const char **filename, apr_pool_t *p);
 
-/** The host of an absolute URL as mdl_http_url_check gives it, whatever the policy; NULL if there is
-    none. */
+/** The host of an absolute URL as mdl_http_url_check gives it, whatever the policy; NULL if there
+   is none. */
 const char *mdl_http_url_host(const char *text, apr_pool_t *p);
 
 /** Whether text is a URL for people to follow: absolute, https, of RFC 3986's characters, with a

@@ -11,6 +11,7 @@
 #define REASON_MAX    500
 #define VALUE_MAX     4096
 #define BOUNDARY_MAX  70 /* RFC 2046 section 5.1.1 */
+#define DEPTH_MAX     4  /* of multiparts in multiparts */
 
 /* A stretch of the message, and what of it is still to be read. */
 typedef struct {
@@ -26,12 +27,23 @@ typedef struct {
     char *buffer; /* of VALUE_MAX + 1 bytes, which value points into */
 } field_t;
 
-/* What the header of a message says. */
+/* What the header of a message, or of a part, says. */
 typedef struct {
     const char *content_type;
+    const char *encoding;
     int null_sender;
+    int mail_system; /* whether it is from a mail server, by its own words */
     int automatic_reply;
 } header_t;
+
+/* What its bodies say. */
+typedef struct {
+    int has_status;
+    const char *status;   /* why the delivery failed, by a delivery status */
+    const char *definite; /* the first line of a text that says for certain that it has */
+    const char *code;     /* the first one with a code of a failure */
+    int delay;            /* whether a text says that the server will go on trying */
+} findings_t;
 
 /* Reads the next line, without its end; 0 when there is none. */
 static int text_next_line(text_t *text, text_t *line)
@@ -105,6 +117,25 @@ static int field_is(const field_t *field, const char *name)
            strncasecmp(field->name, name, field->name_length) == 0;
 }
 
+static int text_has(const text_t *text, const char *phrase)
+{
+    apr_size_t length = strlen(phrase);
+
+    for (const char *c = text->at; c + length <= text->end; c++) {
+        if (strncasecmp(c, phrase, length) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int value_has(const char *value, const char *phrase)
+{
+    const text_t text = {value, value + strlen(value)};
+
+    return text_has(&text, phrase);
+}
+
 static int field_is_recipient(const field_t *field)
 {
     static const char *const names[] = {"Delivered-To", "X-Original-To", "Envelope-To", "To",
@@ -148,13 +179,23 @@ static void header_read(text_t *text, header_t *header, apr_array_header_t *addr
                               text_begins_with(&from, "From <>");
     }
     while (field_next(text, &field)) {
-        if (field_is_recipient(&field)) {
+        if (addresses != NULL && field_is_recipient(&field)) {
             addresses_add(addresses, field.value, p);
         }
         if (field_is(&field, "Return-Path")) {
-            header->null_sender = strncmp(field.value, "<>", 2) == 0;
+            int daemon = strncasecmp(field.value, "<MAILER-DAEMON", 14) == 0;
+
+            header->null_sender = daemon || strncmp(field.value, "<>", 2) == 0;
+            header->mail_system |= daemon;
         } else if (field_is(&field, "Content-Type") && header->content_type == NULL) {
             header->content_type = apr_pstrdup(p, field.value);
+        } else if (field_is(&field, "Content-Transfer-Encoding")) {
+            header->encoding = apr_pstrdup(p, field.value);
+        } else if (field_is(&field, "X-Failed-Recipients")) {
+            header->mail_system = 1;
+        } else if (field_is(&field, "From")) {
+            header->mail_system |= value_has(field.value, "MAILER-DAEMON") ||
+                                   value_has(field.value, "postmaster@");
         } else if (field_is(&field, "Auto-Submitted")) {
             header->automatic_reply = strncasecmp(field.value, "auto-replied", 12) == 0;
         }
@@ -234,25 +275,76 @@ static const char *recipient_failure(text_t *text, apr_pool_t *p)
                                              : apr_pstrcat(p, status, " ", diagnosis, NULL);
 }
 
-/* Reads a part that holds a delivery status; 0 when the part holds something else. */
-static int part_read_status(text_t *part, const char **reason, apr_pool_t *p)
-{
-    static const char *const types[] = {"message/delivery-status",
-                                        "message/global-delivery-status"};
-    int found = 0;
-    char buffer[VALUE_MAX + 1];
-    field_t field = {.buffer = buffer};
+/* --- transfer encodings (RFC 2045 section 6) --- */
 
-    while (field_next(part, &field)) {
-        for (int i = 0; i < 2 && field_is(&field, "Content-Type"); i++) {
-            found |= strncasecmp(field.value, types[i], strlen(types[i])) == 0;
+static int digit_value(char c, const char *digits)
+{
+    const char *found = c != '\0' ? strchr(digits, c) : NULL;
+
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+/* All but its digits is passed over. */
+static char *base64_decode(const text_t *body, char *to)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    apr_uint32_t bits = 0;
+    int count = 0;
+
+    for (const char *c = body->at; c < body->end; c++) {
+        int value = digit_value(*c, digits);
+
+        if (value >= 0) {
+            bits = bits << 6 | (apr_uint32_t)value;
+            count += 6;
+        }
+        if (value >= 0 && count >= 8) {
+            count -= 8;
+            *to++ = (char)(bits >> count & 0xff);
         }
     }
-    while (found && *reason == NULL && part->at < part->end) {
-        *reason = recipient_failure(part, p);
-    }
-    return found;
+    return to;
 }
+
+static char *quoted_printable_decode(const text_t *body, char *to)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (const char *c = body->at; c < body->end; c++) {
+        int high = c + 2 < body->end ? digit_value((char)apr_toupper(c[1]), digits) : -1;
+        int low = high >= 0 ? digit_value((char)apr_toupper(c[2]), digits) : -1;
+        const char *rest = c + 1 < body->end && c[1] == '\r' ? c + 2 : c + 1;
+
+        if (*c == '=' && low >= 0) {
+            *to++ = (char)(high << 4 | low);
+            c += 2;
+        } else if (*c == '=' && rest < body->end && *rest == '\n') {
+            c = rest;
+        } else {
+            *to++ = *c;
+        }
+    }
+    return to;
+}
+
+static text_t body_decoded(const text_t *body, const char *encoding, apr_pool_t *p)
+{
+    char *(*decode)(const text_t *body, char *to) = NULL;
+    char *to;
+
+    if (encoding != NULL && strncasecmp(encoding, "base64", 6) == 0) {
+        decode = base64_decode;
+    } else if (encoding != NULL && strncasecmp(encoding, "quoted-printable", 16) == 0) {
+        decode = quoted_printable_decode;
+    }
+    if (decode == NULL) {
+        return *body;
+    }
+    to = apr_palloc(p, text_length(body) + 1);
+    return (text_t){to, decode(body, to)};
+}
+
+/* --- bodies --- */
 
 /* Whether a line has a status of class 5 (RFC 3463) or a 55x reply (RFC 5321). */
 static int line_names_failure(const text_t *line)
@@ -279,57 +371,172 @@ static int line_names_failure(const text_t *line)
     return 0;
 }
 
-/* The first header fields of the message that is returned. */
+/* The first header fields of the message that is returned, or what a server writes before it. */
 static int line_begins_returned(const text_t *line)
 {
-    return text_begins_with(line, "Received:") || text_begins_with(line, "Return-Path:") ||
-           text_begins_with(line, "Message-ID:") || text_begins_with(line, "Auto-Submitted:");
+    static const char *const begins[] = {"Received:",
+                                         "Return-Path:",
+                                         "Message-ID:",
+                                         "Auto-Submitted:",
+                                         "--- Below this line is a copy of the message",
+                                         "------ This is a copy of ",
+                                         "   ----- Original message",
+                                         "----- Original message",
+                                         "   ----- Message header follows"};
+
+    for (apr_size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        if (text_begins_with(line, begins[i])) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
-/* The line of a plain text that says why the delivery failed, or NULL. */
-static const char *text_failure(text_t *text, apr_pool_t *p)
+/* The words of sendmail, qmail, Exim, Exchange, Google, Courier, OpenSMTPD and others.  None of
+   them stands in what these say of a delay. */
+static int line_is_definite(const text_t *line)
+{
+    static const char *const phrases[] = {"permanent error",
+                                          "permanent fatal error",
+                                          "failed permanently",
+                                          "delivery has failed",
+                                          "recipients failed",
+                                          "did not reach",
+                                          "could not be delivered to",
+                                          "couldn't be delivered",
+                                          "cannot be delivered",
+                                          "unable to deliver",
+                                          "wasn't able to deliver",
+                                          "attempting to deliver a message for",
+                                          "undeliverable",
+                                          "not going to try again",
+                                          "given up",
+                                          "will be deleted from queue",
+                                          "user unknown",
+                                          "unknown user",
+                                          "no such user"};
+
+    for (apr_size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+        if (text_has(line, phrases[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int line_tells_delay(const text_t *line)
+{
+    return text_has(line, "will be retried") || text_has(line, "will keep trying") ||
+           text_has(line, "warning message only") || text_has(line, "not yet been delivered") ||
+           text_has(line, "is delayed") || text_has(line, "has been delayed");
+}
+
+static const char *line_text(const text_t *line, apr_pool_t *p)
+{
+    char value[VALUE_MAX + 1];
+    apr_size_t length = 0;
+
+    value_append(value, &length, line);
+    return apr_pstrdup(p, value + strspn(value, " "));
+}
+
+static void text_read(text_t text, findings_t *findings, apr_pool_t *p)
 {
     text_t line;
 
-    while (text_next_line(text, &line) && !line_begins_returned(&line)) {
-        if (line_names_failure(&line)) {
-            char *value = apr_palloc(p, VALUE_MAX + 1);
-            apr_size_t length = 0;
-
-            value_append(value, &length, &line);
-            return value + strspn(value, " ");
+    while (text_next_line(&text, &line) && !line_begins_returned(&line)) {
+        if (findings->code == NULL && line_names_failure(&line)) {
+            findings->code = line_text(&line, p);
         }
+        if (findings->definite == NULL && line_is_definite(&line)) {
+            findings->definite = line_text(&line, p);
+        }
+        findings->delay |= line_tells_delay(&line);
     }
-    return NULL;
+}
+
+static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
+                      apr_pool_t *p);
+
+/* Returns whether the body has such parts. */
+static int parts_read(text_t body, const char *boundary, int depth, findings_t *findings,
+                      apr_pool_t *p)
+{
+    int found = 0;
+    text_t part;
+
+    /* What stands before the first boundary is no part. */
+    part_next(&body, boundary, &part);
+    while (!findings->has_status && part_next(&body, boundary, &part)) {
+        header_t header = {0};
+
+        header_read(&part, &header, NULL, p);
+        body_read(part, &header, depth + 1, findings, p);
+        found = 1;
+    }
+    return found;
+}
+
+static int type_is(const char *type, const char *is)
+{
+    return strncasecmp(type, is, strlen(is)) == 0;
+}
+
+static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
+                      apr_pool_t *p)
+{
+    const char *type = header->content_type != NULL ? header->content_type : "text/plain";
+    const char *boundary = report_boundary(type, p);
+
+    if (boundary != NULL &&
+        (depth == DEPTH_MAX || parts_read(body, boundary, depth, findings, p))) {
+        return;
+    }
+    body = body_decoded(&body, header->encoding, p);
+    if (type_is(type, "message/delivery-status") ||
+        type_is(type, "message/global-delivery-status")) {
+        findings->has_status = 1;
+        while (findings->status == NULL && body.at < body.end) {
+            findings->status = recipient_failure(&body, p);
+        }
+    } else if (boundary != NULL ||
+               (type_is(type, "text/") && !type_is(type, "text/rfc822-headers"))) {
+        text_read(body, findings, p);
+    }
+}
+
+/* A definite sign comes before what speaks against it: Exim's and Google's failures call themselves
+   automatic replies, and sendmail's name the delays that came before. */
+static const char *failure_reason(const header_t *header, const findings_t *findings)
+{
+    const char *words = findings->code != NULL ? findings->code : findings->definite;
+
+    if (findings->has_status) {
+        return findings->status;
+    }
+    if (findings->definite != NULL &&
+        (header->mail_system || (header->null_sender && !header->automatic_reply))) {
+        return words;
+    }
+    return header->null_sender && !header->automatic_reply && !findings->delay ? findings->code
+                                                                               : NULL;
 }
 
 void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, apr_size_t length,
                             apr_pool_t *p)
 {
     text_t text = {message, message + length};
+    findings_t findings = {0};
     header_t header = {0};
-    const char *reason = NULL;
-    const char *boundary;
+    const char *reason;
     apr_pool_t *ptemp;
-    int has_status = 0;
-    text_t part;
 
     report->addresses = apr_array_make(p, 4, sizeof(const char *));
     apr_pool_create(&ptemp, p);
     apr_pool_tag(ptemp, "mdl_bounce_report_read");
     header_read(&text, &header, report->addresses, p);
-    boundary = report_boundary(header.content_type, p);
-    if (boundary != NULL) {
-        text_t body = text;
-
-        while (!has_status && part_next(&body, boundary, &part)) {
-            apr_pool_clear(ptemp);
-            has_status = part_read_status(&part, &reason, ptemp);
-        }
-    }
-    if (!has_status && header.null_sender && !header.automatic_reply) {
-        reason = text_failure(&text, ptemp);
-    }
+    body_read(text, &header, 0, &findings, ptemp);
+    reason = failure_reason(&header, &findings);
     report->reason = reason != NULL ? apr_pstrndup(p, reason, REASON_MAX) : NULL;
     apr_pool_destroy(ptemp);
 }

@@ -25,9 +25,11 @@ typedef struct {
  * Where the action is missing, status 5.x.x is a failure.  "delayed", "delivered", "relayed" and
  * "expanded" are none.
  *
- * A message without a delivery status reports a failure when it comes from the null sender, is no
- * automatic reply (RFC 3834), and has a line with 5.x.x or 55x before the message that it returns
- * begins.
+ * A message without a delivery status reports a failure when a line, before the message that it
+ * returns begins, has the words by which the usual servers say so, and it comes from a mail server
+ * (MAILER-DAEMON, postmaster, X-Failed-Recipients) or from the null sender and is no automatic
+ * reply (RFC 3834).  Without those words it takes the null sender, no automatic reply, no mention
+ * of a delay, and a line with 5.x.x or 55x.  Parts in base64 and quoted-printable are decoded.
  */
 void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, apr_size_t length,
                             apr_pool_t *p);

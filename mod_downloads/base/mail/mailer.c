@@ -98,9 +98,10 @@ const char *mdl_mailer_transport_of(const char *text, const char **why, apr_pool
                                         : host + 3;
         const char *ascii = mdl_idn_ascii(name, p);
 
-        text = ascii == NULL ? text
-                             : apr_pstrcat(p, apr_pstrmemdup(p, text, (apr_size_t)(host + 3 - text)),
-                                           ascii, port, NULL);
+        text = ascii == NULL
+                   ? text
+                   : apr_pstrcat(p, apr_pstrmemdup(p, text, (apr_size_t)(host + 3 - text)), ascii,
+                                 port, NULL);
     }
     return transport_valid(text, why, p) ? text : NULL;
 }

@@ -32,8 +32,8 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *c
  * *detail gets the server's last line, or why sending failed, in printable ASCII of at most 500
  * bytes, allocated from p; NULL for what a program or a Maildir accepted.  Blocks, at most 11
  * minutes (RFC 5321 section 4.5.3.2 gives the server 10 after the final dot).  Once stopped()
- * returns true it ends within about a second (LATER), but waits on where a program or an SMTP server
- * has got some of the message: whoever can't wait must take the outcome for UNKNOWN.
+ * returns true it ends within about a second (LATER), but waits on where a program or an SMTP
+ * server has got some of the message: whoever can't wait must take the outcome for UNKNOWN.
  */
 mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const char *to,
                                    const char *message, apr_size_t length, const char **detail,

@@ -293,8 +293,8 @@ static int is_taken(const attempt_t *attempt)
 }
 
 /* Whether a relay says that its customer, which is the operator, has sent as much as a day allows:
-   5.4.5 is congestion, which only makes sense as something that passes (RFC 3463 section 3.5), and is
-   Google's; 5.1.90 is Microsoft's. */
+   5.4.5 is congestion, which only makes sense as something that passes (RFC 3463 section 3.5), and
+   is Google's; 5.1.90 is Microsoft's. */
 static int is_limit_reply(const char *reply)
 {
     static const char *const codes[] = {"5.4.5", "5.1.90"};
@@ -314,8 +314,7 @@ static int is_limit_reply(const char *reply)
 static int is_message_refused(const attempt_t *attempt)
 {
     return attempt->status >= 500 && attempt->status < 600 && !is_login_reply(attempt->status) &&
-           !is_limit_reply(attempt->reply) &&
-           (attempt->begun || attempt->code == CURLE_SEND_ERROR);
+           !is_limit_reply(attempt->reply) && (attempt->begun || attempt->code == CURLE_SEND_ERROR);
 }
 
 static const char *attempt_reason(const attempt_t *attempt, apr_pool_t *p)

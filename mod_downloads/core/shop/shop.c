@@ -73,9 +73,9 @@ static apr_status_t shop_take_address(const char **address, const char *code, co
 
 static apr_status_t shop_take_email(const char **email, mdl_problem_t *problem, apr_pool_t *p)
 {
-    return shop_take_address(
-        email, "invalid_email",
-        "The shop's email is not an address with ASCII alone before its @.", problem, p);
+    return shop_take_address(email, "invalid_email",
+                             "The shop's email is not an address with ASCII alone before its @.",
+                             problem, p);
 }
 
 static apr_status_t shop_ask_email(mdl_db_t *db, mdl_shop_t *shop, apr_pool_t *p)
@@ -209,8 +209,7 @@ static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
 {
     apr_status_t rv = set->name != NULL ? shop_check_name(set->name, set->problem) : APR_SUCCESS;
 
-    if (rv != APR_SUCCESS ||
-        (rv = shop_take_email(&set->email, set->problem, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = shop_take_email(&set->email, set->problem, p)) != APR_SUCCESS) {
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
@@ -218,9 +217,9 @@ static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
         return mdl_problem_set(set->problem, 400, "invalid_sender_name",
                                "A sender's name has up to 200 bytes and no control characters.");
     }
-    return shop_take_address(
-        &set->reply_to, "invalid_reply_to",
-        "What replies go to is not an address with ASCII alone before its @.", set->problem, p);
+    return shop_take_address(&set->reply_to, "invalid_reply_to",
+                             "What replies go to is not an address with ASCII alone before its @.",
+                             set->problem, p);
 }
 
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
