@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use feature qw(state);
 
+use Encode qw(encode_utf8);
 use MDL::Instance;
 use MDL::Source;
 use MDL::Test;
