@@ -28,11 +28,6 @@ typedef struct {
    network, no plain http and no other port. */
 void mdl_http_policy_init(mdl_http_policy_t *policy, apr_pool_t *p);
 
-/** A copy, in p, of a policy that allows url's own host, and no redirect.  What is no URL has none,
-    and mdl_http_url_check refuses it. */
-mdl_http_policy_t *mdl_http_policy_for(const mdl_http_policy_t *policy, const char *url,
-                                       apr_pool_t *p);
-
 typedef enum {
     MDL_HTTP_OK,
     MDL_HTTP_HOST_NOT_ALLOWED,  /* host, port or scheme of the URL or of a redirect */

@@ -226,6 +226,20 @@ const char *mdl_http_url_host(const char *text, apr_pool_t *p)
     return host;
 }
 
+mdl_http_policy_t *mdl_http_policy_for(const mdl_http_policy_t *policy, const char *url,
+                                       apr_pool_t *p)
+{
+    mdl_http_policy_t *own = apr_pmemdup(p, policy, sizeof *own);
+    const char *host = mdl_http_url_host(url, p);
+
+    own->hosts = apr_array_make(p, 1, sizeof(const char *));
+    own->max_redirects = 0;
+    if (host != NULL) {
+        APR_ARRAY_PUSH(own->hosts, const char *) = host;
+    }
+    return own;
+}
+
 int mdl_http_url_is_https(const char *text)
 {
     static const char characters[] =

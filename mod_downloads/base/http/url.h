@@ -27,6 +27,11 @@ mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char
    is none. */
 const char *mdl_http_url_host(const char *text, apr_pool_t *p);
 
+/** A copy, in p, of a policy that allows url's own host, and no redirect.  What is no URL has none,
+    and mdl_http_url_check refuses it. */
+mdl_http_policy_t *mdl_http_policy_for(const mdl_http_policy_t *policy, const char *url,
+                                       apr_pool_t *p);
+
 /** Whether text is a URL for people to follow: absolute, https, of RFC 3986's characters, with a
     host and without user or password. */
 int mdl_http_url_is_https(const char *text);
