@@ -12,7 +12,7 @@
 
 #define EXCERPT       1024 /* bytes of an answer */
 #define GONE          410
-#define URL_SHOWN     120  /* characters of it in an email */
+#define URL_SHOWN     120 /* characters of it in an email */
 #define FAILING_LIMIT apr_time_from_sec(5 * 86400)
 
 const char *const mdl_delivery_status_names[] = {[MDL_DELIVERY_PENDING] = "pending",
