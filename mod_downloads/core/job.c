@@ -386,11 +386,11 @@ static apr_status_t lost_if_unchanged(apr_status_t rv, apr_int64_t changed)
 apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RENEW, &changed, p,
-                                  MDL_ARGS(mdl_int(job->bytes_received),
-                                           mdl_count_or_null(job->bytes_total),
-                                           mdl_text(job->validator), mdl_int(apr_time_now()),
-                                           mdl_text(job->id), mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_JOB_RENEW, &changed, p,
+        MDL_ARGS(mdl_int(job->interruptions), mdl_int(job->bytes_received),
+                 mdl_count_or_null(job->bytes_total), mdl_text(job->validator),
+                 mdl_int(apr_time_now()), mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -399,9 +399,10 @@ apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **he
 {
     return mdl_db_select(db, MDL_Q_JOB_RELEASE, held, p,
                          MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]), mdl_int(job->due_at),
-                                  mdl_int(job->bytes_received), mdl_count_or_null(job->bytes_total),
-                                  mdl_text(job->validator), mdl_int(apr_time_now()),
-                                  mdl_text(job->id), mdl_int(job->lease_token)));
+                                  mdl_int(job->interruptions), mdl_int(job->bytes_received),
+                                  mdl_count_or_null(job->bytes_total), mdl_text(job->validator),
+                                  mdl_int(apr_time_now()), mdl_text(job->id),
+                                  mdl_int(job->lease_token)));
 }
 
 apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held,
@@ -475,10 +476,27 @@ apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p)
     return mdl_db_exec(db, MDL_Q_JOBS_SET_BACK, NULL, p, MDL_ARGS(now, now, now, now));
 }
 
-apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker)
+static apr_status_t job_interrupted(mdl_db_t *db, const mdl_begun_job_t *job, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_JOB_INHERIT, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_text(worker)));
+    apr_int64_t received = atomic_load(&job->received);
+
+    return mdl_db_exec(db, MDL_Q_JOB_INTERRUPTED, NULL, p,
+                       MDL_ARGS(mdl_int(received > job->before), mdl_int(received),
+                                mdl_int(received), mdl_text(job->id), mdl_int(job->lease_token)));
+}
+
+apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const mdl_job_inherit_t *inherit)
+{
+    const apr_array_header_t *jobs = mdl_begun_list(inherit->begun, p);
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < jobs->nelts && rv == APR_SUCCESS; i++) {
+        rv = job_interrupted(db, APR_ARRAY_IDX(jobs, i, const mdl_begun_job_t *), p);
+    }
+    return rv != APR_SUCCESS
+               ? rv
+               : mdl_db_exec(db, MDL_Q_JOB_INHERIT, NULL, p,
+                             MDL_ARGS(mdl_int(apr_time_now()), mdl_text(inherit->worker)));
 }
 
 apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)

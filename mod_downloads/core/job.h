@@ -9,6 +9,7 @@
 #define MDL_CORE_JOB_H
 
 #include "core/beat.h"
+#include "core/job_begun.h"
 #include "core/list_page.h"
 #include "db/db.h"
 
@@ -78,7 +79,8 @@ typedef struct {
     const char *expected_sha256;
     const char *validator; /* of the partial file, see worker/job_import.c; NULL for none */
     apr_int64_t lease_token;
-    int interruptions; /* how often in a row the worker died while it had this job */
+    int interruptions; /* how often in a row the worker died after it had begun with this job, and
+                          without progress */
     int shop_blocked;  /* as mdl_job_claim reads it */
 } mdl_job_t;
 
@@ -178,7 +180,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 
 /* --- what a worker writes: each of these returns APR_ENOENT when the lease is lost --- */
 
-/** Renews the lease and notes progress and validator. */
+/** Renews the lease and notes progress, validator and interruptions. */
 apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
 /*
@@ -186,8 +188,8 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
  * (mdl_rows_one); else nothing was changed.
  */
 
-/** Gives a job back unfinished, to be claimed from job->due_at on in job->lane, with progress and
-    validator; the attempt doesn't count. */
+/** Gives a job back unfinished, to be claimed from job->due_at on in job->lane, with progress,
+    validator and interruptions; the attempt doesn't count. */
 apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p);
 
 /** Puts a job back until job->due_at after a failed attempt, with the reason in error_code and
@@ -221,8 +223,13 @@ apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_
 apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p);
 
 /** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner.  Their
-   next claim goes on with the same attempt, and counts an interruption. */
-apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker);
+   next claim goes on with the same attempt.  For those with which it had begun the death is an
+   interruption, the first one if there was progress before. */
+typedef struct {
+    const char *worker;
+    const mdl_begun_t *begun;
+} mdl_job_inherit_t;
+apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const mdl_job_inherit_t *inherit);
 
 /** Turns a job that succeeded in this transaction into a failed one, with its error_code and
     error_message. */

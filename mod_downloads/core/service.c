@@ -21,8 +21,10 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     if ((rv = mdl_key_cache_create(&made->key_cache, p)) != APR_SUCCESS ||
         (rv = mdl_rate_limit_create(&made->rate_limit, settings, p)) != APR_SUCCESS ||
         (rv = mdl_readiness_create(&made->readiness, p)) != APR_SUCCESS ||
+        (rv = mdl_begun_create(&made->begun, p)) != APR_SUCCESS ||
         (rv = mdl_db_share_writer_queue(p)) != APR_SUCCESS) {
-        *why = "There is no shared memory for the keys, their rate limits and the writers' queue.";
+        *why = "There is no shared memory for the keys, their rate limits, jobs and the writers' "
+               "queue.";
         return rv;
     }
     if ((rv = mdl_fraud_rules_open(&made->fraud, settings, why, p)) != APR_SUCCESS) {

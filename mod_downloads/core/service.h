@@ -6,6 +6,7 @@
 #define MDL_CORE_SERVICE_H
 
 #include "base/crypto.h"
+#include "core/job_begun.h"
 #include "core/order/fraud.h"
 #include "core/readiness.h"
 #include "core/shop/key_cache.h"
@@ -18,6 +19,7 @@ typedef struct {
     mdl_key_cache_t *key_cache;
     mdl_rate_limit_t *rate_limit;
     const mdl_fraud_rules_t *fraud;
+    mdl_begun_t *begun; /* of the background process */
     mdl_readiness_t *readiness;
     const char *pid_file; /* httpd's */
     int wake_fd;          /* eventfd, see mdl_service_wake */

@@ -32,9 +32,10 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
    as an error or warning if an operator has to know, else at debug. */
 #define MDL_DB_EUNIQUE (APR_OS_START_USERERR + 101) /* a unique constraint is violated */
 #define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* SQLite: other programs wrote for 5 s */
-#define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* out of reach, silent, or read-only */
+#define MDL_DB_EGONE                                                                               \
+    (APR_OS_START_USERERR + 103) /* out of reach, silent, read-only, or its disk fails */
 #define MDL_DB_EFULL   (APR_OS_START_USERERR + 104) /* the disk is full */
-#define MDL_DB_EOTHER  (APR_OS_START_USERERR + 105) /* our mistake, the schema's or the disk's */
+#define MDL_DB_EOTHER  (APR_OS_START_USERERR + 105) /* our mistake, or the schema's */
 #define MDL_DB_ELOCKED (APR_OS_START_USERERR + 108) /* PostgreSQL: a row was locked for 5 s */
 #define MDL_DB_ENULL                                                                               \
     (APR_OS_START_USERERR + 109) /* NULL where there must be a value, or a division by zero */

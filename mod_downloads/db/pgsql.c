@@ -492,7 +492,7 @@ static apr_status_t pgsql_classify(void *native)
         {"40P01", MDL_DB_ERETRY},  {"26000", MDL_DB_ESTALE},  {"0A000", MDL_DB_ESTALE},
         {"42P05", MDL_DB_ESTALE},  {"53100", MDL_DB_EFULL},   {"25P03", MDL_DB_EGONE},
         {"08", MDL_DB_EGONE},      {"57P", MDL_DB_EGONE},     {"53300", MDL_DB_EGONE},
-        {"25006", MDL_DB_EGONE},
+        {"25006", MDL_DB_EGONE},   {"58030", MDL_DB_EGONE},
     };
 
     if (PQstatus(pgsql->conn) != CONNECTION_OK || pgsql->sqlstate[0] == '\0') {

@@ -270,6 +270,7 @@ static apr_status_t sqlite3_classify(void *native)
         return MDL_DB_EFULL;
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
+    case SQLITE_IOERR: /* the disk's, and nothing that another statement would be spared */
         return MDL_DB_EGONE;
     default:
         return MDL_DB_EOTHER;

@@ -20,18 +20,23 @@
 
 static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    const mdl_worker_t *worker = arg;
-
-    return mdl_job_inherit(db, p, worker->owner);
+    return mdl_job_inherit(db, p, arg);
 }
 
 apr_status_t mdl_claim_inherit(mdl_worker_t *worker)
 {
-    return mdl_worker_write(worker, job_inherit_effect, worker);
+    mdl_begun_t *begun = worker->service->begun;
+    mdl_job_inherit_t inherit = {.worker = worker->owner, .begun = begun};
+    apr_status_t rv = mdl_worker_write(worker, job_inherit_effect, &inherit);
+
+    if (rv == APR_SUCCESS) {
+        mdl_begun_clear(begun);
+    }
+    return rv;
 }
 
-static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
-                               mdl_job_lane_t lane, apr_time_t leased_until)
+static mdl_task_t *task_create(mdl_worker_t *worker, const mdl_job_t *job, mdl_job_lane_t lane,
+                               apr_time_t leased_until)
 {
     apr_pool_t *pool;
     mdl_task_t *task;
@@ -51,10 +56,12 @@ static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
     task->boot_id = worker->boot_id;
     task->lane = lane;
     task->reported = job->bytes_received;
-    atomic_store(&task->received, job->bytes_received);
+    task->mark = mdl_begun_add(worker->service->begun, job->id, job->lease_token,
+                               job->bytes_received, pool);
     atomic_store(&task->total, job->bytes_total);
     atomic_store(&task->validator, task->job->validator);
-    return task;
+    task->peer = worker->tasks;
+    return worker->tasks = task;
 }
 
 static apr_status_t handler_prepare_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -67,19 +74,19 @@ static apr_status_t handler_prepare_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 
 /* Of the jobs that one more death of the process would end only one is worked on at a time, so that
    the death shows which job it was. */
-static int task_is_suspect(const mdl_task_t *task)
+static int job_is_suspect(const mdl_job_t *job)
 {
-    return task->job->interruptions == MAX_INTERRUPTIONS - 1;
+    return job->interruptions == MAX_INTERRUPTIONS - 1;
 }
 
-static int suspect_is_active(const mdl_worker_t *worker)
+static int suspects_at_work(const mdl_worker_t *worker)
 {
-    const mdl_task_t *task = worker->active;
+    int count = 0;
 
-    while (task != NULL && !task_is_suspect(task)) {
-        task = task->peer;
+    for (const mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        count += task->place == MDL_TASK_IN_LANE && job_is_suspect(task->job);
     }
-    return task != NULL;
+    return count;
 }
 
 static void task_give_up(mdl_task_t *task)
@@ -94,28 +101,6 @@ static void task_give_up(mdl_task_t *task)
     job->error_code = "internal_error";
     job->error_message = "The job was interrupted too often.";
     task->outcome = MDL_TASK_FAILED;
-}
-
-/* Whether anything is to be read for the task; else it has its outcome. */
-static int task_admit(mdl_task_t *task, int *suspects)
-{
-    mdl_job_t *job = task->job;
-
-    if (task->handler != NULL && !job->shop_blocked && job->interruptions >= MAX_INTERRUPTIONS) {
-        task_give_up(task);
-        return 0;
-    }
-    if (job->shop_blocked) {
-        job->due_at = apr_time_now() + BLOCKED; /* downloadsctl has held those that were queued */
-    } else if (task->handler == NULL) {
-        job->due_at = apr_time_now() + MINUTE; /* of a newer release on the same database */
-    } else if (task_is_suspect(task) && (*suspects)++ > 0) {
-        job->due_at = apr_time_now() + SECOND;
-    } else {
-        return 1;
-    }
-    task->outcome = MDL_TASK_RELEASED;
-    return 0;
 }
 
 /* APR_SUCCESS if the task is to be worked on; else it has its outcome.  rv is what reading for it
@@ -170,33 +155,31 @@ static apr_status_t tasks_read(mdl_worker_t *worker, const apr_array_header_t *t
 
 static void task_begin(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
-    if (task_check(worker, task, rv) != APR_SUCCESS) {
-        mdl_worker_end(worker, task, task->outcome);
-        return;
+    if (task_check(worker, task, rv) == APR_SUCCESS) {
+        mdl_runner_put(mdl_worker_runner(worker, task->lane), task);
+    } else {
+        mdl_worker_end(task, task->outcome);
     }
-    task->peer = worker->active;
-    worker->active = task;
-    mdl_runner_put(mdl_lane_runner(&worker->lanes[task->lane]), task);
 }
 
 static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_array_header_t *jobs,
                        apr_time_t leased_until)
 {
     apr_array_header_t *tasks = apr_array_make(worker->turn, jobs->nelts, sizeof(mdl_task_t *));
-    int suspects = suspect_is_active(worker);
     apr_status_t rv;
 
     for (int i = 0; i < jobs->nelts; i++) {
-        mdl_task_t *task = task_create(worker, APR_ARRAY_IDX(jobs, i, mdl_job_t *), lane,
-                                       leased_until);
+        const mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
+        mdl_task_t *task;
 
-        worker->lanes[lane].busy++;
         /* A job that was cancelled and retried at once may still have its former task. */
-        mdl_worker_break_off(worker, task->job->id);
-        if (task_admit(task, &suspects)) {
+        mdl_worker_break_off(worker, job->id);
+        task = task_create(worker, job, lane, leased_until);
+        if (job->interruptions < MAX_INTERRUPTIONS) {
             APR_ARRAY_PUSH(tasks, mdl_task_t *) = task;
         } else {
-            mdl_worker_end(worker, task, task->outcome);
+            task_give_up(task);
+            mdl_worker_end(task, task->outcome);
         }
     }
     rv = tasks_read(worker, tasks);
@@ -264,17 +247,61 @@ apr_time_t mdl_claim_look(mdl_worker_t *worker)
     return 0;
 }
 
+typedef struct {
+    mdl_job_claim_t claim;
+    int suspects;                 /* at work */
+    apr_array_header_t *admitted; /* of claim.jobs, those that are to be worked on */
+    apr_array_header_t *refused;  /* and those that were given back */
+} claiming_t;
+
+/* When a job that was claimed is to be looked at again; 0 if it may be worked on now. */
+static apr_time_t job_wait_until(const mdl_job_t *job, int *suspects)
+{
+    apr_time_t now = apr_time_now();
+
+    if (job->shop_blocked) {
+        return now + BLOCKED; /* downloadsctl has held those that were queued */
+    }
+    if (mdl_handler_of(job) == NULL) {
+        return now + MINUTE; /* of a newer release on the same database */
+    }
+    return job_is_suspect(job) && (*suspects)++ > 0 ? now + SECOND : 0;
+}
+
+/* What is not to be worked on is given back in the transaction of its claim, as if it had never
+   been claimed. */
 static apr_status_t job_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_job_claim(db, p, arg);
+    claiming_t *claiming = arg;
+    int suspects = claiming->suspects;
+    apr_status_t rv = mdl_job_claim(db, p, &claiming->claim);
+
+    claiming->admitted = apr_array_make(p, 16, sizeof(mdl_job_t *));
+    claiming->refused = apr_array_make(p, 16, sizeof(mdl_job_t *));
+    for (int i = 0; rv == APR_SUCCESS && i < claiming->claim.jobs->nelts; i++) {
+        mdl_job_t *job = APR_ARRAY_IDX(claiming->claim.jobs, i, mdl_job_t *);
+        apr_time_t due_at = job_wait_until(job, &suspects);
+        mdl_rows_t *held;
+
+        if (due_at == 0) {
+            APR_ARRAY_PUSH(claiming->admitted, mdl_job_t *) = job;
+            continue;
+        }
+        job->due_at = due_at;
+        APR_ARRAY_PUSH(claiming->refused, mdl_job_t *) = job;
+        if ((rv = mdl_job_release(db, job, &held, p)) == APR_SUCCESS) {
+            rv = mdl_rows_one(held);
+        }
+    }
+    return rv;
 }
 
 static apr_array_header_t *lane_shops(const mdl_worker_t *worker, mdl_job_lane_t lane)
 {
     apr_array_header_t *shops = apr_array_make(worker->turn, 16, sizeof(apr_int64_t));
 
-    for (const mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
-        if (task->lane == lane) {
+    for (const mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        if (task->place == MDL_TASK_IN_LANE && task->lane == lane) {
             APR_ARRAY_PUSH(shops, apr_int64_t) = task->job->shop_id;
         }
     }
@@ -327,23 +354,28 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
                              .after = lane->after,
                              .from = lane->shops_from,
                              .to = lane->shops_from + SHOPS};
-    mdl_job_claim_t claim = {.lane = index,
-                             .owner = worker->owner,
-                             .limit = mdl_job_slots_alone(lane->slots),
-                             .look = &worker->jobs};
+    claiming_t claiming = {.claim = {.lane = index,
+                                     .owner = worker->owner,
+                                     .limit = mdl_job_slots_alone(lane->slots),
+                                     .look = &worker->jobs},
+                           .suspects = suspects_at_work(worker)};
+    int busy = mdl_worker_busy(worker, index);
 
-    if (lane->busy > 0 || lane->behind) {
-        claim.share = &share;
-        claim.limit = lane->slots - lane->busy;
+    if (busy > 0 || lane->behind) {
+        claiming.claim.share = &share;
+        claiming.claim.limit = lane->slots - busy;
     }
-    if (mdl_worker_write(worker, job_claim_effect, &claim) != APR_SUCCESS) {
+    if (mdl_worker_write(worker, job_claim_effect, &claiming) != APR_SUCCESS) {
         /* Not at once again: the loop would turn without a pause until the database is well. */
         worker->jobs.due_at[index] = now + SECOND;
         return;
     }
     marks_raise(worker, now);
-    lane_claimed(worker, lane, &claim, now);
-    jobs_begin(worker, index, claim.jobs, leased_until);
+    lane_claimed(worker, lane, &claiming.claim, now);
+    for (int i = 0; i < claiming.refused->nelts; i++) {
+        mdl_worker_note_due(worker, index, APR_ARRAY_IDX(claiming.refused, i, mdl_job_t *)->due_at);
+    }
+    jobs_begin(worker, index, claiming.admitted, leased_until);
 }
 
 /* --- blocked shops ------------------------------------------------------------------------------
@@ -358,12 +390,13 @@ void mdl_claim_give_back_blocked(mdl_worker_t *worker)
 {
     apr_array_header_t *blocked;
 
-    if (worker->active == NULL || mdl_reconnect_read(worker->database, shop_list_blocked_effect,
-                                                     &blocked, worker->turn) != APR_SUCCESS) {
+    if (worker->tasks == NULL || mdl_reconnect_read(worker->database, shop_list_blocked_effect,
+                                                    &blocked, worker->turn) != APR_SUCCESS) {
         return;
     }
-    for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
-        if (mdl_ids_has(blocked, task->job->shop_id) && !atomic_exchange(&task->blocked, 1)) {
+    for (mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        if (task->place == MDL_TASK_IN_LANE && mdl_ids_has(blocked, task->job->shop_id) &&
+            !atomic_exchange(&task->blocked, 1)) {
             mdl_runner_wake(task->runner);
         }
     }
@@ -376,7 +409,7 @@ static int task_needs_renewal(const mdl_task_t *task, apr_time_t now)
 {
     apr_interval_time_t lease = task->service->settings->lease_time;
 
-    return task->reported != atomic_load(&task->received) ||
+    return task->reported != atomic_load(&task->mark->received) ||
            atomic_load(&task->leased_until) - now < lease - lease / 3;
 }
 
@@ -446,13 +479,7 @@ void mdl_claim_renew(mdl_worker_t *worker)
     renewal_t renewal = {apr_array_make(worker->turn, 16, sizeof(mdl_task_t *)),
                          mdl_clock_monotonic()};
 
-    for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
-        renewal_add(&renewal, task);
-    }
-    for (mdl_task_t *task = worker->ended; task != NULL; task = task->next) {
-        renewal_add(&renewal, task);
-    }
-    for (mdl_task_t *task = worker->postponed; task != NULL; task = task->next) {
+    for (mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
         renewal_add(&renewal, task);
     }
     if (renewal.tasks->nelts > 0) {
@@ -463,22 +490,14 @@ void mdl_claim_renew(mdl_worker_t *worker)
 /* --- take over ----------------------------------------------------------------------------------
  */
 
-static int list_has(const mdl_task_t *task, const char *job_id)
-{
-    while (task != NULL && strcmp(task->job->id, job_id) != 0) {
-        task = task->next;
-    }
-    return task != NULL;
-}
-
 static int worker_has(const mdl_worker_t *worker, const char *job_id)
 {
-    for (const mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
-        if (strcmp(task->job->id, job_id) == 0) {
-            return 1;
-        }
+    const mdl_task_t *task = worker->tasks;
+
+    while (task != NULL && strcmp(task->job->id, job_id) != 0) {
+        task = task->peer;
     }
-    return list_has(worker->ended, job_id) || list_has(worker->postponed, job_id);
+    return task != NULL;
 }
 
 static apr_status_t job_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -81,7 +81,7 @@ static apr_status_t import_on_head(void *baton, const mdl_http_head_t *head)
     }
     import->until_close = head->until_close;
     atomic_store(&task->total, head->total);
-    atomic_store(&task->received, head->offset);
+    atomic_store(&task->mark->received, head->offset);
     atomic_store(&task->validator,
                  head->etag != NULL ? apr_pstrcat(task->pool, task->boot_id, " ", head->etag, NULL)
                                     : NULL);
@@ -103,8 +103,8 @@ static apr_status_t import_on_body(void *baton, const char *data, apr_size_t len
     if (import->disk != APR_SUCCESS) {
         return import->disk;
     }
-    atomic_fetch_add(&task->received, (long long)length);
-    return is_too_large(task, atomic_load(&task->received)) ? APR_EGENERAL : APR_SUCCESS;
+    atomic_fetch_add(&task->mark->received, (long long)length);
+    return is_too_large(task, atomic_load(&task->mark->received)) ? APR_EGENERAL : APR_SUCCESS;
 }
 
 static void import_disk_failed(mdl_task_t *task, apr_status_t rv)
@@ -341,7 +341,7 @@ static void import_start(mdl_task_t *task)
         import_disk_failed(task, rv);
         return;
     }
-    atomic_store(&task->received, mdl_partial_size(import->partial));
+    atomic_store(&task->mark->received, mdl_partial_size(import->partial));
     part = (mdl_http_part_t){
         .offset = mdl_partial_size(import->partial), .total = task->job->bytes_total, .etag = etag};
     import->fetch = mdl_http_fetch(mdl_runner_http(task->runner), import->url, &part, &callbacks,

@@ -32,10 +32,10 @@ static apr_status_t verify_prepare(mdl_db_t *db, mdl_task_t *task)
 static int verify_is_stopping(void *baton)
 {
     mdl_task_t *task = baton;
-    long long received = atomic_load(&task->received) + MDL_PARTIAL_STEP;
+    long long received = atomic_load(&task->mark->received) + MDL_PARTIAL_STEP;
     long long total = atomic_load(&task->total);
 
-    atomic_store(&task->received, received < total ? received : total);
+    atomic_store(&task->mark->received, received < total ? received : total);
     return mdl_runner_stopping(task->runner) || atomic_load(&task->lost);
 }
 
@@ -74,7 +74,7 @@ static void verify_compare(mdl_task_t *task)
         return;
     }
     task->stored = &verify->blob;
-    atomic_store(&task->received, verify->blob.size);
+    atomic_store(&task->mark->received, verify->blob.size);
     mdl_runner_done(task, MDL_TASK_SUCCEEDED);
 }
 
@@ -84,7 +84,7 @@ static void verify_start(mdl_task_t *task)
     apr_status_t rv;
 
     atomic_store(&task->total, verify->upload->size);
-    atomic_store(&task->received, 0);
+    atomic_store(&task->mark->received, 0);
     rv = mdl_partial_open(&verify->partial, task->storage, verify->upload->id, verify_is_stopping,
                           task, task->pool);
     if (APR_STATUS_IS_EINTR(rv)) {

@@ -41,7 +41,8 @@ apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *s
 
         lane->slots = capacity.slots;
         for (int j = 0; j < capacity.runners; j++) {
-            apr_status_t rv = mdl_runner_start(&lane->runners[j], capacity.kind, service, done, p);
+            apr_status_t rv = mdl_runner_start(&lane->runners[j], capacity.kind, j, service, done,
+                                               p);
 
             if (rv != APR_SUCCESS) {
                 return rv;
@@ -68,16 +69,4 @@ void mdl_lanes_join(mdl_lane_t lanes[MDL_LANES])
             mdl_runner_join(lanes[i].runners[j]);
         }
     }
-}
-
-mdl_runner_t *mdl_lane_runner(const mdl_lane_t *lane)
-{
-    mdl_runner_t *best = lane->runners[0];
-
-    for (int i = 1; i < lane->runner_count; i++) {
-        if (mdl_runner_load(lane->runners[i]) < mdl_runner_load(best)) {
-            best = lane->runners[i];
-        }
-    }
-    return best;
 }

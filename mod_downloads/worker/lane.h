@@ -11,7 +11,6 @@
 
 typedef struct {
     int slots;              /* tasks at a time */
-    int busy;               /* tasks claimed and not yet settled */
     int behind;             /* whether the last claim has left due jobs */
     apr_int64_t after;      /* the shop whose turn was last */
     apr_int64_t shops_from; /* where the next claim goes on to look for shops */
@@ -32,8 +31,5 @@ void mdl_lanes_stop(mdl_lane_t lanes[MDL_LANES]);
 
 /** Waits for their end. */
 void mdl_lanes_join(mdl_lane_t lanes[MDL_LANES]);
-
-/** The runner of a lane that has the least to do, the first of several. */
-mdl_runner_t *mdl_lane_runner(const mdl_lane_t *lane);
 
 #endif

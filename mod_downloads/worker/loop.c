@@ -50,8 +50,7 @@ static apr_time_t loop_next_turn(const loop_t *loop)
     if (loop->connections != 0 && mdl_maintenance_due(loop->maintenance) < until) {
         until = mdl_maintenance_due(loop->maintenance);
     }
-    if ((worker->active != NULL || worker->ended != NULL || worker->postponed != NULL) &&
-        loop->next_tick < until) {
+    if (worker->tasks != NULL && loop->next_tick < until) {
         until = loop->next_tick;
     }
     if (mdl_publish_due(worker) < until) {
@@ -180,6 +179,7 @@ static void loop_turn(loop_t *loop)
     }
     if (now >= loop->next_tick) {
         loop->next_tick = now + TICK;
+        mdl_worker_compare(worker);
         mdl_claim_renew(worker);
         mdl_claim_give_back_blocked(worker);
     }
@@ -203,6 +203,16 @@ static void loop_turn(loop_t *loop)
     apr_pool_clear(worker->turn);
 }
 
+static int lanes_are_busy(const mdl_worker_t *worker)
+{
+    const mdl_task_t *task = worker->tasks;
+
+    while (task != NULL && task->place != MDL_TASK_IN_LANE) {
+        task = task->peer;
+    }
+    return task != NULL;
+}
+
 /* What comes back is written down at once: the email that a slow mail server has just taken must
    not wait for the slowest, lest it is sent again. */
 static void loop_settle_rest(mdl_worker_t *worker)
@@ -214,7 +224,7 @@ static void loop_settle_rest(mdl_worker_t *worker)
         mdl_worker_take_back(worker);
         worker->postponed_until = 0;
         mdl_settle_ended(worker);
-    } while (worker->active != NULL && poll(&done, 1, milliseconds_until(until)) != 0);
+    } while (lanes_are_busy(worker) && poll(&done, 1, milliseconds_until(until)) != 0);
 }
 
 /* What is still with a lane at the end of the time is its successor's, as after a kill. */
@@ -222,12 +232,13 @@ static void loop_finish(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
 
+    mdl_begun_clear(worker->service->begun); /* no job is to blame for an end that was asked for */
     mdl_lanes_stop(worker->lanes);
     loop_settle_rest(worker);
     mdl_cleanup_cancelled(worker);
     mdl_maintenance_finish(loop->maintenance, worker->turn);
     mdl_reconnect_close(worker->database);
-    if (worker->active == NULL) {
+    if (!lanes_are_busy(worker)) {
         mdl_lanes_join(worker->lanes);
     }
 }

@@ -64,15 +64,20 @@ apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
     rendering_t text = rendering_make(templates, ".txt", source, p);
     rendering_t html = rendering_make(templates, ".html", source, p);
     mdl_mime_mail_t mime = source->mime;
+    apr_status_t rv;
 
     if (subject.template == NULL || text.template == NULL || html.template == NULL) {
         return mdl_message_unsent(task, MDL_TASK_RETRY, "template",
                                   "A template of the email can't be read.");
     }
+    /* What it is made of may be too much for the process. */
+    mdl_task_begun(task, 1);
     mime.subject = rendering_text(&subject);
     mime.text = (mdl_mime_body_t){rendering_write, &text};
     mime.html = (mdl_mime_body_t){rendering_write, &html};
-    if (mdl_mime_build(&message->bytes, &message->length, &mime, task->pool) != APR_SUCCESS) {
+    rv = mdl_mime_build(&message->bytes, &message->length, &mime, task->pool);
+    mdl_task_begun(task, 0);
+    if (rv != APR_SUCCESS) {
         return mdl_message_unsent(task, MDL_TASK_FAILED, "address",
                                   "The address can't be written to.");
     }

@@ -24,13 +24,14 @@ struct mdl_queue_t {
 
 struct mdl_runner_t {
     mdl_runner_kind_t kind;
+    int number;
     const mdl_service_t *service;
     apr_pool_t *pool;
     apr_thread_t *thread;
     mdl_queue_t *inbox;
     mdl_queue_t *done;
     atomic_int stopping;
-    int load;           /* of the control thread */
+    atomic_uint passes;
     mdl_task_t *active; /* of the runner's thread, like the rest */
     apr_array_header_t *arrived;
     mdl_http_client_t *http;
@@ -139,6 +140,7 @@ void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome)
         }
     }
     task->outcome = outcome;
+    mdl_task_begun(task, 0);
     mdl_queue_put(runner->done, task);
 }
 
@@ -165,20 +167,24 @@ static void runner_start_new(mdl_runner_t *runner)
                    mdl_clock_monotonic() > atomic_load(&task->leased_until)) {
             mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
         } else {
+            mdl_task_begun(task, 1);
             task->handler->start(task);
         }
     }
 }
 
-/* Breaks off the tasks whose lease is lost or whose shop is blocked, or all of them. */
-static void runner_stop_some(mdl_runner_t *runner, int all)
+/* Goes through the tasks, and breaks off those whose lease is lost or whose shop is blocked, or
+ * all. */
+static void runner_pass(mdl_runner_t *runner, int all)
 {
+    unsigned pass = atomic_fetch_add(&runner->passes, 1) + 1;
     mdl_task_t *next;
 
     for (mdl_task_t *task = runner->active; task != NULL; task = next) {
         int lost = atomic_load(&task->lost);
 
         next = task->next;
+        atomic_store(&task->pass, pass);
         if (all || lost || atomic_load(&task->blocked)) {
             task->handler->stop(task);
             mdl_runner_done(task, lost ? MDL_TASK_ABANDONED : MDL_TASK_RELEASED);
@@ -221,12 +227,12 @@ static void *APR_THREAD_FUNC runner_run(apr_thread_t *thread, void *data)
     (void)thread;
     while (!mdl_runner_stopping(runner)) {
         runner_start_new(runner);
-        runner_stop_some(runner, 0);
+        runner_pass(runner, 0);
         runner_wait_for_work(runner);
         runner_finish_arrived(runner);
     }
     runner_start_new(runner);
-    runner_stop_some(runner, 1);
+    runner_pass(runner, 1);
     return NULL;
 }
 
@@ -261,13 +267,14 @@ static apr_status_t runner_equip(mdl_runner_t *runner)
     return mdl_mailer_create(&runner->mailer, config, runner->pool);
 }
 
-apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind,
+apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind, int number,
                               const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p)
 {
     mdl_runner_t *runner = apr_pcalloc(p, sizeof *runner);
     apr_status_t rv;
 
     runner->kind = kind;
+    runner->number = number;
     runner->service = service;
     runner->done = done;
     /* The thread's own pool: what it allocates must not race with the control thread. */
@@ -287,32 +294,34 @@ apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind,
 void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task)
 {
     task->runner = runner;
-    runner->load++;
+    task->place = MDL_TASK_IN_LANE;
+    atomic_store(&task->pass, mdl_runner_passes(runner));
     mdl_queue_put(runner->inbox, task);
     mdl_runner_wake(runner);
 }
 
-int mdl_runner_load(const mdl_runner_t *runner)
+int mdl_runner_number(const mdl_runner_t *runner)
 {
-    return runner->load;
+    return runner->number;
 }
 
-void mdl_runner_settled(mdl_runner_t *runner)
+unsigned mdl_runner_passes(const mdl_runner_t *runner)
 {
-    runner->load--;
+    return atomic_load(&runner->passes);
 }
 
 void mdl_runner_wake(mdl_runner_t *runner)
 {
     if (runner->kind == MDL_RUNNER_TRANSFER) {
         mdl_http_client_wake(runner->http);
+    } else {
+        queue_ring(runner->inbox->fd);
     }
 }
 
 void mdl_runner_stop(mdl_runner_t *runner)
 {
     atomic_store(&runner->stopping, 1);
-    queue_ring(runner->inbox->fd);
     mdl_runner_wake(runner);
 }
 

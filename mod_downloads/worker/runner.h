@@ -20,20 +20,19 @@ void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task);
 /** Takes everything, oldest first, and clears the descriptor; NULL when empty. */
 mdl_task_t *mdl_queue_take(mdl_queue_t *queue);
 
-/** Starts a runner's thread; its tasks come back through done. */
-apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t kind,
+/** Starts the thread of a lane's runner number …; its tasks come back through done. */
+apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t kind, int number,
                               const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p);
+int mdl_runner_number(const mdl_runner_t *runner);
 
 /** Hands over a task, from the control thread. */
 void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task);
 
-/** Tasks handed over that are not settled yet; for the control thread. */
-int mdl_runner_load(const mdl_runner_t *runner);
+/** How often the runner has gone through its tasks; each time it notes that in task->pass. */
+unsigned mdl_runner_passes(const mdl_runner_t *runner);
+#define MDL_RUNNER_PASSES 2 /* until one at the latest a task is noted that was handed over */
 
-/** To be called by the control thread for each task that came back and is settled. */
-void mdl_runner_settled(mdl_runner_t *runner);
-
-/** Has the runner look now which of its tasks are lost. */
+/** Has the runner go through its tasks now, and look which of them are lost. */
 void mdl_runner_wake(mdl_runner_t *runner);
 
 /** Asks a runner to give back all it has and end; returns at once.  A message that a mail server is

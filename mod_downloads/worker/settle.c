@@ -134,12 +134,7 @@ static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
     } else if (task->outcome == MDL_TASK_RELEASED || task->outcome == MDL_TASK_RETRY) {
         mdl_worker_note_due(worker, job->lane, job->due_at);
     }
-    worker->lanes[task->lane].busy--;
-    worker->lanes[task->lane].held_until = 0;
-    if (task->runner != NULL) {
-        mdl_runner_settled(task->runner);
-    }
-    apr_pool_destroy(task->pool);
+    mdl_worker_forget(worker, task);
 }
 
 /* Whether the same may be written down later. */
@@ -170,15 +165,10 @@ static apr_status_t task_settle_refused(mdl_worker_t *worker, mdl_task_t *task, 
     return rv;
 }
 
-static void postpone(mdl_worker_t *worker, mdl_task_t *task)
+static void task_postpone(mdl_task_t *task)
 {
-    mdl_task_t **at = &worker->postponed;
-
-    while (*at != NULL) {
-        at = &(*at)->next;
-    }
-    task->next = NULL;
-    *at = task;
+    task->place = MDL_TASK_POSTPONED;
+    task->postponed_at = mdl_clock_monotonic();
 }
 
 /* Forgets a task that was settled alone, or keeps it if it could not be. */
@@ -190,9 +180,9 @@ static void task_put(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
         rv = task_settle_refused(worker, task, rv);
     }
     if (rv == MDL_DB_ELOCKED || again) {
-        postpone(worker, task);
+        task_postpone(task);
     } else if (is_passing(rv)) {
-        mdl_worker_end(worker, task, task->outcome);
+        mdl_worker_end(task, task->outcome);
     } else {
         task_forget(worker, task);
     }
@@ -213,20 +203,31 @@ static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
     }
 }
 
+/* The one that has waited for longest; NULL if there is none. */
+static mdl_task_t *postponed_next(const mdl_worker_t *worker)
+{
+    mdl_task_t *first = NULL;
+
+    for (mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        if (task->place == MDL_TASK_POSTPONED &&
+            (first == NULL || task->postponed_at < first->postponed_at)) {
+            first = task;
+        }
+    }
+    return first;
+}
+
 /* Until one has to wait on: on a locked row each try waits. */
 static void settle_postponed(mdl_worker_t *worker)
 {
     apr_time_t now = mdl_clock_monotonic();
     apr_status_t rv = APR_SUCCESS;
+    mdl_task_t *task;
 
-    if (worker->postponed == NULL || now < worker->postponed_until) {
+    if (now < worker->postponed_until) {
         return;
     }
-    while (worker->postponed != NULL && rv == APR_SUCCESS) {
-        mdl_task_t *task = worker->postponed;
-
-        worker->postponed = task->next;
-        task->next = NULL;
+    while (rv == APR_SUCCESS && (task = postponed_next(worker)) != NULL) {
         rv = list_write(worker, task);
         task_put(worker, task, rv);
     }
@@ -235,16 +236,17 @@ static void settle_postponed(mdl_worker_t *worker)
 
 void mdl_settle_ended(mdl_worker_t *worker)
 {
-    mdl_task_t *task = worker->ended;
     mdl_task_t *group = NULL;
     mdl_task_t *next;
 
     settle_postponed(worker);
-    worker->ended = NULL;
-    for (; task != NULL; task = next) {
-        next = task->next;
+    for (mdl_task_t *task = worker->tasks; task != NULL; task = next) {
+        next = task->peer;
+        if (task->place != MDL_TASK_ENDED) {
+            continue;
+        }
+        task->next = NULL;
         if (task->handler != NULL && task->handler->alone) {
-            task->next = NULL;
             list_settle(worker, task);
         } else {
             task->next = group;

@@ -16,9 +16,17 @@ int mdl_task_withdrawn(const mdl_task_t *task)
 
 void mdl_task_progress(mdl_task_t *task)
 {
-    task->job->bytes_received = atomic_load(&task->received);
+    task->job->bytes_received = atomic_load(&task->mark->received);
+    if (task->job->bytes_received > task->mark->before) {
+        task->job->interruptions = 0;
+    }
     task->job->bytes_total = atomic_load(&task->total);
     task->job->validator = atomic_load(&task->validator);
+}
+
+void mdl_task_begun(mdl_task_t *task, int begun)
+{
+    atomic_store(&task->mark->begun, begun);
 }
 
 apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_pool_t *p)

@@ -27,6 +27,14 @@ typedef enum {
     MDL_TASK_ABANDONED /* the lease is lost, or the job cancelled: nothing is written */
 } mdl_outcome_t;
 
+typedef enum {
+    MDL_TASK_CLAIMED,  /* being prepared by the control thread */
+    MDL_TASK_IN_LANE,  /* handed to a thread of its lane */
+    MDL_TASK_ENDED,    /* back, with an outcome that is not written down yet */
+    MDL_TASK_POSTPONED /* the same, but not before the next try: a row is locked, or the database
+                          has refused the outcome */
+} mdl_task_place_t;
+
 struct mdl_task_t {
     apr_pool_t *pool; /* of the task alone, with its own allocator */
     mdl_job_t *job;
@@ -44,8 +52,9 @@ struct mdl_task_t {
     mdl_outcome_t outcome;
 
     /* Written by the lane's thread, read by the control thread. */
-    atomic_llong received;
-    atomic_llong total; /* -1: not known */
+    mdl_begun_job_t *mark; /* has the bytes received */
+    atomic_llong total;    /* -1: not known */
+    atomic_uint pass;      /* the last one of its runner in which that has had it */
     _Atomic(const char *) validator;
 
     /* Written by the control thread, read by the lane's. */
@@ -54,21 +63,29 @@ struct mdl_task_t {
     atomic_llong leased_until; /* by mdl_clock_monotonic */
 
     /* Of the control thread. */
-    mdl_task_t *peer;     /* the next of the active ones */
-    mdl_job_lane_t lane;  /* that it was claimed from */
-    apr_status_t renewal; /* of the last attempt */
-    apr_int64_t reported; /* bytes, as last written down */
-    int refusals;         /* how often the database did not take the outcome */
+    mdl_task_t *peer;    /* the next of all tasks */
+    mdl_job_lane_t lane; /* that it was claimed from */
+    mdl_task_place_t place;
+    apr_time_t postponed_at; /* by mdl_clock_monotonic */
+    apr_status_t renewal;    /* of the last attempt */
+    apr_int64_t reported;    /* bytes, as last written down */
+    int refusals;            /* how often the database did not take the outcome */
+    unsigned passes;         /* of its runner, when that was last asked for the task */
     mdl_runner_t *runner;
-    mdl_task_t *next; /* in the queue that the task is in */
+    mdl_task_t *next; /* in the queue that the task is in, or of those settled with it */
 };
 
 /** Whether a task must do nothing more that others see, such as send an email: its job is to be
    given back, or may be another worker's.  For the lane's thread. */
 int mdl_task_withdrawn(const mdl_task_t *task);
 
-/** Takes the progress that the lane's thread has noted over into task->job. */
+/** Takes the progress that the lane's thread has noted over into task->job: any sets its count of
+    interruptions back. */
 void mdl_task_progress(mdl_task_t *task);
+
+/** Whether a handler is at work on the task from now on, so that the end of the process may be its
+    fault. */
+void mdl_task_begun(mdl_task_t *task, int begun);
 
 #define MDL_QUOTA_CODE    "storage_quota_exceeded"
 #define MDL_QUOTA_MESSAGE "The file is larger than what is left of the shop's storage quota."

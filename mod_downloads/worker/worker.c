@@ -131,23 +131,67 @@ void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t d
     }
 }
 
+int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane)
+{
+    int busy = 0;
+
+    for (const mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        busy += task->lane == lane;
+    }
+    return busy;
+}
+
+mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t index)
+{
+    const mdl_lane_t *lane = &worker->lanes[index];
+    int loads[MDL_LANE_MAX_RUNNERS] = {0};
+    int best = 0;
+
+    for (const mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        if (task->lane == index && task->runner != NULL) {
+            loads[mdl_runner_number(task->runner)]++;
+        }
+    }
+    for (int i = 1; i < lane->runner_count; i++) {
+        best = loads[i] < loads[best] ? i : best;
+    }
+    return lane->runners[best];
+}
+
 apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t index)
 {
     const mdl_lane_t *lane = &worker->lanes[index];
     apr_time_t due_at = worker->jobs.due_at[index];
 
-    if (lane->busy >= lane->slots || due_at == 0) {
+    if (due_at == 0 || mdl_worker_busy(worker, index) >= lane->slots) {
         return APR_INT64_MAX;
     }
     due_at += mdl_clock_monotonic() - apr_time_now();
     return due_at > lane->held_until ? due_at : lane->held_until;
 }
 
-void mdl_worker_end(mdl_worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome)
+void mdl_worker_end(mdl_task_t *task, mdl_outcome_t outcome)
 {
     task->outcome = outcome;
-    task->next = worker->ended;
-    worker->ended = task;
+    task->place = MDL_TASK_ENDED;
+}
+
+static void worker_unlink(mdl_worker_t *worker, const mdl_task_t *task)
+{
+    mdl_task_t **at = &worker->tasks;
+
+    while (*at != task) {
+        at = &(*at)->peer;
+    }
+    *at = task->peer;
+    mdl_begun_remove(task->mark);
+    worker->lanes[task->lane].held_until = 0;
+}
+
+void mdl_worker_forget(mdl_worker_t *worker, mdl_task_t *task)
+{
+    worker_unlink(worker, task);
+    apr_pool_destroy(task->pool);
 }
 
 void mdl_worker_take_back(mdl_worker_t *worker)
@@ -155,22 +199,49 @@ void mdl_worker_take_back(mdl_worker_t *worker)
     mdl_task_t *next;
 
     for (mdl_task_t *task = mdl_queue_take(worker->done); task != NULL; task = next) {
-        mdl_task_t **at = &worker->active;
-
         next = task->next;
-        while (*at != task) {
-            at = &(*at)->peer;
+        mdl_worker_end(task, task->outcome);
+    }
+}
+
+/* Its memory stays: who knows what still points to it. */
+static void task_lose(mdl_worker_t *worker, mdl_task_t *task)
+{
+    mdl_log(MDL_LOG_ERR, 0,
+            "MDL0353: job %s was lost between the threads of the background process; it is done "
+            "again when its lease has ended; please report this",
+            task->job->id);
+    worker_unlink(worker, task);
+}
+
+/* A runner marks the tasks that it has in each pass.  What it had ended before the pass in which it
+   was asked has been taken back since. */
+void mdl_worker_compare(mdl_worker_t *worker)
+{
+    mdl_task_t *next;
+
+    for (mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
+        if (task->place == MDL_TASK_IN_LANE) {
+            task->passes = mdl_runner_passes(task->runner);
+            mdl_runner_wake(task->runner);
         }
-        *at = task->peer;
-        mdl_worker_end(worker, task, task->outcome);
+    }
+    mdl_worker_take_back(worker);
+    for (mdl_task_t *task = worker->tasks; task != NULL; task = next) {
+        next = task->peer;
+        if (task->place == MDL_TASK_IN_LANE &&
+            (int)(task->passes - atomic_load(&task->pass)) > MDL_RUNNER_PASSES) {
+            task_lose(worker, task);
+        }
     }
 }
 
 int mdl_worker_break_off(mdl_worker_t *worker, const char *job_id)
 {
-    mdl_task_t *task = worker->active;
+    mdl_task_t *task = worker->tasks;
 
-    while (task != NULL && strcmp(task->job->id, job_id) != 0) {
+    while (task != NULL &&
+           (task->place != MDL_TASK_IN_LANE || strcmp(task->job->id, job_id) != 0)) {
         task = task->peer;
     }
     if (task == NULL) {

@@ -27,11 +27,8 @@ typedef struct {
     apr_time_t notices_at;      /* when they are numbered, by mdl_clock_monotonic */
     int look_cancelled;         /* whether there may be cancelled jobs to clean up after */
     mdl_queue_t *done;          /* tasks that come back from the lanes */
-    mdl_task_t *active;         /* in the lanes' threads */
-    mdl_task_t *ended;          /* back, not yet settled */
-    mdl_task_t *postponed;      /* the same, for a row is locked or the database has refused it; the
-                                   next to try first */
-    apr_time_t postponed_until; /* none of them is tried before, by mdl_clock_monotonic */
+    mdl_task_t *tasks;          /* all that exist, wherever they are (task->place); by peer */
+    apr_time_t postponed_until; /* none of those is tried before, by mdl_clock_monotonic */
 } mdl_worker_t;
 
 /** Opens the storage and starts the lanes' threads.  An error has been logged. */
@@ -47,15 +44,29 @@ void mdl_worker_look_anew(mdl_worker_t *worker);
 /** Notes that a job of a lane is due at a time. */
 void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t due_at);
 
+/** How many slots of a lane are in use: those of its tasks, until they are settled. */
+int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane);
+
+/** The runner of a lane that has the least to do, the first of several. */
+mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t lane);
+
 /** When a lane has a job to claim and a slot for it, by mdl_clock_monotonic; APR_INT64_MAX if that
    is not known yet. */
 apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t lane);
 
-/** Moves the tasks that the lanes have given back from active to ended. */
+/** Takes back the tasks that have ended in their lanes. */
 void mdl_worker_take_back(mdl_worker_t *worker);
 
-/** Adds a task to ended, for mdl_settle_ended. */
-void mdl_worker_end(mdl_worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome);
+/** Compares the tasks that are to be in the lanes with those that the lanes' threads have.  One
+   that a thread has lost would keep its slot, and the lease of its job, for ever: the log says so,
+   and the worker forgets it, so that the job is done again once its lease has ended. */
+void mdl_worker_compare(mdl_worker_t *worker);
+
+/** Gives a task its outcome, for mdl_settle_ended to write down. */
+void mdl_worker_end(mdl_task_t *task, mdl_outcome_t outcome);
+
+/** Removes a task, which is in no lane. */
+void mdl_worker_forget(mdl_worker_t *worker, mdl_task_t *task);
 
 /** Has the task of a job broken off in its lane; false if there is none. */
 int mdl_worker_break_off(mdl_worker_t *worker, const char *job_id);

@@ -61,7 +61,6 @@ SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND status IN ('queued', '
 -- part: job_claimed
 UPDATE job SET status = 'running', lease_token = lease_token + 1,
     attempts = attempts + CASE WHEN status = 'running' THEN 0 ELSE 1 END,
-    interruptions = interruptions + CASE WHEN status = 'running' THEN 1 ELSE 0 END,
     lease_owner = %s, due_at = NULL, started_at = COALESCE(started_at, %lld), updated_at = {{later}}
 
 -- part: claimed_columns
@@ -197,13 +196,15 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE shop_id = %lld AND id > %s
 RETURNING id
 
 -- name: job_renew
-UPDATE job SET bytes_received = %lld, bytes_total = %lld, validator = %s, updated_at = {{later}}
+UPDATE job SET interruptions = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s,
+    updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- A job that its worker gives back unfinished has not used up an attempt.
 -- name: job_release
 UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %lld,
-    lease_owner = NULL, bytes_received = %lld, bytes_total = %lld, validator = %s, updated_at = {{later}}
+    lease_owner = NULL, interruptions = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s,
+    updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 RETURNING attempts
 
@@ -271,6 +272,13 @@ WHERE id IN (SELECT id FROM job WHERE lane = 'mail' AND due_at > %lld AND status
 UPDATE job SET due_at = %lld, updated_at = {{later}}
 WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = 'mail' AND due_at > %lld AND status = 'queued'
     AND attempts > 0 ORDER BY due_at LIMIT %lld FOR UPDATE SKIP LOCKED))
+
+-- A job that a worker had begun when it died.  With progress (1) the row of interruptions begins with this one;
+-- the next progress is what goes beyond the bytes that it had by now.
+-- name: job_interrupted
+UPDATE job SET interruptions = 1 + CASE WHEN %lld = 1 THEN 0 ELSE interruptions END,
+    bytes_received = CASE WHEN bytes_received < %lld THEN %lld ELSE bytes_received END
+WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- Jobs that a worker held when it died are due at once for its successor, which has its name.
 -- name: job_inherit

@@ -185,7 +185,7 @@ static void test_fencing(apr_pool_t *p)
     ok(new != NULL &&strcmp(new->id, id) == 0,
        "another worker claims the job when the lease has expired");
     is_int(new->attempts, 1, "which goes on with the same attempt");
-    is_int(new->interruptions, 1, "and knows that it was interrupted");
+    is_int(new->interruptions, 0, "a lease that is lost says nothing of what was begun");
     is_int(new->started_at, old->started_at, "the time of the job's start stays");
     ok(new->lease_token > old->lease_token, "the token is higher");
 
@@ -209,26 +209,60 @@ static void test_fencing(apr_pool_t *p)
     forget_jobs();
 }
 
+static void inherit_from(const char *worker, mdl_begun_t *begun, apr_pool_t *p)
+{
+    mdl_job_inherit_t inherit = {worker, begun};
+
+    mdl_db_write(db, mdl_job_inherit_effect, &inherit, p);
+    mdl_begun_clear(begun);
+}
+
+/* Has a worker die that has claimed a job, and begun with it or not, and received so many bytes;
+   returns its successor's claim. */
+static mdl_job_t *die_with(const mdl_job_t *job, mdl_begun_t *begun, int at_work,
+                           apr_int64_t received, apr_pool_t *p)
+{
+    mdl_begun_job_t *mark = mdl_begun_add(begun, job->id, job->lease_token, job->bytes_received, p);
+
+    atomic_store(&mark->begun, at_work);
+    atomic_store(&mark->received, received);
+    inherit_from("node-1", begun, p);
+    return claim_one("node-1", p);
+}
+
 static void test_inherit(apr_pool_t *p)
 {
     const char *mine = make_job(MDL_LANE_SMALL, -apr_time_from_sec(20), p);
     mdl_job_t *job = claim_one("node-1", p);
+    mdl_begun_t *begun;
     mdl_job_t *again;
 
+    mdl_begun_create(&begun, p);
     make_job(MDL_LANE_SMALL, -apr_time_from_sec(10), p);
     claim_one("node-2", p);
-    mdl_db_write(db, mdl_job_inherit_effect, (void *)"node-1", p);
-    again = claim_one("node-1", p);
+    again = die_with(job, begun, 0, 0, p);
     ok(again != NULL && strcmp(again->id, mine) == 0,
        "the jobs of a worker that died are due at once for its successor");
     is_int(again->attempts, 1, "which goes on with the same attempt");
-    is_int(again->interruptions, 1, "and knows that it was interrupted");
+    is_int(again->interruptions, 0, "what was claimed and not begun was not interrupted");
     ok(claim_one("node-1", p) == NULL, "the jobs of other workers are not");
     is_int(work(mdl_job_renew, job, p), APR_ENOENT, "a worker that is alive after all can't write");
 
-    mdl_db_write(db, mdl_job_inherit_effect, (void *)"node-1", p);
-    again = claim_one("node-1", p);
+    again = die_with(again, begun, 1, 0, p);
+    is_int(again->interruptions, 1, "what was begun was interrupted");
+    again = die_with(again, begun, 0, 0, p);
+    is_int(again->interruptions, 1, "a death before the beginning changes nothing");
+    again = die_with(again, begun, 1, 0, p);
     is_int(again->interruptions, 2, "the next interruption in a row is counted, too");
+    again = die_with(again, begun, 1, 100, p);
+    ok(again->interruptions == 1 && again->bytes_received == 100,
+       "after progress the row begins with the death that came then");
+    again = die_with(again, begun, 1, 100, p);
+    is_int(again->interruptions, 2, "to come as far as before is no progress");
+    again->interruptions = 0;
+    work(mdl_job_renew, again, p);
+    is_int(find(mine, p)->interruptions, 0, "a lease's renewal writes down that there was some");
+    again = die_with(again, begun, 1, 0, p);
     again->due_at = 1;
     end_work(mdl_job_retry_later, again, p);
     again = claim_one("node-1", p);

@@ -88,6 +88,61 @@ subtest 'a job that ended the process three times is set aside, and its neighbou
     is_deeply \@given_up, [$poison], 'the log says which was given up';
 };
 
+# Queues work while the background process stands still, so that it is claimed together; returns what the
+# work returns.
+sub queued_together
+{
+    my ($queue) = @_;
+    my ($worker) = worker_pids();
+    pause_process($worker);
+    my @made = $queue->();
+    kill CONT => $worker;
+    return @made;
+}
+
+sub status_of { my (@ids) = @_; return map { (sql("SELECT status FROM job WHERE id = '$_'"))[0][0] } @ids }
+
+subtest "an import that ends the process at once fails, and none of five other shops'" => sub {
+    httpd_graceful();    # resets the count of deaths, after each of which the next process waits for longer
+    my @shops = ($shop, map { new_shop() } 1 .. 5);
+    my @ids = queued_together(sub { map { held_imports($shops[$_], { size => 1000, hold => 0 }, "shop-$_") } 0 .. 5 });
+    # What is given back in a transaction of its own is given back late.
+    sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END'; "
+        . "CREATE TRIGGER slow BEFORE UPDATE ON job FOR EACH ROW WHEN (OLD.status = 'running' AND NEW.status = 'queued') "
+        . 'EXECUTE FUNCTION slow()') if database() eq 'pgsql';
+    for my $deaths (0, 1) {
+        running(6, $deaths);
+        kill_worker();
+    }
+    my ($worker) = worker_pids();
+    my ($poison) = wait_for(sub { my ($n) = grep { $source->requests("shop-$_") > 2 } 0 .. 5; defined $n && [$n] }, 30, 'the third try')->[0];
+    kill KILL => $worker;
+    $source->release("shop-$_") for grep { $_ != $poison } 0 .. 5;
+    is wait_job($shops[$_], $ids[$_], 60)->{status}, $_ == $poison ? 'failed' : 'succeeded',
+        $_ == $poison ? 'it has failed after three deaths' : 'that of another shop succeeds' for 0 .. 5;
+    sql('DROP FUNCTION slow CASCADE') if database() eq 'pgsql';
+};
+
+subtest 'what was claimed and not begun pays for no death' => sub {
+    plan skip_all => 'only PostgreSQL locks a table against readers' if database() ne 'pgsql';
+    httpd_graceful();
+    my $lock;
+    my @jobs = queued_together(sub {
+        my @ids = held_imports($shop, { size => 1000, hold => undef }, map { "claimed-$_" } 1 .. 5);
+        order_for($shop, "claimed$_\@buyer.example") for 1 .. 3;
+        $lock = lock_tables('asset', 'email');
+        return (@ids, map { $_->[0] } sql("SELECT id FROM job WHERE type = 'email' ORDER BY id DESC LIMIT 3"));
+    });
+    my $imports = join ', ', map { "'$_'" } @jobs[ 0 .. 4 ];
+    for my $deaths (1 .. 4) {
+        wait_for(sub { (sql("SELECT min(lease_token) FROM job WHERE id IN ($imports)"))[0][0] >= $deaths }, 60, 'the claim');
+        kill_worker();
+    }
+    unlock($lock);
+    wait_for(sub { !grep { $_ !~ /^(?:succeeded|failed)$/ } status_of(@jobs) }, 60, 'the end of all');
+    is_deeply [ status_of(@jobs) ], [ ('succeeded') x 8 ], 'after four deaths imports and emails succeed';
+};
+
 # A shop alone has four in five of a lane's slots: 64 of 80 for small imports, 8 of 10 for large ones.
 for my $case (
     [ 'small', 64, { size => 1000, hold => 0 } ],

@@ -10,7 +10,7 @@ use MDL::Source;
 use MDL::Test;
 use Test::More;
 
-my $server   = MDL::Instance->new(extra => "DownloadsRetryDelay 100\n")->start;
+my $server   = MDL::Instance->new(extra => "DownloadsRetryDelay 100\nDownloadsMailConnections 1\n")->start;
 my $source   = MDL::Source->new;
 my $receiver = MDL::Receiver->new;
 my $shop     = shop_with_product('Refused');
@@ -58,6 +58,29 @@ subtest 'what the database refuses once' => sub {
     take_again();
     is wait_job($shop, $job)->{status}, 'succeeded', 'an import succeeds';
     is scalar $source->requests('once'), 1, 'and is not done again';
+};
+
+# How often the background process has gone round, or more.
+sub turns { my ($pid) = @_; return (MDL::Test::slurp("/proc/$pid/task/$pid/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m)[0] }
+
+subtest 'what the database refuses, and then is away for' => sub {
+    my $log = error_log_size();
+    my ($worker) = worker_pids();
+    refuse('job', "NEW.status = 'succeeded'");
+    my $order = order_for($shop, 'away@buyer.example');
+    wait_refused($log, 1);
+    take_database($worker);
+    take_again() if database() eq 'sqlite3';    # a trigger comes before the disk
+    my $turns = turns($worker);
+    wait_for(sub { turns($worker) > $turns + 15 }, 60, 'some tries');
+    give_database($worker);
+    take_again() if database() eq 'pgsql';
+    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent', 'an email is sent';
+    is scalar mails('away@buyer.example'), 1, 'and only once';
+    $order = order_for($shop, 'next@buyer.example');
+    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent',
+        'the only slot for emails is free again';
+    is_deeply [ worker_pids() ], [$worker], 'of the same background process';
 };
 
 subtest 'what the database refuses each time' => sub {

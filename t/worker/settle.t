@@ -2,7 +2,6 @@
 use strict;
 use warnings;
 
-use IPC::Open2 qw(open2);
 use MDL::Instance;
 use MDL::Mail;
 use MDL::Source;
@@ -25,18 +24,6 @@ $node->aim;
 my ($worker) = worker_pids();
 my $source = MDL::Source->new;
 my $shop   = shop_with_product('Locked');
-
-# Locks rows until unlock() is called with what this returns.
-sub lock_rows
-{
-    my ($rows) = @_;
-    my $pid = open2(my $out, my $in, MDL::Database::psql(), $node->{vars}{db_params}, '-qAtX');
-    print $in "BEGIN;\nSELECT 'locked' FROM $rows FOR UPDATE;\n";
-    like scalar <$out>, qr/^locked$/, 'a row is locked';
-    return { pid => $pid, in => $in };
-}
-
-sub unlock { my ($lock) = @_; close $lock->{in}; waitpid $lock->{pid}, 0; return }
 
 sub import_of
 {
