@@ -64,7 +64,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-nodes check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
@@ -143,6 +143,11 @@ check-large: build ## sends an archive of 15 GB and has every program read it (m
 check-nodes: build ## kills, stops and restarts two nodes under load, for ten minutes (SEED CHAOS)
 	@tools/node
 	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/nodes_chaos.t DATABASES=pgsql tools/suites
+
+.PHONY: check-hunt
+check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)
+	@tools/node
+	HUNT=$(or $(HUNT),1200) TESTS=t/operate/hunt.t tools/suites
 
 .PHONY: check-slow
 check-slow: build ## waits for what the service waits for minutes for, on both databases

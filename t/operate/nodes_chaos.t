@@ -10,10 +10,9 @@ use Digest::SHA qw(sha256_hex);
 use HTTP::Tiny;
 use IO::Select;
 use IO::Socket::INET;
-use JSON::PP;
+use MDL::Chaos qw(copies table);
 use MDL::Contract;
 use MDL::Customer;
-use MDL::Helper;
 use MDL::Instance;
 use MDL::Mail;
 use MDL::MailServer;
@@ -52,49 +51,13 @@ $right->aim;
 my $source = MDL::Source->new;
 my $shop   = shop_with_product('Chaos');
 my $file   = new_file($shop, 2 * MB);
-my $folder = MDL::Test::suite_dir();
-my $json   = JSON::PP->new->canonical;
+my $chaos  = MDL::Chaos->new(seed => $seed, ports => sub { map { port_of($_) } 0, 1 }, shop => $shop, source => $source);
 
 # --- load: processes that go on with a request at either node until it has an answer --------------
 
 sub port_of { my ($n) = @_; return $nodes[ $n % 2 ]{vars}{port} }
 
 my $turn = $$;
-
-# A write, with one Idempotency-Key for all its tries.
-sub write_until
-{
-    my ($status, $path, $body) = @_;
-    my %headers = (authorization => "Bearer $shop->{token}", 'content-type' => 'application/json',
-        'idempotency-key' => idem('chaos'));
-    for (1 .. 100) {
-        my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)->post(
-            'http://127.0.0.1:' . port_of($turn++) . "/api/v1$path", { headers => \%headers, content => encode_json($body) });
-        return decode_json($answer->{content}) if $answer->{status} == $status;
-        return { refused => "$answer->{status} $answer->{content}" } if $answer->{status} !~ /^(?:599|503|409|429)$/;
-        sleep 0.1;
-    }
-    return { refused => 'no answer' };
-}
-
-sub import_one
-{
-    my ($name) = @_;
-    my $size  = 20 * KB + int rand 200 * KB;
-    my $url   = $source->offer($name, { size => $size, version => $name, etag => qq("$name"), rate => 400 * KB });
-    my $reply = write_until(202, '/assets', { source_url => $url });
-    return { import => $name, size => $size, job => $reply->{job}{id}, asset => $reply->{asset}{id}, refused => $reply->{refused} };
-}
-
-sub email_one
-{
-    my ($name) = @_;
-    my $reply = write_until(201, "/orders/$name/assignments", {
-        storefront_customer_id => '77', items => [ { storefront_product_id => $shop->{product} } ],
-        send_email => JSON::PP::true, customer => { email => "$name\@buyer.example" },
-    });
-    return { email => "$name\@buyer.example", refused => $reply->{refused} };
-}
 
 # Reads from a byte on; returns (status, bytes).
 sub read_part
@@ -118,7 +81,7 @@ sub read_part
 sub download_one
 {
     my ($name, $product) = @_;
-    my $order = write_until(201, "/orders/$name/assignments",
+    my $order = $chaos->write_until(201, "/orders/$name/assignments",
         { storefront_customer_id => '77', items => [ { storefront_product_id => $product } ] });
     return { download => $name, refused => $order->{refused} } if $order->{refused};
     $order = $order->{order} // $order;
@@ -140,30 +103,6 @@ sub download_one
         sleep 0.2 if $more eq '';
     }
     return { download => $name, cuts => $cuts, whole => sha256_hex($bytes) eq $file->{sha256} ? 1 : 0, odd => "@odd" };
-}
-
-my @loads;
-
-sub begin_load
-{
-    my ($kind, $pause, $one) = @_;
-    my $number = @loads;
-    push @loads, MDL::Helper->begin(sub {
-        my ($self, $watch) = @_;
-        srand($seed + $number);
-        open my $out, '>', $self->{path} or die "$self->{path}: $!\n";
-        for (my $n = 1; !IO::Select->new($watch)->can_read($pause * (0.5 + rand)); $n++) {
-            my $line = eval { $one->("$$" . sprintf '%05d', $n) } // { refused => "died: $@" };
-            syswrite $out, $json->encode($line) . "\n";
-        }
-    }, path => "$folder/chaos-$kind-$number");
-    return;
-}
-
-sub end_loads
-{
-    $_->stop for @loads;
-    return map { decode_json($_) } map { split /\n/, MDL::Test::slurp($_->{path}) } @loads;
 }
 
 # --- what is done to the nodes --------------------------------------------------------------------
@@ -208,9 +147,9 @@ my $reply   = api('POST', '/mappings', key => $shop->{token}, json => {
     storefront_product_id => $product, file_ids => [ $file->{id} ], download_limit => 1, download_type => 'FILES' });
 die "mapping: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
 
-begin_load('import', 0.1, \&import_one) for 1, 2;
-begin_load('email', 0.05, \&email_one) for 1, 2;
-begin_load('download', 0.2, sub { download_one($_[0], $product) }) for 1 .. DOWNLOADERS;
+$chaos->load(0.1, sub { $chaos->import_one(@_) }) for 1, 2;
+$chaos->load(0.05, sub { $chaos->email_one(@_) }) for 1, 2;
+$chaos->load(0.2, sub { download_one($_[0], $product) }) for 1 .. DOWNLOADERS;
 
 my $began = time;
 if ($seconds) {
@@ -225,7 +164,7 @@ else {
     incident($nodes[$_], $incidents[ (0, 4)[$_] ]) for 0, 1;
 }
 sleep 1;
-my @lines = end_loads();
+my @lines = $chaos->end;
 $right->aim;
 
 # --- what has become of it ------------------------------------------------------------------------
@@ -239,10 +178,8 @@ wait_for(sub {
 wait_for(sub { my ($row) = sql("SELECT count(*) FROM download_session WHERE status = 'open'"); $row->[0] == 0 }, 60,
     'the end of all sessions');
 
-sub table { my ($query) = @_; return map { $_->[0] => $_ } sql($query) }
-
 # Died three times during it: the contract lets such a job fail.
-my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' AND interruptions >= 2");
+my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' AND interruptions >= 3");
 my @refused  = grep { $_->{refused} } @lines;
 is_deeply [ map { $_->{refused} } @refused ], [], 'no request is refused';
 
@@ -270,29 +207,11 @@ my $kills = 0;
 $kills += $done{$_} // 0 for 'kill a child', 'kill a node', 'restart', 'stop and start';
 cmp_ok $free, '<=', DOWNLOADERS * $kills, 'and each once, but for those that a kill has cut';
 
-# Of each connection: when it was open, how it ended, and which emails it carried that came again later.
 my @emails = grep { $_->{email} && !$_->{refused} } @lines;
-my (%connection, %copies);
-for ($mail->lines) {
-    my ($when, $what, $id, $to) = @$_;
-    my $c = $connection{$id} //= { open => $when, until => time, again => 0 };
-    $c->{quit}  = 1 if $what eq 'quit';
-    $c->{cut}   = !$c->{quit} if $what eq 'closed';
-    $c->{until} = $when if $what eq 'closed';
-    push @{ $copies{$to} }, $c if $what eq 'taken';
-}
-for my $carried (values %copies) {
-    $_->{again}++ for @$carried[ 0 .. $#$carried - 1 ];
-}
-my %unsent = table("SELECT e.recipient FROM email e JOIN job j ON j.email_id = e.id WHERE e.status <> 'sent' AND j.interruptions < 2");
-is_deeply [ grep { !$copies{$_} || $unsent{$_} } map { $_->{email} } @emails ], [], 'each email arrives, and counts as sent';
-my @more = grep {
-    my $c = $_;
-    $c->{again} > ($c->{cut} ? 1 : 0) + grep { $_->[0] < $c->{until} && $_->[1] > $c->{open} } @stops;
-} values %connection;
-is_deeply [ map { $json->encode($_) } @more ], [], 'of each connection that was cut, or stood still, one at most comes twice';
-my $extra = 0;
-$extra += @$_ - 1 for values %copies;
+my $emails = copies($mail, @stops);
+my %unsent = table("SELECT e.recipient FROM email e JOIN job j ON j.email_id = e.id WHERE e.status <> 'sent' AND j.interruptions < 3");
+is_deeply [ grep { !$emails->{by_address}{$_} || $unsent{$_} } map { $_->{email} } @emails ], [], 'each email arrives, and counts as sent';
+is_deeply $emails->{more}, [], 'of each connection that was cut, or stood still, one at most comes twice';
 
 for my $node (@nodes) {
     unlike $node->error_log, qr/Assertion|exit signal (?!Killed)/, 'no process has crashed';
@@ -301,7 +220,7 @@ diag sprintf '%.0f s: %s', time - $began, join ', ', map { "$done{$_} × $_" } s
 diag sprintf '%d imports, %d of them fetched again; %d downloads, %d of them cut, %d given away',
     scalar @imports, $again, scalar @downloads, scalar(grep { $_->{cuts} } @downloads), $free;
 diag sprintf '%d emails over %d connections, %d of them cut; %d emails too many; %d jobs given up',
-    scalar @emails, scalar keys %connection, scalar(grep { $_->{cut} } values %connection), $extra, scalar keys %given_up;
+    scalar @emails, scalar @{ $emails->{connections} }, @$emails{qw(cut extra)}, scalar keys %given_up;
 
 $_->stop for @nodes;
 done_testing;
