@@ -35,7 +35,7 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', 'a');
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--scope', 'read');
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--httpd', 'httpd');
-    for my $bad ('0', '-1', '+1', '01', '1x', ' 1', '1.0', '', 'one', '9007199254740992', '9' x 30) {
+    for my $bad ('0', '-1', '+1', '01', '1x', '1 2', '1.0', '', 'one', '9007199254740992', '9' x 30) {
         refuses(1, qr/number of a shop/, 'shop', 'approve', '--', $bad);
     }
     refuses(1, qr/number of a shop/,   'job', 'list',   '--shop',    '1,2');

@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use MDL::Downloadsctl;
+use Sys::Hostname ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -125,12 +126,17 @@ sub test_members
 
 sub test_check
 {
+    check_finds('worker', qr/No background process of this host/, 'there was none');
+    # As that of an httpd beats.
+    my ($host, $build) = (Sys::Hostname::hostname(), json('--version')->{json}{build});
+    sql("INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES ('$host', '/run/httpd.pid', $$, '$build', "
+            . int(time) . '000000)');
     my $document = succeeds_json('check');
     ok($document->{ok}, 'a good installation has no problem');
     is(join(' ', map { $_->{name} } @{ $document->{checks} }),
-        'settings httpd secret database storage files templates mail bounces worker', 'there are ten checks');
+        'version settings httpd secret database storage files templates imports mail bounces worker', 'there are twelve checks');
     my $text = ctl('check');
-    is(scalar(() = $text->{out} =~ /: ok$/mg), 10, 'each line of the text ends in ok')
+    is(scalar(() = $text->{out} =~ /: ok$/mg), 12, 'each line of the text ends in ok')
         or diag($text->{out});
     return;
 }

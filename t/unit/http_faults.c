@@ -163,7 +163,7 @@ static void odd_responses_are_classified(mdl_http_client_t *client, apr_pool_t *
         {"/raw", MDL_HTTP_OK, "non-ASCII bytes in a redirect's path are encoded"},
         {"/network-path", MDL_HTTP_URL_INVALID,
          "a redirect with a user name but no scheme is refused"},
-        {"/unicode-host", MDL_HTTP_URL_INVALID, "non-ASCII bytes in a redirect's host are refused"},
+        {"/unicode-host", MDL_HTTP_HOST_NOT_ALLOWED, "a redirect's host beyond ASCII is another"},
         {"/redirect-flood", MDL_HTTP_OK, "the body of a redirect is not read"}};
     take_t take = {0};
 
