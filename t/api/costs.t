@@ -91,7 +91,7 @@ my @kinds = (
     [ 'summaries of 25 orders are listed', 3, 2, 45, sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
     [ 'an order with a link and a license key is read', 7, 3, 6,
         sub { $full //= full_order(); api('GET', "/orders/$full", %key, @_) } ],
-    [ 'an upload is begun', 5, 4, 1, sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
+    [ 'an upload is begun', 5, 4, 2, sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
     [ 'a page is looked at', 3, 2, 3, sub { page('GET', $page->{path}, @_) } ],
     [ 'a button is pressed', 3, 2, 3,
         sub { page('POST', $page->{path}, form => { file => $page->{button} }, @_) } ],

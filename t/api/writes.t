@@ -78,7 +78,7 @@ my %AUDIT = (
 # --- what is stored --------------------------------------------------------------------------------
 
 # Without the tables that also change without a write, or with the first of a shop alone.
-my @TABLES = grep { !/^(?:api_key|data_key|epoch|notice_count|schema_migration|sqlite_.*)$/ } map { $_->[0] } sql(
+my @TABLES = grep { !/^(?:api_key|data_key|epoch|node|notice_count|schema_migration|sqlite_.*)$/ } map { $_->[0] } sql(
     database() eq 'pgsql'
     ? "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
     : "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1"

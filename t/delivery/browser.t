@@ -125,7 +125,7 @@ my @cases = (
     [ 'confirm',         $confirm,     200, qr/Shall ada\@books\.example get/, qr/Soll ada\@books\.example/ ],
     [ 'confirm-unknown', "${confirm}x", 404, qr/There is no such page/,        qr/Diese Seite gibt es nicht/ ],
     (map { [ $_->[0], $order{ $_->[0] }{url}, 200, @$_[ 1, 2 ] ] }
-        [ 'active',    qr/4 of 5 downloads left/,         qr/noch 4 von 5 Downloads/ ],
+        [ 'active',    qr/14 of 15 downloads left/,       qr/noch 14 von 15 Downloads/ ],
         [ 'held',      qr/order is under review/,         qr/Bestellung wird geprüft/ ],
         [ 'revoked',   qr/withdrawn.*20 November/s,       qr/zurückgezogen.*20 November/s ],
         [ 'rejected',  qr/not released.*stolen/s,         qr/nicht freigegeben.*stolen/s ],

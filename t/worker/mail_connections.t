@@ -52,7 +52,7 @@ sub answer_line
     return "250 fine\r\n" if $line ne 'DATA';
     $c->{data} = 1;
     note_down('early', $c->{id}, $c->{to}, 'after', $c->{last})
-        if defined $c->{last} && status_of($c->{last}) ne 'sent';
+        if defined $c->{last} && $c->{last} =~ /\@buyer\.example$/ && status_of($c->{last}) ne 'sent';
     return "354 go on\r\n";
 }
 
