@@ -44,6 +44,7 @@ export function read(path) {
 
     const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
     addFormats(ajv);
+    ajv.addFormat('idn-email', (text) => /^[^@]+@[^@]+$/.test(text));
     ajv.addSchema(openapi, ROOT);
 
     const validators = new Map();
