@@ -8,6 +8,7 @@
 #define JOBS 1024 /* at a time; the lanes have fewer slots */
 
 struct mdl_begun_t {
+    atomic_int crashed; /* the process of before */
     mdl_begun_job_t jobs[JOBS];
 };
 
@@ -34,7 +35,7 @@ mdl_begun_job_t *mdl_begun_add(mdl_begun_t *begun, const char *id, apr_int64_t l
     if (job == begun->jobs + JOBS) {
         job = apr_pcalloc(p, sizeof *job);
     }
-    atomic_store(&job->begun, 0);
+    atomic_store(&job->state, MDL_BEGUN_NOT);
     atomic_store(&job->received, bytes_received);
     job->lease_token = lease_token;
     job->before = bytes_received;
@@ -44,7 +45,7 @@ mdl_begun_job_t *mdl_begun_add(mdl_begun_t *begun, const char *id, apr_int64_t l
 
 void mdl_begun_remove(mdl_begun_job_t *job)
 {
-    atomic_store(&job->begun, 0);
+    atomic_store(&job->state, MDL_BEGUN_NOT);
     job->id[0] = '\0';
 }
 
@@ -53,14 +54,21 @@ void mdl_begun_clear(mdl_begun_t *begun)
     for (int i = 0; i < JOBS; i++) {
         mdl_begun_remove(&begun->jobs[i]);
     }
+    atomic_store(&begun->crashed, 0);
+}
+
+void mdl_begun_died(mdl_begun_t *begun, int crashed)
+{
+    atomic_store(&begun->crashed, crashed);
 }
 
 apr_array_header_t *mdl_begun_list(const mdl_begun_t *begun, apr_pool_t *p)
 {
     apr_array_header_t *list = apr_array_make(p, 16, sizeof(const mdl_begun_job_t *));
+    int blamed = atomic_load(&begun->crashed) ? MDL_BEGUN_WAITS : MDL_BEGUN_WORKS;
 
     for (int i = 0; i < JOBS; i++) {
-        if (atomic_load(&begun->jobs[i].begun)) {
+        if (atomic_load(&begun->jobs[i].state) >= blamed) {
             APR_ARRAY_PUSH(list, const mdl_begun_job_t *) = &begun->jobs[i];
         }
     }

@@ -14,13 +14,20 @@
 
 typedef struct mdl_begun_t mdl_begun_t;
 
+typedef enum {
+    MDL_BEGUN_NOT,
+    MDL_BEGUN_WAITS, /* it talks to another host and does nothing else: a crash of the process may
+                        be its fault, but no kill from outside, nor that there is no memory left */
+    MDL_BEGUN_WORKS  /* any death of the process may be its fault */
+} mdl_begun_state_t;
+
 /** A job that the process has claimed. */
 typedef struct {
     char id[8 + MDL_ULID_LENGTH]; /* "" where there is none */
     apr_int64_t lease_token;
     apr_int64_t before;    /* bytes that it had when it was claimed */
     atomic_llong received; /* bytes that it has now */
-    atomic_int begun;      /* whether a handler has begun with it */
+    atomic_int state;      /* mdl_begun_state_t */
 } mdl_begun_job_t;
 
 /** Creates the table, which all processes share that are forked afterwards. */
@@ -37,7 +44,10 @@ void mdl_begun_remove(mdl_begun_job_t *job);
 /** Removes all jobs. */
 void mdl_begun_clear(mdl_begun_t *begun);
 
-/** The jobs with which a process has begun that is dead: of const mdl_begun_job_t *. */
+/** Notes, in httpd's parent, how the process has died: whether it has crashed. */
+void mdl_begun_died(mdl_begun_t *begun, int crashed);
+
+/** The jobs of a process that is dead whose fault that may have been: const mdl_begun_job_t *. */
 apr_array_header_t *mdl_begun_list(const mdl_begun_t *begun, apr_pool_t *p);
 
 #endif

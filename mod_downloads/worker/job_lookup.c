@@ -98,6 +98,7 @@ static void lookup_start(mdl_task_t *task)
 
     mdl_storefront_ask(&request, subject->url, lookup->token, subject->storefront_customer_id,
                        subject->storefront_order_id, subject->for_risk, task->pool);
+    mdl_task_begun(task, MDL_BEGUN_WAITS);
     lookup->post = mdl_http_post(mdl_runner_http(task->runner), policy, &request, lookup_on_done,
                                  task);
 }

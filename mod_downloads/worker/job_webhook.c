@@ -157,6 +157,7 @@ static void webhook_start(mdl_task_t *task)
         webhook_refuse_all(webhook);
         return;
     }
+    mdl_task_begun(task, MDL_BEGUN_WAITS);
     for (int i = 0; i < count; i++) {
         attempt_begin(&webhook->attempts[i], policy);
     }

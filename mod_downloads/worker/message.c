@@ -71,12 +71,12 @@ apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
                                   "A template of the email can't be read.");
     }
     /* What it is made of may be too much for the process. */
-    mdl_task_begun(task, 1);
+    mdl_task_begun(task, MDL_BEGUN_WORKS);
     mime.subject = rendering_text(&subject);
     mime.text = (mdl_mime_body_t){rendering_write, &text};
     mime.html = (mdl_mime_body_t){rendering_write, &html};
     rv = mdl_mime_build(&message->bytes, &message->length, &mime, task->pool);
-    mdl_task_begun(task, 0);
+    mdl_task_begun(task, MDL_BEGUN_NOT);
     if (rv != APR_SUCCESS) {
         return mdl_message_unsent(task, MDL_TASK_FAILED, "address",
                                   "The address can't be written to.");
@@ -116,9 +116,11 @@ void mdl_message_send(mdl_task_t *task, const mdl_message_t *message)
         [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
     };
     const char *detail;
-    mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner), message->sender,
-                                                 message->to, message->bytes, message->length,
-                                                 &detail, task->pool);
+    mdl_mail_outcome_t outcome;
+
+    mdl_task_begun(task, MDL_BEGUN_WAITS);
+    outcome = mdl_mailer_send(mdl_runner_mailer(task->runner), message->sender, message->to,
+                              message->bytes, message->length, &detail, task->pool);
 
     if (outcome == MDL_MAIL_LATER &&
         (mdl_runner_stopping(task->runner) || mdl_task_withdrawn(task))) {

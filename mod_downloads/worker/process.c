@@ -212,6 +212,13 @@ static void process_spawn(void)
     apr_proc_other_child_register(process, on_event, data, NULL, process_pool);
 }
 
+/* httpd hands over the number of the signal; those that the process's own code gets. */
+static int status_is_crash(int status)
+{
+    return status == SIGSEGV || status == SIGBUS || status == SIGABRT || status == SIGILL ||
+           status == SIGFPE || status == SIGSYS;
+}
+
 static int server_goes_on(void)
 {
     int state;
@@ -239,6 +246,7 @@ static void on_event(int reason, void *baton, apr_wait_t status)
                          "wait until httpd is restarted");
             return;
         }
+        mdl_begun_died(service_to_run->begun, status_is_crash(status));
         data->deaths = mdl_clock_monotonic() - data->started_at > LIVED_WELL ? 1 : data->deaths + 1;
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
                      "MDL0334: the background process ended unexpectedly (status %d); another is "

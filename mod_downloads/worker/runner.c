@@ -140,7 +140,7 @@ void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome)
         }
     }
     task->outcome = outcome;
-    mdl_task_begun(task, 0);
+    mdl_task_begun(task, MDL_BEGUN_NOT);
     mdl_queue_put(runner->done, task);
 }
 
@@ -167,7 +167,7 @@ static void runner_start_new(mdl_runner_t *runner)
                    mdl_clock_monotonic() > atomic_load(&task->leased_until)) {
             mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
         } else {
-            mdl_task_begun(task, 1);
+            mdl_task_begun(task, MDL_BEGUN_WORKS);
             task->handler->start(task);
         }
     }

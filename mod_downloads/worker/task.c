@@ -24,9 +24,9 @@ void mdl_task_progress(mdl_task_t *task)
     task->job->validator = atomic_load(&task->validator);
 }
 
-void mdl_task_begun(mdl_task_t *task, int begun)
+void mdl_task_begun(mdl_task_t *task, mdl_begun_state_t state)
 {
-    atomic_store(&task->mark->begun, begun);
+    atomic_store(&task->mark->state, state);
 }
 
 apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_pool_t *p)

@@ -83,9 +83,9 @@ int mdl_task_withdrawn(const mdl_task_t *task);
     interruptions back. */
 void mdl_task_progress(mdl_task_t *task);
 
-/** Whether a handler is at work on the task from now on, so that the end of the process may be its
-    fault. */
-void mdl_task_begun(mdl_task_t *task, int begun);
+/** What a handler does with the task from now on: whether the end of the process may be its fault.
+ */
+void mdl_task_begun(mdl_task_t *task, mdl_begun_state_t state);
 
 #define MDL_QUOTA_CODE    "storage_quota_exceeded"
 #define MDL_QUOTA_MESSAGE "The file is larger than what is left of the shop's storage quota."

@@ -217,14 +217,14 @@ static void inherit_from(const char *worker, mdl_begun_t *begun, apr_pool_t *p)
     mdl_begun_clear(begun);
 }
 
-/* Has a worker die that has claimed a job, and begun with it or not, and received so many bytes;
+/* Has a worker die that has claimed a job, begun with it or not, and received so many bytes;
    returns its successor's claim. */
-static mdl_job_t *die_with(const mdl_job_t *job, mdl_begun_t *begun, int at_work,
+static mdl_job_t *die_with(const mdl_job_t *job, mdl_begun_t *begun, mdl_begun_state_t state,
                            apr_int64_t received, apr_pool_t *p)
 {
     mdl_begun_job_t *mark = mdl_begun_add(begun, job->id, job->lease_token, job->bytes_received, p);
 
-    atomic_store(&mark->begun, at_work);
+    atomic_store(&mark->state, (int)state);
     atomic_store(&mark->received, received);
     inherit_from("node-1", begun, p);
     return claim_one("node-1", p);
@@ -240,7 +240,7 @@ static void test_inherit(apr_pool_t *p)
     mdl_begun_create(&begun, p);
     make_job(MDL_LANE_SMALL, -apr_time_from_sec(10), p);
     claim_one("node-2", p);
-    again = die_with(job, begun, 0, 0, p);
+    again = die_with(job, begun, MDL_BEGUN_NOT, 0, p);
     ok(again != NULL && strcmp(again->id, mine) == 0,
        "the jobs of a worker that died are due at once for its successor");
     is_int(again->attempts, 1, "which goes on with the same attempt");
@@ -248,21 +248,26 @@ static void test_inherit(apr_pool_t *p)
     ok(claim_one("node-1", p) == NULL, "the jobs of other workers are not");
     is_int(work(mdl_job_renew, job, p), APR_ENOENT, "a worker that is alive after all can't write");
 
-    again = die_with(again, begun, 1, 0, p);
+    again = die_with(again, begun, MDL_BEGUN_WORKS, 0, p);
     is_int(again->interruptions, 1, "what was begun was interrupted");
-    again = die_with(again, begun, 0, 0, p);
+    again = die_with(again, begun, MDL_BEGUN_NOT, 0, p);
     is_int(again->interruptions, 1, "a death before the beginning changes nothing");
-    again = die_with(again, begun, 1, 0, p);
+    again = die_with(again, begun, MDL_BEGUN_WORKS, 0, p);
     is_int(again->interruptions, 2, "the next interruption in a row is counted, too");
-    again = die_with(again, begun, 1, 100, p);
+    again = die_with(again, begun, MDL_BEGUN_WAITS, 0, p);
+    is_int(again->interruptions, 2, "that of one that waits for another host is not");
+    mdl_begun_died(begun, 1);
+    again = die_with(again, begun, MDL_BEGUN_WAITS, 0, p);
+    is_int(again->interruptions, 3, "unless the process has crashed");
+    again = die_with(again, begun, MDL_BEGUN_WORKS, 100, p);
     ok(again->interruptions == 1 && again->bytes_received == 100,
        "after progress the row begins with the death that came then");
-    again = die_with(again, begun, 1, 100, p);
+    again = die_with(again, begun, MDL_BEGUN_WORKS, 100, p);
     is_int(again->interruptions, 2, "to come as far as before is no progress");
     again->interruptions = 0;
     work(mdl_job_renew, again, p);
     is_int(find(mine, p)->interruptions, 0, "a lease's renewal writes down that there was some");
-    again = die_with(again, begun, 1, 0, p);
+    again = die_with(again, begun, MDL_BEGUN_WORKS, 0, p);
     again->due_at = 1;
     end_work(mdl_job_retry_later, again, p);
     again = claim_one("node-1", p);

@@ -344,11 +344,14 @@ subtest 'a background process that dies before the answer sends the same message
         return ($client, $message);
     };
     my ($first, $message) = $take->();
-    my ($worker) = worker_pids();
-    kill KILL => $worker;
-    my ($second, $again) = $take->();
-    ok length $again, 'its successor sends it once more';
-    is $again, $message, 'the same bytes, with the same Message-ID';
+    my ($second, $again);
+    for my $kills (1 .. 4) {    # that are no fault of an email which waits for the mail server's answer
+        my ($worker) = worker_pids();
+        kill KILL => $worker;
+        ($second, $again) = $take->();
+        ok length $again, "kill $kills: its successor sends it once more";
+        is $again, $message, 'the same bytes, with the same Message-ID';
+    }
     print $second "250 got it\r\n";
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
     is $email->{status}, 'sent', 'once that is accepted the email is sent';
