@@ -10,7 +10,6 @@
 #include <http_protocol.h>
 
 #include "base/clock.h"
-
 #include "base/http/media_type.h"
 
 #define FORM_TYPE     "application/x-www-form-urlencoded"
