@@ -178,5 +178,23 @@ subtest 'a backlog of emails does not delay those of another shop' => sub {
     cmp_ok $row->[0], '<=', 60, "the other shop's emails were among the first";
 };
 
+subtest 'a job that a thread has lost is done again, and its slot is free' => sub {
+    plan skip_all => 'the sanitizers and gdb wait for each other' if $ENV{SANITIZER_RUNTIME};
+    $server->stop;
+    $server->configure(extra => "DownloadsPollInterval 1\nDownloadsLeaseTime 3\n");
+    $server->start;
+    my $log = error_log_size();
+    my ($job) = held_imports($shop, { size => 1000, hold => 0 }, 'lost');
+    running(1, 0);
+    my ($worker) = worker_pids();
+    # No fault is known that does this: the debugger takes the task out of the list of its thread.
+    my $said = qx(gdb -nx -batch -p $worker -ex 'thread apply all -s frame apply all -s set var runner->active = 0' 2>&1);
+    ok eval { wait_for(sub { error_log_since($log) =~ /MDL0353: job $job was lost/ }, 30, 'the line') }, 'the log says so'
+        or diag $said;
+    wait_for(sub { (sql("SELECT lease_token FROM job WHERE id = '$job'"))[0][0] > 1 }, 60, 'the next claim');
+    $source->release('lost');
+    is wait_job($shop, $job, 60)->{status}, 'succeeded', 'another claim brings it to its end';
+};
+
 $server->stop;
 done_testing;
