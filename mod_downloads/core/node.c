@@ -61,6 +61,17 @@ apr_status_t mdl_node_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **nod
     return rv;
 }
 
+apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NODE_TIME, &row, p, MDL_NO_ARGS);
+
+    if (rv == APR_SUCCESS) {
+        *now = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
 apr_status_t mdl_node_try_write(mdl_db_t *db, apr_pool_t *p)
 {
     const char *name = mdl_ulid("try_", p); /* nobody waits for another one's row */

@@ -36,6 +36,9 @@ apr_status_t mdl_node_leave(mdl_db_t *db, apr_pool_t *p, const char *pid_file);
 /** Effect that reads: all nodes (mdl_node_t), in p. */
 apr_status_t mdl_node_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **nodes);
 
+/** Effect that reads the time by the database's clock, by which all nodes judge what is over. */
+apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now);
+
 /** Effect: writes something and takes it back in the same transaction, which leaves nothing behind
     and is refused where nothing can be written. */
 apr_status_t mdl_node_try_write(mdl_db_t *db, apr_pool_t *p);

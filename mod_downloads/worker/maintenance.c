@@ -188,6 +188,17 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
     return MINUTE;
 }
 
+static apr_status_t node_time_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_node_time(db, p, arg);
+}
+
+/* A machine whose clock is ahead must not remove what others have just made. */
+static apr_status_t time_of_all(mdl_maintenance_t *maintenance, apr_time_t *now, apr_pool_t *p)
+{
+    return mdl_reconnect_read(maintenance->database, node_time_effect, now, p);
+}
+
 static apr_status_t blob_released_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_blob_released(db, p, arg);
@@ -223,10 +234,14 @@ static void report_hold(mdl_maintenance_t *maintenance, apr_pool_t *p)
 /* Removes blobs from storage an hour after the last reference to them went. */
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
+    mdl_blob_released_t find = {.limit = BLOB_BATCH};
     apr_time_t began = mdl_clock_monotonic();
     int failed = 0;
 
+    if (time_of_all(maintenance, &find.before, p) != APR_SUCCESS) {
+        return MINUTE;
+    }
+    find.before -= BLOB_REST;
     if (mdl_reconnect_read(maintenance->database, blob_released_effect, &find, p) != APR_SUCCESS) {
         return MINUTE;
     }
@@ -415,7 +430,7 @@ static void table_prune(mdl_maintenance_t *maintenance, mdl_prune_table_t table,
 {
     pass_t *pass = &maintenance->passes[table];
     apr_interval_time_t kept = table_kept(maintenance->service->settings, table);
-    mdl_prune_t prune = {.table = table, .before = apr_time_now() - kept};
+    mdl_prune_t prune = {.table = table};
     apr_time_t now = mdl_clock_monotonic();
 
     pass->next = now + HOUR;
@@ -427,6 +442,11 @@ static void table_prune(mdl_maintenance_t *maintenance, mdl_prune_table_t table,
         pass->whole_at = now + DAY;
     }
     prune.after = pass->mark;
+    if (time_of_all(maintenance, &prune.before, p) != APR_SUCCESS) {
+        pass->next = now + MINUTE;
+        return;
+    }
+    prune.before -= kept;
     if (mdl_reconnect_write(maintenance->database, prune_effect, &prune, p) != APR_SUCCESS) {
         pass->next = now + MINUTE;
         return;

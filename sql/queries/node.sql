@@ -13,3 +13,6 @@ SELECT host, pid_file, pid, build, {{now}} - beat_at FROM node ORDER BY host, pi
 
 -- name: node_remove
 DELETE FROM node WHERE host = %s AND pid_file = %s
+
+-- name: node_time
+SELECT {{now}}

@@ -145,11 +145,16 @@ subtest 'A node that is a day ahead does not end what others began' => sub {
     $_->stop for $right, $wrong;
     $right->start;
     my ($upload, $late) = map { begin_upload($shop, size => 8) } 1 .. 2;
+    sql("UPDATE idempotency SET created_at = 1 WHERE created_at = (SELECT min(created_at) FROM idempotency)");
+    my ($kept) = map { $_->[0] } sql('SELECT count(*) FROM idempotency WHERE created_at > 1');
     sql("UPDATE upload SET expires_at = 1000000 WHERE id = '$late->{id}'");
     $wrong->step_clock(90_000);
     $wrong->start;
+    $right->aim;    # both use its database
     wait_for(sub { !sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'open'") }, 120,
         'what has expired to be aborted');
+    wait_for(sub { !sql('SELECT 1 FROM idempotency WHERE created_at = 1') }, 120, 'what is over to be removed');
+    is_deeply [ sql('SELECT count(*) FROM idempotency') ], [ [$kept] ], 'answers of this day are kept';
     $wrong->aim;
     is get_upload($shop, $upload)->{status}, 'open', 'the node that is ahead shows the upload';
     is complete_upload($shop, $upload)->{status}, 409, 'and waits for its bytes';

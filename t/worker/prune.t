@@ -15,7 +15,7 @@ plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SA
 
 use constant DAY => 86400;
 
-my $server = MDL::Instance->new(clock => 1, extra => <<'END')->start;
+my $server = MDL::Instance->new(clock => 1, cluster => 1, extra => <<'END')->start;
 DownloadsPollInterval 1
 DownloadsMailBounces "maildir:@t_logs@/bounces"
 END
