@@ -138,24 +138,18 @@ static apr_status_t asset_parse_list(mdl_request_t *request)
     return mdl_list_end(query, &list->page);
 }
 
-static apr_status_t asset_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_asset_list(db, p, arg);
-}
+MDL_EFFECT(mdl_asset_list, mdl_asset_list_t *)
 
 const mdl_route_t mdl_route_asset_list = {
     .method = "GET",
     .path = "/assets",
     .write_entity = asset_write_members,
     .parse = asset_parse_list,
-    .effect = asset_list_effect,
+    .effect = mdl_asset_list_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t asset_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_asset_get(db, p, arg);
-}
+MDL_EFFECT(mdl_asset_get, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_asset = {
     .method = "GET",
@@ -163,7 +157,7 @@ const mdl_route_t mdl_route_asset = {
     .versioned = 1,
     .write_entity = asset_write_members,
     .parse = mdl_resource_parse,
-    .effect = asset_get_effect,
+    .effect = mdl_asset_get_effect,
     .write = mdl_resource_write,
 };
 
@@ -181,10 +175,7 @@ static apr_status_t asset_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t asset_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_asset_change(db, p, arg);
-}
+MDL_EFFECT(mdl_asset_change, mdl_asset_change_t *)
 
 const mdl_route_t mdl_route_asset_change = {
     .method = "PATCH",
@@ -194,14 +185,11 @@ const mdl_route_t mdl_route_asset_change = {
     .action = "changed",
     .write_entity = asset_write_members,
     .parse = asset_parse_change,
-    .effect = asset_change_effect,
+    .effect = mdl_asset_change_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t asset_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_asset_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_asset_delete = {
     .method = "DELETE",
@@ -211,6 +199,6 @@ const mdl_route_t mdl_route_asset_delete = {
     .action = "deleted",
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
-    .effect = asset_delete_effect,
+    .effect = mdl_asset_delete_effect,
     .write = mdl_resource_write_deleted,
 };

@@ -40,10 +40,7 @@ static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *reque
     return mdl_resource_id(request, assignment->id);
 }
 
-static apr_status_t assignment_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_assignment_list(db, p, arg);
-}
+MDL_EFFECT(mdl_assignment_list, mdl_assignment_list_t *)
 
 const mdl_route_t mdl_route_assignment_list = {
     .method = "GET",
@@ -51,7 +48,7 @@ const mdl_route_t mdl_route_assignment_list = {
     .write_entity = assignment_write_members,
     .parse = assignment_parse_list,
     .snapshot = 1,
-    .effect = assignment_list_effect,
+    .effect = mdl_assignment_list_effect,
     .write = mdl_list_write,
 };
 

@@ -37,24 +37,18 @@ static apr_status_t category_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t category_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_category_page(db, p, arg);
-}
+MDL_EFFECT(mdl_category_page, mdl_list_page_t *)
 
 const mdl_route_t mdl_route_category_list = {
     .method = "GET",
     .path = "/categories",
     .write_entity = category_write_members,
     .parse = mdl_list_parse,
-    .effect = category_page_effect,
+    .effect = mdl_category_page_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t category_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_category_create(db, p, arg);
-}
+MDL_EFFECT(mdl_category_create, mdl_category_edit_t *)
 
 const mdl_route_t mdl_route_category_create = {
     .method = "POST",
@@ -64,14 +58,11 @@ const mdl_route_t mdl_route_category_create = {
     .action = "created",
     .write_entity = category_write_members,
     .parse = category_parse_create,
-    .effect = category_create_effect,
+    .effect = mdl_category_create_effect,
     .write = mdl_resource_write_created,
 };
 
-static apr_status_t category_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_category_find(db, p, arg);
-}
+MDL_EFFECT(mdl_category_find, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_category = {
     .method = "GET",
@@ -79,14 +70,11 @@ const mdl_route_t mdl_route_category = {
     .versioned = 1,
     .write_entity = category_write_members,
     .parse = mdl_resource_parse,
-    .effect = category_find_effect,
+    .effect = mdl_category_find_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t category_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_category_change(db, p, arg);
-}
+MDL_EFFECT(mdl_category_change, mdl_category_edit_t *)
 
 const mdl_route_t mdl_route_category_change = {
     .method = "PATCH",
@@ -96,14 +84,11 @@ const mdl_route_t mdl_route_category_change = {
     .action = "changed",
     .write_entity = category_write_members,
     .parse = category_parse_change,
-    .effect = category_change_effect,
+    .effect = mdl_category_change_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t category_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_category_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_category_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_category_delete = {
     .method = "DELETE",
@@ -114,6 +99,6 @@ const mdl_route_t mdl_route_category_delete = {
     .optional_body = 1,
     .write_entity = category_write_members,
     .parse = mdl_resource_parse_delete,
-    .effect = category_delete_effect,
+    .effect = mdl_category_delete_effect,
     .write = mdl_resource_write_deleted,
 };

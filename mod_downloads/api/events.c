@@ -40,10 +40,7 @@ static apr_status_t events_parse(mdl_request_t *request)
     return mdl_list_end_plain(query, &list->limit);
 }
 
-static apr_status_t events_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_notice_list(db, p, arg);
-}
+MDL_EFFECT(mdl_notice_list, mdl_notice_list_t *)
 
 static void events_write(mdl_request_t *request)
 {
@@ -63,6 +60,6 @@ const mdl_route_t mdl_route_event_list = {
     .method = "GET",
     .path = "/events",
     .parse = events_parse,
-    .effect = events_effect,
+    .effect = mdl_notice_list_effect,
     .write = events_write,
 };

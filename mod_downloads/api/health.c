@@ -17,17 +17,14 @@ static void health_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "status", "ok");
 }
 
-static apr_status_t health_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_epoch(db, p, arg);
-}
+MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
 const mdl_route_t mdl_route_health = {
     .method = "GET",
     .path = "/health",
     .no_key = 1,
     .parse = health_parse,
-    .effect = health_effect,
+    .effect = mdl_key_epoch_effect,
     .write = health_write,
 };
 
@@ -37,10 +34,7 @@ static apr_status_t try_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_node_try_write(db, p);
 }
 
-static apr_status_t node_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_node_list(db, p, arg);
-}
+MDL_EFFECT(mdl_node_list, apr_array_header_t **)
 
 /* A mount point whose file system is gone is an empty folder: it can be written to, but has not the
    identity that the database knows. */
@@ -64,7 +58,7 @@ static int ready_worker(mdl_request_t *request)
     if (request->service->settings->worker) {
         return mdl_readiness_has_worker(request->service->readiness);
     }
-    if (mdl_request_run(request, mdl_db_read, node_list_effect, &nodes) == APR_SUCCESS) {
+    if (mdl_request_run(request, mdl_db_read, mdl_node_list_effect, &nodes) == APR_SUCCESS) {
         for (int i = 0; i < nodes->nelts; i++) {
             if (APR_ARRAY_IDX(nodes, i, mdl_node_t).silence < MDL_NODE_LOST) {
                 return 1;

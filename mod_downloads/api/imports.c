@@ -111,10 +111,7 @@ static void import_write(mdl_request_t *request)
     import_write_queued(request, request->arg);
 }
 
-static apr_status_t import_queue_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_import_queue(db, p, arg);
-}
+MDL_EFFECT(mdl_import_queue, mdl_import_t *)
 
 const mdl_route_t mdl_route_asset_import = {
     .method = "POST",
@@ -123,7 +120,7 @@ const mdl_route_t mdl_route_asset_import = {
     .noun = "asset",
     .action = "imported",
     .parse = import_parse,
-    .effect = import_queue_effect,
+    .effect = mdl_import_queue_effect,
     .write = import_write,
 };
 

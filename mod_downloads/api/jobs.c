@@ -123,10 +123,7 @@ static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const v
     return job->id;
 }
 
-static apr_status_t job_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_page(db, p, arg);
-}
+MDL_EFFECT(mdl_job_page, mdl_job_page_t *)
 
 /* Emails are jobs, too, and are no entries of the list. */
 static const char *const listed_types[] = {"asset_import", "upload_verification",
@@ -149,7 +146,7 @@ const mdl_route_t mdl_route_job_list = {
     .path = "/jobs",
     .write_entity = job_write_row,
     .parse = job_parse_list,
-    .effect = job_page_effect,
+    .effect = mdl_job_page_effect,
     .write = mdl_list_write,
 };
 
@@ -184,10 +181,7 @@ static void job_write_retry(mdl_request_t *request)
     job_write_control(request);
 }
 
-static apr_status_t job_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_cancel(db, p, arg);
-}
+MDL_EFFECT(mdl_job_cancel, mdl_job_control_t *)
 
 const mdl_route_t mdl_route_job_cancel = {
     .method = "POST",
@@ -197,14 +191,11 @@ const mdl_route_t mdl_route_job_cancel = {
     .action = "cancelled",
     .optional_body = 1,
     .parse = job_parse_control,
-    .effect = job_cancel_effect,
+    .effect = mdl_job_cancel_effect,
     .write = job_write_control,
 };
 
-static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_retry(db, p, arg);
-}
+MDL_EFFECT(mdl_job_retry, mdl_job_control_t *)
 
 const mdl_route_t mdl_route_job_retry = {
     .method = "POST",
@@ -214,6 +205,6 @@ const mdl_route_t mdl_route_job_retry = {
     .action = "retried",
     .optional_body = 1,
     .parse = job_parse_control,
-    .effect = job_retry_effect,
+    .effect = mdl_job_retry_effect,
     .write = job_write_retry,
 };

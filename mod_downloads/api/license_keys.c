@@ -56,24 +56,18 @@ static apr_status_t license_tag_parse_change(mdl_request_t *request)
     return license_tag_parse(request, members, MDL_OPTIONAL);
 }
 
-static apr_status_t license_tag_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_tag_page(db, p, arg);
-}
+MDL_EFFECT(mdl_license_tag_page, mdl_list_page_t *)
 
 const mdl_route_t mdl_route_license_tags = {
     .method = "GET",
     .path = "/license-key-tags",
     .write_entity = license_tag_write_members,
     .parse = mdl_list_parse,
-    .effect = license_tag_page_effect,
+    .effect = mdl_license_tag_page_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t license_tag_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_tag_create(db, p, arg);
-}
+MDL_EFFECT(mdl_license_tag_create, mdl_license_tag_edit_t *)
 
 const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
@@ -83,14 +77,11 @@ const mdl_route_t mdl_route_license_tag_create = {
     .action = "created",
     .write_entity = license_tag_write_members,
     .parse = license_tag_parse_create,
-    .effect = license_tag_create_effect,
+    .effect = mdl_license_tag_create_effect,
     .write = mdl_resource_write_created,
 };
 
-static apr_status_t license_tag_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_tag_find(db, p, arg);
-}
+MDL_EFFECT(mdl_license_tag_find, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_license_tag = {
     .method = "GET",
@@ -98,14 +89,11 @@ const mdl_route_t mdl_route_license_tag = {
     .versioned = 1,
     .write_entity = license_tag_write_members,
     .parse = mdl_resource_parse,
-    .effect = license_tag_find_effect,
+    .effect = mdl_license_tag_find_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t license_tag_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_tag_change(db, p, arg);
-}
+MDL_EFFECT(mdl_license_tag_change, mdl_license_tag_edit_t *)
 
 const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
@@ -115,14 +103,11 @@ const mdl_route_t mdl_route_license_tag_change = {
     .action = "changed",
     .write_entity = license_tag_write_members,
     .parse = license_tag_parse_change,
-    .effect = license_tag_change_effect,
+    .effect = mdl_license_tag_change_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t license_tag_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_tag_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_license_tag_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_license_tag_delete = {
     .method = "DELETE",
@@ -133,7 +118,7 @@ const mdl_route_t mdl_route_license_tag_delete = {
     .optional_body = 1,
     .write_entity = license_tag_write_members,
     .parse = mdl_resource_parse_delete,
-    .effect = license_tag_delete_effect,
+    .effect = mdl_license_tag_delete_effect,
     .write = mdl_resource_write_deleted,
 };
 
@@ -156,10 +141,7 @@ static void license_keys_write_add(mdl_request_t *request)
     mdl_json_add_int(request->response, "duplicates", add->duplicates);
 }
 
-static apr_status_t license_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_add(db, p, arg);
-}
+MDL_EFFECT(mdl_license_add, mdl_license_add_t *)
 
 const mdl_route_t mdl_route_license_keys_add = {
     .method = "POST",
@@ -170,7 +152,7 @@ const mdl_route_t mdl_route_license_keys_add = {
     .max_body = MAX_KEYS_BODY,
     .max_values = 2 * MAX_KEYS, /* so that a list that is too long is named */
     .parse = license_keys_parse_add,
-    .effect = license_add_effect,
+    .effect = mdl_license_add_effect,
     .write = license_keys_write_add,
 };
 
@@ -209,17 +191,14 @@ static apr_status_t license_keys_parse_page(mdl_request_t *request)
     return mdl_list_end(query, &list->page);
 }
 
-static apr_status_t license_keys_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_page(db, p, arg);
-}
+MDL_EFFECT(mdl_license_page, mdl_license_page_t *)
 
 const mdl_route_t mdl_route_license_keys = {
     .method = "GET",
     .path = "/license-key-tags/{}/keys",
     .write_entity = license_key_write_members,
     .parse = license_keys_parse_page,
-    .effect = license_keys_page_effect,
+    .effect = mdl_license_page_effect,
     .write = mdl_list_write,
 };
 
@@ -231,10 +210,7 @@ static apr_status_t license_key_parse_delete(mdl_request_t *request)
     return mdl_members_none(request);
 }
 
-static apr_status_t license_key_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_license_delete, mdl_license_delete_t *)
 
 const mdl_route_t mdl_route_license_key_delete = {
     .method = "DELETE",
@@ -244,6 +220,6 @@ const mdl_route_t mdl_route_license_key_delete = {
     .action = "key_deleted",
     .optional_body = 1,
     .parse = license_key_parse_delete,
-    .effect = license_key_delete_effect,
+    .effect = mdl_license_delete_effect,
     .write = mdl_resource_write_deleted,
 };

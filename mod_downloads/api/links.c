@@ -53,24 +53,18 @@ static apr_status_t link_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t link_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_link_page(db, p, arg);
-}
+MDL_EFFECT(mdl_link_page, mdl_list_page_t *)
 
 const mdl_route_t mdl_route_link_list = {
     .method = "GET",
     .path = "/links",
     .write_entity = link_write_members,
     .parse = mdl_list_parse,
-    .effect = link_page_effect,
+    .effect = mdl_link_page_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t link_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_link_create(db, p, arg);
-}
+MDL_EFFECT(mdl_link_create, mdl_link_edit_t *)
 
 const mdl_route_t mdl_route_link_create = {
     .method = "POST",
@@ -80,14 +74,11 @@ const mdl_route_t mdl_route_link_create = {
     .action = "created",
     .write_entity = link_write_members,
     .parse = link_parse_create,
-    .effect = link_create_effect,
+    .effect = mdl_link_create_effect,
     .write = mdl_resource_write_created,
 };
 
-static apr_status_t link_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_link_find(db, p, arg);
-}
+MDL_EFFECT(mdl_link_find, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_link = {
     .method = "GET",
@@ -95,14 +86,11 @@ const mdl_route_t mdl_route_link = {
     .versioned = 1,
     .write_entity = link_write_members,
     .parse = mdl_resource_parse,
-    .effect = link_find_effect,
+    .effect = mdl_link_find_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t link_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_link_change(db, p, arg);
-}
+MDL_EFFECT(mdl_link_change, mdl_link_edit_t *)
 
 const mdl_route_t mdl_route_link_change = {
     .method = "PATCH",
@@ -112,14 +100,11 @@ const mdl_route_t mdl_route_link_change = {
     .action = "changed",
     .write_entity = link_write_members,
     .parse = link_parse_change,
-    .effect = link_change_effect,
+    .effect = mdl_link_change_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t link_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_link_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_link_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_link_delete = {
     .method = "DELETE",
@@ -130,6 +115,6 @@ const mdl_route_t mdl_route_link_delete = {
     .optional_body = 1,
     .write_entity = link_write_members,
     .parse = mdl_resource_parse_delete,
-    .effect = link_delete_effect,
+    .effect = mdl_link_delete_effect,
     .write = mdl_resource_write_deleted,
 };

@@ -161,10 +161,7 @@ static void mapping_write_put(mdl_request_t *request)
     }
 }
 
-static apr_status_t mapping_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_mapping_list(db, p, arg);
-}
+MDL_EFFECT(mdl_mapping_list, mdl_mapping_list_t *)
 
 const mdl_route_t mdl_route_mapping_list = {
     .method = "GET",
@@ -172,14 +169,11 @@ const mdl_route_t mdl_route_mapping_list = {
     .write_entity = mapping_write_members,
     .parse = mapping_parse_list,
     .snapshot = 1,
-    .effect = mapping_list_effect,
+    .effect = mdl_mapping_list_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t mapping_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_mapping_put(db, p, arg);
-}
+MDL_EFFECT(mdl_mapping_put, mdl_mapping_put_t *)
 
 const mdl_route_t mdl_route_mapping_put = {
     .method = "POST",
@@ -188,14 +182,11 @@ const mdl_route_t mdl_route_mapping_put = {
     .noun = "mapping",
     .action = "saved",
     .parse = mapping_parse_put,
-    .effect = mapping_put_effect,
+    .effect = mdl_mapping_put_effect,
     .write = mapping_write_put,
 };
 
-static apr_status_t mapping_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_mapping_find(db, p, arg);
-}
+MDL_EFFECT(mdl_mapping_find, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_mapping = {
     .method = "GET",
@@ -204,14 +195,11 @@ const mdl_route_t mdl_route_mapping = {
     .write_entity = mapping_write_members,
     .parse = mdl_resource_parse,
     .snapshot = 1,
-    .effect = mapping_find_effect,
+    .effect = mdl_mapping_find_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t mapping_replace_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_mapping_replace(db, p, arg);
-}
+MDL_EFFECT(mdl_mapping_replace, mdl_mapping_put_t *)
 
 const mdl_route_t mdl_route_mapping_replace = {
     .method = "PUT",
@@ -220,7 +208,7 @@ const mdl_route_t mdl_route_mapping_replace = {
     .noun = "mapping",
     .action = "saved",
     .parse = mapping_parse_replace,
-    .effect = mapping_replace_effect,
+    .effect = mdl_mapping_replace_effect,
     .write = mapping_write_put,
 };
 
@@ -274,10 +262,7 @@ const mdl_route_t mdl_route_mapping_change = {
     .write = mapping_write_put,
 };
 
-static apr_status_t mapping_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_mapping_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_mapping_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_mapping_delete = {
     .method = "DELETE",
@@ -287,6 +272,6 @@ const mdl_route_t mdl_route_mapping_delete = {
     .action = "deleted",
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
-    .effect = mapping_delete_effect,
+    .effect = mdl_mapping_delete_effect,
     .write = mdl_resource_write_deleted,
 };

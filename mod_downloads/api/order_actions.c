@@ -76,10 +76,7 @@ static void access_write(mdl_request_t *request)
     mdl_order_write(request->response, request, ((mdl_access_t *)request->arg)->order);
 }
 
-static apr_status_t access_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_revoke(db, p, arg);
-}
+MDL_EFFECT(mdl_access_revoke, mdl_access_t *)
 
 const mdl_route_t mdl_route_order_revoke = {
     .method = "POST",
@@ -89,14 +86,11 @@ const mdl_route_t mdl_route_order_revoke = {
     .action = "revoked",
     .optional_body = 1,
     .parse = access_parse,
-    .effect = access_revoke_effect,
+    .effect = mdl_access_revoke_effect,
     .write = access_write,
 };
 
-static apr_status_t access_restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_restore(db, p, arg);
-}
+MDL_EFFECT(mdl_access_restore, mdl_access_t *)
 
 const mdl_route_t mdl_route_order_restore = {
     .method = "POST",
@@ -106,14 +100,11 @@ const mdl_route_t mdl_route_order_restore = {
     .action = "restored",
     .optional_body = 1,
     .parse = access_parse,
-    .effect = access_restore_effect,
+    .effect = mdl_access_restore_effect,
     .write = access_write,
 };
 
-static apr_status_t access_approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_approve(db, p, arg);
-}
+MDL_EFFECT(mdl_access_approve, mdl_access_t *)
 
 const mdl_route_t mdl_route_order_approve = {
     .method = "POST",
@@ -123,14 +114,11 @@ const mdl_route_t mdl_route_order_approve = {
     .action = "approved",
     .optional_body = 1,
     .parse = access_parse_reason,
-    .effect = access_approve_effect,
+    .effect = mdl_access_approve_effect,
     .write = access_write,
 };
 
-static apr_status_t access_reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_reject(db, p, arg);
-}
+MDL_EFFECT(mdl_access_reject, mdl_access_t *)
 
 const mdl_route_t mdl_route_order_reject = {
     .method = "POST",
@@ -140,14 +128,11 @@ const mdl_route_t mdl_route_order_reject = {
     .action = "rejected",
     .optional_body = 1,
     .parse = access_parse_reason,
-    .effect = access_reject_effect,
+    .effect = mdl_access_reject_effect,
     .write = access_write,
 };
 
-static apr_status_t access_rotate_link_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_rotate_link(db, p, arg);
-}
+MDL_EFFECT(mdl_access_rotate_link, mdl_access_t *)
 
 const mdl_route_t mdl_route_order_rotate_link = {
     .method = "POST",
@@ -157,7 +142,7 @@ const mdl_route_t mdl_route_order_rotate_link = {
     .action = "link_rotated",
     .optional_body = 1,
     .parse = access_parse_reason,
-    .effect = access_rotate_link_effect,
+    .effect = mdl_access_rotate_link_effect,
     .write = access_write,
 };
 
@@ -184,10 +169,7 @@ static void grant_write(mdl_request_t *request)
     mdl_order_write(request->response, request, ((mdl_access_grant_t *)request->arg)->access.order);
 }
 
-static apr_status_t access_grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_grant(db, p, arg);
-}
+MDL_EFFECT(mdl_access_grant, mdl_access_grant_t *)
 
 const mdl_route_t mdl_route_order_grant = {
     .method = "POST",
@@ -196,7 +178,7 @@ const mdl_route_t mdl_route_order_grant = {
     .noun = "order",
     .action = "downloads_granted",
     .parse = grant_parse,
-    .effect = access_grant_effect,
+    .effect = mdl_access_grant_effect,
     .write = grant_write,
 };
 
@@ -265,10 +247,7 @@ static apr_status_t quantity_parse(mdl_request_t *request)
     return order_action_end(members, request);
 }
 
-static apr_status_t quantity_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_set_quantity(db, p, arg);
-}
+MDL_EFFECT(mdl_access_set_quantity, mdl_access_quantity_t *)
 
 static void quantity_write(mdl_request_t *request)
 {
@@ -285,6 +264,6 @@ const mdl_route_t mdl_route_assignment_change = {
     .noun = "order",
     .action = "quantity_changed",
     .parse = quantity_parse,
-    .effect = quantity_effect,
+    .effect = mdl_access_set_quantity_effect,
     .write = quantity_write,
 };

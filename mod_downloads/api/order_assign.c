@@ -169,10 +169,7 @@ static void assign_write(mdl_request_t *request)
     mdl_order_write(request->response, request, assign->order);
 }
 
-static apr_status_t order_assign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_assign(db, p, arg);
-}
+MDL_EFFECT(mdl_order_assign, mdl_order_assign_t *)
 
 const mdl_route_t mdl_route_order_assign = {
     .method = "POST",
@@ -181,6 +178,6 @@ const mdl_route_t mdl_route_order_assign = {
     .noun = "order",
     .action = "assigned",
     .parse = assign_parse,
-    .effect = order_assign_effect,
+    .effect = mdl_order_assign_effect,
     .write = assign_write,
 };

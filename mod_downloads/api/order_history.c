@@ -26,17 +26,14 @@ static const char *event_write_row(mdl_json_t *to, mdl_request_t *request, const
     return mdl_resource_id(request, event->id);
 }
 
-static apr_status_t event_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_history_events(db, p, arg);
-}
+MDL_EFFECT(mdl_history_events, mdl_history_t *)
 
 const mdl_route_t mdl_route_order_events = {
     .method = "GET",
     .path = "/orders/{}/events",
     .write_entity = event_write_row,
     .parse = history_parse,
-    .effect = event_list_effect,
+    .effect = mdl_history_events_effect,
     .write = mdl_list_write,
 };
 
@@ -48,17 +45,14 @@ static const char *download_write_row(mdl_json_t *to, mdl_request_t *request, co
     return mdl_session_place(download, request->r->pool);
 }
 
-static apr_status_t download_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_history_downloads(db, p, arg);
-}
+MDL_EFFECT(mdl_history_downloads, mdl_history_t *)
 
 const mdl_route_t mdl_route_order_downloads = {
     .method = "GET",
     .path = "/orders/{}/downloads",
     .write_entity = download_write_row,
     .parse = history_parse,
-    .effect = download_list_effect,
+    .effect = mdl_history_downloads_effect,
     .write = mdl_list_write,
 };
 
@@ -72,16 +66,13 @@ static const char *email_write_row(mdl_json_t *to, mdl_request_t *request, const
     return mdl_resource_id(request, email->id);
 }
 
-static apr_status_t email_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_history_emails(db, p, arg);
-}
+MDL_EFFECT(mdl_history_emails, mdl_history_t *)
 
 const mdl_route_t mdl_route_order_emails = {
     .method = "GET",
     .path = "/orders/{}/emails",
     .write_entity = email_write_row,
     .parse = history_parse,
-    .effect = email_list_effect,
+    .effect = mdl_history_emails_effect,
     .write = mdl_list_write,
 };

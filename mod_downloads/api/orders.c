@@ -56,10 +56,7 @@ static const char *order_write_row(mdl_json_t *to, mdl_request_t *request, const
     return mdl_resource_id(request, order->id);
 }
 
-static apr_status_t order_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_list(db, p, arg);
-}
+MDL_EFFECT(mdl_order_list, mdl_order_list_t *)
 
 const mdl_route_t mdl_route_order_list = {
     .method = "GET",
@@ -67,7 +64,7 @@ const mdl_route_t mdl_route_order_list = {
     .write_entity = order_write_row,
     .parse = order_parse_list,
     .snapshot = 1,
-    .effect = order_list_effect,
+    .effect = mdl_order_list_effect,
     .write = mdl_list_write,
 };
 

@@ -51,10 +51,7 @@ static apr_status_t pack_parse_list(mdl_request_t *request)
     return mdl_list_end(query, request->arg);
 }
 
-static apr_status_t pack_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_pack_page(db, p, arg);
-}
+MDL_EFFECT(mdl_pack_page, mdl_list_page_t *)
 
 const mdl_route_t mdl_route_pack_list = {
     .method = "GET",
@@ -62,14 +59,11 @@ const mdl_route_t mdl_route_pack_list = {
     .write_entity = pack_write_members,
     .parse = pack_parse_list,
     .snapshot = 1,
-    .effect = pack_page_effect,
+    .effect = mdl_pack_page_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t pack_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_pack_create(db, p, arg);
-}
+MDL_EFFECT(mdl_pack_create, mdl_pack_edit_t *)
 
 const mdl_route_t mdl_route_pack_create = {
     .method = "POST",
@@ -79,14 +73,11 @@ const mdl_route_t mdl_route_pack_create = {
     .action = "created",
     .write_entity = pack_write_members,
     .parse = pack_parse_create,
-    .effect = pack_create_effect,
+    .effect = mdl_pack_create_effect,
     .write = mdl_resource_write_created,
 };
 
-static apr_status_t pack_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_pack_find(db, p, arg);
-}
+MDL_EFFECT(mdl_pack_find, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_pack = {
     .method = "GET",
@@ -95,14 +86,11 @@ const mdl_route_t mdl_route_pack = {
     .write_entity = pack_write_members,
     .parse = mdl_resource_parse,
     .snapshot = 1,
-    .effect = pack_find_effect,
+    .effect = mdl_pack_find_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t pack_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_pack_change(db, p, arg);
-}
+MDL_EFFECT(mdl_pack_change, mdl_pack_edit_t *)
 
 const mdl_route_t mdl_route_pack_change = {
     .method = "PATCH",
@@ -112,14 +100,11 @@ const mdl_route_t mdl_route_pack_change = {
     .action = "changed",
     .write_entity = pack_write_members,
     .parse = pack_parse_change,
-    .effect = pack_change_effect,
+    .effect = mdl_pack_change_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t pack_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_pack_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_pack_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_pack_delete = {
     .method = "DELETE",
@@ -130,6 +115,6 @@ const mdl_route_t mdl_route_pack_delete = {
     .optional_body = 1,
     .write_entity = pack_write_members,
     .parse = mdl_resource_parse_delete,
-    .effect = pack_delete_effect,
+    .effect = mdl_pack_delete_effect,
     .write = mdl_resource_write_deleted,
 };

@@ -133,10 +133,7 @@ static void upload_write_begin(mdl_request_t *request)
     upload_write_members(request->response, request, upload, 0);
 }
 
-static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_begin(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_begin, mdl_upload_begin_t *)
 
 const mdl_route_t mdl_route_upload_begin = {
     .method = "POST",
@@ -145,7 +142,7 @@ const mdl_route_t mdl_route_upload_begin = {
     .noun = "upload",
     .action = "begun",
     .parse = upload_parse_begin,
-    .effect = upload_begin_effect,
+    .effect = mdl_upload_begin_effect,
     .write = upload_write_begin,
 };
 
@@ -170,17 +167,14 @@ static void upload_write_get(mdl_request_t *request)
     upload_write_members(request->response, request, get->upload, get->offset);
 }
 
-static apr_status_t upload_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_get(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_get, mdl_upload_get_t *)
 
 const mdl_route_t mdl_route_upload = {
     .method = "GET",
     .path = "/assets/uploads/{}",
     .versioned = 1,
     .parse = upload_parse_get,
-    .effect = upload_get_effect,
+    .effect = mdl_upload_get_effect,
     .write = upload_write_get,
 };
 
@@ -196,10 +190,7 @@ static void upload_write_abort(mdl_request_t *request)
     request->status = HTTP_NO_CONTENT;
 }
 
-static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_abort(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_abort, mdl_upload_get_t *)
 
 const mdl_route_t mdl_route_upload_abort = {
     .method = "DELETE",
@@ -209,7 +200,7 @@ const mdl_route_t mdl_route_upload_abort = {
     .action = "aborted",
     .optional_body = 1,
     .parse = upload_parse_abort,
-    .effect = upload_abort_effect,
+    .effect = mdl_upload_abort_effect,
     .write = upload_write_abort,
 };
 
@@ -268,10 +259,7 @@ static void upload_write_complete(mdl_request_t *request)
     mdl_upload_write_asset(request, complete);
 }
 
-static apr_status_t upload_complete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_complete(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_complete, mdl_upload_complete_t *)
 
 const mdl_route_t mdl_route_upload_complete = {
     .method = "POST",
@@ -281,6 +269,6 @@ const mdl_route_t mdl_route_upload_complete = {
     .action = "completed",
     .optional_body = 1,
     .parse = upload_parse_complete,
-    .effect = upload_complete_effect,
+    .effect = mdl_upload_complete_effect,
     .write = upload_write_complete,
 };

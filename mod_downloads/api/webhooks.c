@@ -104,24 +104,18 @@ static apr_status_t webhook_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t webhook_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_page(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_page, mdl_list_page_t *)
 
 const mdl_route_t mdl_route_webhook_list = {
     .method = "GET",
     .path = "/webhook-endpoints",
     .write_entity = webhook_write_members,
     .parse = mdl_list_parse,
-    .effect = webhook_page_effect,
+    .effect = mdl_webhook_page_effect,
     .write = mdl_list_write,
 };
 
-static apr_status_t webhook_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_create(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_create, mdl_webhook_edit_t *)
 
 const mdl_route_t mdl_route_webhook_create = {
     .method = "POST",
@@ -131,14 +125,11 @@ const mdl_route_t mdl_route_webhook_create = {
     .action = "created",
     .write_entity = webhook_write_members,
     .parse = webhook_parse_create,
-    .effect = webhook_create_effect,
+    .effect = mdl_webhook_create_effect,
     .write = mdl_resource_write_created,
 };
 
-static apr_status_t webhook_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_find(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_find, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_webhook = {
     .method = "GET",
@@ -146,14 +137,11 @@ const mdl_route_t mdl_route_webhook = {
     .versioned = 1,
     .write_entity = webhook_write_members,
     .parse = mdl_resource_parse,
-    .effect = webhook_find_effect,
+    .effect = mdl_webhook_find_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t webhook_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_change(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_change, mdl_webhook_edit_t *)
 
 const mdl_route_t mdl_route_webhook_change = {
     .method = "PATCH",
@@ -163,14 +151,11 @@ const mdl_route_t mdl_route_webhook_change = {
     .action = "changed",
     .write_entity = webhook_write_members,
     .parse = webhook_parse_change,
-    .effect = webhook_change_effect,
+    .effect = mdl_webhook_change_effect,
     .write = mdl_resource_write,
 };
 
-static apr_status_t webhook_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_delete, mdl_entity_ref_t *)
 
 const mdl_route_t mdl_route_webhook_delete = {
     .method = "DELETE",
@@ -181,7 +166,7 @@ const mdl_route_t mdl_route_webhook_delete = {
     .optional_body = 1,
     .write_entity = webhook_write_members,
     .parse = mdl_resource_parse_delete,
-    .effect = webhook_delete_effect,
+    .effect = mdl_webhook_delete_effect,
     .write = mdl_resource_write_deleted,
 };
 
@@ -191,10 +176,7 @@ static apr_status_t webhook_parse_rotate(mdl_request_t *request)
     return mdl_members_none(request);
 }
 
-static apr_status_t webhook_rotate_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_rotate(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_rotate, mdl_webhook_edit_t *)
 
 const mdl_route_t mdl_route_webhook_rotate = {
     .method = "POST",
@@ -205,7 +187,7 @@ const mdl_route_t mdl_route_webhook_rotate = {
     .optional_body = 1,
     .write_entity = webhook_write_members,
     .parse = webhook_parse_rotate,
-    .effect = webhook_rotate_effect,
+    .effect = mdl_webhook_rotate_effect,
     .write = mdl_resource_write,
 };
 
@@ -215,10 +197,7 @@ static apr_status_t webhook_parse_test(mdl_request_t *request)
     return mdl_members_none(request);
 }
 
-static apr_status_t webhook_test_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_test(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_test, mdl_webhook_test_t *)
 
 static void webhook_write_test(mdl_request_t *request)
 {
@@ -236,7 +215,7 @@ const mdl_route_t mdl_route_webhook_test = {
     .action = "tested",
     .optional_body = 1,
     .parse = webhook_parse_test,
-    .effect = webhook_test_effect,
+    .effect = mdl_webhook_test_effect,
     .write = webhook_write_test,
 };
 
@@ -271,17 +250,14 @@ static apr_status_t delivery_parse_page(mdl_request_t *request)
     return mdl_list_end(mdl_list_begin(request), &list->page);
 }
 
-static apr_status_t delivery_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_delivery_page(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_delivery_page, mdl_webhook_delivery_page_t *)
 
 const mdl_route_t mdl_route_webhook_deliveries = {
     .method = "GET",
     .path = "/webhook-endpoints/{}/deliveries",
     .write_entity = delivery_write_members,
     .parse = delivery_parse_page,
-    .effect = delivery_page_effect,
+    .effect = mdl_webhook_delivery_page_effect,
     .write = mdl_list_write,
 };
 
@@ -293,10 +269,7 @@ static apr_status_t delivery_parse_resend(mdl_request_t *request)
     return mdl_members_none(request);
 }
 
-static apr_status_t delivery_resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_resend(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_resend, mdl_webhook_resend_t *)
 
 static void delivery_write_resend(mdl_request_t *request)
 {
@@ -314,6 +287,6 @@ const mdl_route_t mdl_route_webhook_resend = {
     .action = "event_resent",
     .optional_body = 1,
     .parse = delivery_parse_resend,
-    .effect = delivery_resend_effect,
+    .effect = mdl_webhook_resend_effect,
     .write = delivery_write_resend,
 };

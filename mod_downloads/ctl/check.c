@@ -129,10 +129,7 @@ static int check_httpd(mdl_ctl_t *ctl, const char **message)
     return 1;
 }
 
-static apr_status_t secret_signed_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_secret_signed(db, p, arg);
-}
+MDL_EFFECT(mdl_secret_signed, mdl_secret_signed_t *)
 
 static int check_secret(mdl_ctl_t *ctl, const char **message)
 {
@@ -144,7 +141,7 @@ static int check_secret(mdl_ctl_t *ctl, const char **message)
         return 0;
     }
     if (has_database(ctl) &&
-        mdl_db_read(ctl->db, secret_signed_effect, &of, ctl->p) == APR_SUCCESS &&
+        mdl_db_read(ctl->db, mdl_secret_signed_effect, &of, ctl->p) == APR_SUCCESS &&
         (trouble = mdl_secret_trouble(&of, ctl->p)) != NULL) {
         *message = apr_psprintf(ctl->p, "%c%s.", apr_toupper(*trouble), trouble + 1);
         return 0;
@@ -279,10 +276,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **message)
     return problems->nelts == 0;
 }
 
-static apr_status_t emails_tried_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_emails_tried(db, p, arg);
-}
+MDL_EFFECT(mdl_emails_tried, mdl_emails_tried_t *)
 
 /* A server may greet everybody, and take nothing from us. */
 static int mail_is_refused(mdl_ctl_t *ctl, const char **message)
@@ -290,7 +284,7 @@ static int mail_is_refused(mdl_ctl_t *ctl, const char **message)
     mdl_emails_tried_t tried = {.limit = TRIED};
 
     if (!has_database(ctl) ||
-        mdl_db_read(ctl->db, emails_tried_effect, &tried, ctl->p) != APR_SUCCESS ||
+        mdl_db_read(ctl->db, mdl_emails_tried_effect, &tried, ctl->p) != APR_SUCCESS ||
         tried.count < REFUSED_MIN || tried.sent > 0 ||
         tried.newest_at < apr_time_now() - apr_time_from_sec(86400)) {
         return 0;

@@ -191,10 +191,7 @@ static apr_status_t ctl_job_check_shop_effect(mdl_db_t *db, apr_pool_t *p, void 
     return job_check_shop(db, all->search.shop_id, &all->problem, p);
 }
 
-static apr_status_t ctl_job_failed_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_failed(db, p, arg);
-}
+MDL_EFFECT(mdl_job_failed, mdl_job_failed_t *)
 
 static apr_status_t ctl_job_retry_audited_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -241,7 +238,7 @@ static int retry_one(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
 static int retry_batch(mdl_ctl_t *ctl, retry_all_t *all, char after[AFTER_MAX])
 {
     const apr_array_header_t *ids;
-    int failed = mdl_ctl_read(ctl, ctl_job_failed_effect, &all->search, &all->problem);
+    int failed = mdl_ctl_read(ctl, mdl_job_failed_effect, &all->search, &all->problem);
 
     ids = all->search.ids;
     for (int i = 0; !failed && i < ids->nelts; i++) {

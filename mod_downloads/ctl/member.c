@@ -16,10 +16,7 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
-static apr_status_t member_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_put(db, p, arg);
-}
+MDL_EFFECT(mdl_member_put, mdl_member_put_t *)
 
 /* What becomes of an owner's emails, as the end of a sentence's line. */
 static const char *const email_words[] = {
@@ -45,7 +42,7 @@ int mdl_ctl_member_add(mdl_ctl_t *ctl)
     }
     put.member.role = (mdl_role_t)role;
     ctl->audit.detail = mdl_role_names[role];
-    failed = mdl_ctl_write(ctl, member_put_effect, &put, &problem);
+    failed = mdl_ctl_write(ctl, mdl_member_put_effect, &put, &problem);
     if (failed) {
         return failed;
     }
@@ -59,15 +56,12 @@ int mdl_ctl_member_add(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_list(db, p, arg);
-}
+MDL_EFFECT(mdl_member_list, mdl_member_list_t *)
 
 int mdl_ctl_member_list(mdl_ctl_t *ctl)
 {
     mdl_member_list_t list = {.shop_id = ctl->shop_id};
-    int failed = mdl_ctl_read(ctl, member_list_effect, &list, NULL);
+    int failed = mdl_ctl_read(ctl, mdl_member_list_effect, &list, NULL);
 
     if (!failed) {
         mdl_printer_list(ctl->output, fields, list.members, "There is no member.");
@@ -75,10 +69,7 @@ int mdl_ctl_member_list(mdl_ctl_t *ctl)
     return failed;
 }
 
-static apr_status_t member_remove_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_remove(db, p, arg);
-}
+MDL_EFFECT(mdl_member_remove, mdl_member_remove_t *)
 
 int mdl_ctl_member_remove(mdl_ctl_t *ctl)
 {
@@ -86,7 +77,7 @@ int mdl_ctl_member_remove(mdl_ctl_t *ctl)
     mdl_member_remove_t remove = {
         .user = ctl->arguments[0], .shop_id = ctl->shop_id, .problem = &problem};
     mdl_member_t member = {.user = remove.user, .shop_id = remove.shop_id};
-    int failed = mdl_ctl_write(ctl, member_remove_effect, &remove, &problem);
+    int failed = mdl_ctl_write(ctl, mdl_member_remove_effect, &remove, &problem);
 
     if (!failed) {
         mdl_printer_line(ctl->output, "%s is removed.", member.user);
@@ -95,17 +86,14 @@ int mdl_ctl_member_remove(mdl_ctl_t *ctl)
     return failed;
 }
 
-static apr_status_t address_ask_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_address_ask_again(db, p, arg);
-}
+MDL_EFFECT(mdl_staff_address_ask_again, mdl_staff_address_ask_t *)
 
 int mdl_ctl_member_ask(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     mdl_staff_address_ask_t ask = {
         .shop_id = ctl->shop_id, .address = ctl->arguments[0], .problem = &problem};
-    int failed = mdl_ctl_write(ctl, address_ask_effect, &ask, &problem);
+    int failed = mdl_ctl_write(ctl, mdl_staff_address_ask_again_effect, &ask, &problem);
 
     if (!failed) {
         mdl_printer_line(ctl->output, "%s is sent a link to confirm the address.", ask.address);

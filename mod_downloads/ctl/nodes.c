@@ -12,10 +12,7 @@
 #define RESTART_WAIT apr_time_from_sec(5)
 #define STEP         apr_time_from_msec(250)
 
-static apr_status_t node_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_node_list(db, p, arg);
-}
+MDL_EFFECT(mdl_node_list, apr_array_header_t **)
 
 static int node_is_here(const mdl_ctl_t *ctl, const mdl_node_t *node)
 {
@@ -58,7 +55,7 @@ static apr_status_t nodes_read(mdl_ctl_t *ctl, apr_array_header_t **nodes)
     const mdl_node_t *here;
     apr_status_t rv;
 
-    while ((rv = mdl_db_read(ctl->db, node_list_effect, nodes, ctl->p)) == APR_SUCCESS &&
+    while ((rv = mdl_db_read(ctl->db, mdl_node_list_effect, nodes, ctl->p)) == APR_SUCCESS &&
            may_come && mdl_clock_monotonic() < until &&
            ((here = node_here(ctl, *nodes)) == NULL || !node_lives(ctl, here))) {
         apr_sleep(STEP);
@@ -130,7 +127,7 @@ int mdl_ctl_nodes_are_current(mdl_ctl_t *ctl, const char **message)
     const char *others = "";
 
     *message = mdl_build_name();
-    if (mdl_db_read(ctl->db, node_list_effect, &nodes, ctl->p) != APR_SUCCESS) {
+    if (mdl_db_read(ctl->db, mdl_node_list_effect, &nodes, ctl->p) != APR_SUCCESS) {
         return 1; /* the database's own line says so */
     }
     for (int i = 0; i < nodes->nelts; i++) {

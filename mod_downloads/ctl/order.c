@@ -205,10 +205,7 @@ int mdl_ctl_order_diagnose(mdl_ctl_t *ctl)
     return failed ? MDL_EXIT_PROBLEM : MDL_EXIT_DONE;
 }
 
-static apr_status_t order_resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_resend(db, p, arg);
-}
+MDL_EFFECT(mdl_order_resend, mdl_order_resend_t *)
 
 int mdl_ctl_order_resend(mdl_ctl_t *ctl)
 {
@@ -230,7 +227,7 @@ int mdl_ctl_order_resend(mdl_ctl_t *ctl)
     }
     ctl->audit.shop_id = ctl->id;
     ctl->audit.noun_id = resend.storefront_order_id;
-    failed = mdl_ctl_write(ctl, order_resend_effect, &resend, &problem);
+    failed = mdl_ctl_write(ctl, mdl_order_resend_effect, &resend, &problem);
     if (failed) {
         return failed;
     }

@@ -26,10 +26,7 @@ static const mdl_field_t retired[] = {
     {0},
 };
 
-static apr_status_t secret_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_secret_status(db, p, arg);
-}
+MDL_EFFECT(mdl_secret_status, mdl_secret_status_t *)
 
 int mdl_ctl_secret_status(mdl_ctl_t *ctl)
 {
@@ -39,7 +36,7 @@ int mdl_ctl_secret_status(mdl_ctl_t *ctl)
     if (ctl->secret == NULL) {
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
-    failed = mdl_ctl_read(ctl, secret_status_effect, &status, NULL);
+    failed = mdl_ctl_read(ctl, mdl_secret_status_effect, &status, NULL);
     if (!failed) {
         mdl_printer_record(ctl->output, fields, &status);
     }
@@ -54,15 +51,8 @@ static apr_status_t secret_retire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_webhook_renew(db, retire->secret, p) : rv;
 }
 
-static apr_status_t source_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_source_renew(db, p, arg);
-}
-
-static apr_status_t idempotency_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_idempotency_renew(db, p, arg);
-}
+MDL_EFFECT(mdl_source_renew, mdl_source_renew_t *)
+MDL_EFFECT(mdl_idempotency_renew, mdl_idempotency_renew_t *)
 
 int mdl_ctl_secret_retire(mdl_ctl_t *ctl)
 {
@@ -83,10 +73,10 @@ int mdl_ctl_secret_retire(mdl_ctl_t *ctl)
     }
     failed = mdl_ctl_write(ctl, secret_retire_effect, &retire, &problem);
     while (!failed && !sources.done) {
-        failed = mdl_ctl_write_on(ctl, source_renew_effect, &sources, &problem);
+        failed = mdl_ctl_write_on(ctl, mdl_source_renew_effect, &sources, &problem);
     }
     while (!failed && !responses.done) {
-        failed = mdl_ctl_write_on(ctl, idempotency_renew_effect, &responses, &problem);
+        failed = mdl_ctl_write_on(ctl, mdl_idempotency_renew_effect, &responses, &problem);
     }
     if (!failed) {
         mdl_printer_record(ctl->output, retired, &retire);

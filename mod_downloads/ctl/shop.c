@@ -65,15 +65,12 @@ int mdl_ctl_shop_add(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-static apr_status_t shop_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_list(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_list, apr_array_header_t **)
 
 int mdl_ctl_shop_list(mdl_ctl_t *ctl)
 {
     apr_array_header_t *shops = NULL;
-    int failed = mdl_ctl_read(ctl, shop_list_effect, &shops, NULL);
+    int failed = mdl_ctl_read(ctl, mdl_shop_list_effect, &shops, NULL);
 
     if (!failed) {
         mdl_printer_list(ctl->output, fields, shops, "There is no shop yet.");
@@ -81,16 +78,13 @@ int mdl_ctl_shop_list(mdl_ctl_t *ctl)
     return failed;
 }
 
-static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_set_status(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
 
 static int shop_set_status(mdl_ctl_t *ctl, mdl_shop_status_t status, mdl_shop_t **shop)
 {
     mdl_problem_t problem = {0};
     mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .problem = &problem};
-    int failed = mdl_ctl_write(ctl, shop_set_status_effect, &set, &problem);
+    int failed = mdl_ctl_write(ctl, mdl_shop_set_status_effect, &set, &problem);
 
     *shop = set.shop;
     return failed;
@@ -124,15 +118,8 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-static apr_status_t shop_block_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_block(db, p, arg);
-}
-
-static apr_status_t job_hold_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_hold(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_block, mdl_shop_block_t *)
+MDL_EFFECT(mdl_job_hold, mdl_job_hold_t *)
 
 /* Blocks a shop, or with no reason ends that; then its jobs, in steps that let others write. */
 static int shop_set_blocked(mdl_ctl_t *ctl, const char *reason, mdl_shop_t **shop)
@@ -144,9 +131,9 @@ static int shop_set_blocked(mdl_ctl_t *ctl, const char *reason, mdl_shop_t **sho
     int failed;
 
     ctl->audit.detail = reason;
-    failed = mdl_ctl_write(ctl, shop_block_effect, &block, &problem);
+    failed = mdl_ctl_write(ctl, mdl_shop_block_effect, &block, &problem);
     while (!failed && hold.after != NULL) {
-        failed = mdl_ctl_write_on(ctl, job_hold_effect, &hold, &problem);
+        failed = mdl_ctl_write_on(ctl, mdl_job_hold_effect, &hold, &problem);
     }
     *shop = block.shop;
     return failed;
@@ -181,10 +168,7 @@ int mdl_ctl_shop_unblock(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-static apr_status_t shop_set_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_set(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_set, mdl_shop_set_t *)
 
 /* The names of the options that were given: their values may be an address or a secret. */
 static const char *shop_set_detail(const mdl_ctl_t *ctl)
@@ -232,7 +216,7 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
     ctl->audit.detail = shop_set_detail(ctl);
-    if ((failed = mdl_ctl_write(ctl, shop_set_effect, &set, &problem))) {
+    if ((failed = mdl_ctl_write(ctl, mdl_shop_set_effect, &set, &problem))) {
         return failed;
     }
     mdl_printer_result(ctl->output, fields, set.shop,

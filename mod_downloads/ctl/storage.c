@@ -311,17 +311,14 @@ static const mdl_field_t release_fields[] = {
     {0},
 };
 
-static apr_status_t storage_release_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_storage_release(db, p, arg);
-}
+MDL_EFFECT(mdl_storage_release, mdl_storage_release_t *)
 
 int mdl_ctl_storage_release(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     const char *id = ctl->arguments[0];
     mdl_storage_release_t release = {.id = strcmp(id, "all") != 0 ? id : NULL, .problem = &problem};
-    int failed = mdl_ctl_write(ctl, storage_release_effect, &release, &problem);
+    int failed = mdl_ctl_write(ctl, mdl_storage_release_effect, &release, &problem);
 
     if (!failed) {
         mdl_printer_result(ctl->output, release_fields, &release,

@@ -214,9 +214,18 @@ typedef struct {
 mdl_db_due_t mdl_db_take_due(mdl_db_t *db);
 
 /** An effect, see above.  Anything but APR_SUCCESS rolls back.  It must not begin another
-    transaction on any connection: that would wait for the end of this one.  The effects of core
-    take their argument by its own type; a caller has a static function that passes it on. */
+    transaction on any connection: that would wait for the end of this one. */
 typedef apr_status_t mdl_effect_fn(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** The effects of core take their argument by its own type.  This defines fn_effect, which a caller
+    hands to the functions below.  It does not compile if fn takes another type. */
+#define MDL_EFFECT(fn, type)                                                                       \
+    static apr_status_t fn##_effect(mdl_db_t *db, apr_pool_t *p, void *arg)                        \
+    {                                                                                              \
+        type typed = arg;                                                                          \
+                                                                                                   \
+        return fn(db, p, typed);                                                                   \
+    }
 
 /** For an effect of mdl_db_write: from here on its statements wait for a locked row for 250 ms, and
     not for 5 s.  Nothing on SQLite, which locks no rows. */

@@ -12,15 +12,8 @@
 
 APLOG_USE_MODULE(downloads);
 
-static apr_status_t address_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_address_find(db, p, arg);
-}
-
-static apr_status_t address_confirm_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_address_confirm(db, p, arg);
-}
+MDL_EFFECT(mdl_staff_address_find, mdl_staff_address_t *)
+MDL_EFFECT(mdl_staff_address_confirm, mdl_staff_address_t *)
 
 /* Reads the address of a token, and confirms it if the button was pressed.  APR_ENOENT when it is
    not one of ours or nobody's any more, APR_TIMEUP when it is too old. */
@@ -45,8 +38,10 @@ static apr_status_t confirm_run(request_rec *r, const mdl_service_t *service, co
     if ((connection = mdl_connection_open(r)) == NULL) {
         return MDL_DB_EGONE;
     }
-    rv = pressed ? mdl_db_write(mdl_connection_db(connection), address_confirm_effect, of, r->pool)
-                 : mdl_db_read(mdl_connection_db(connection), address_find_effect, of, r->pool);
+    rv = pressed ? mdl_db_write(mdl_connection_db(connection), mdl_staff_address_confirm_effect, of,
+                                r->pool)
+                 : mdl_db_read(mdl_connection_db(connection), mdl_staff_address_find_effect, of,
+                               r->pool);
     mdl_connection_close(connection);
     return rv;
 }

@@ -110,10 +110,7 @@ static void unset_validators(request_rec *r)
     apr_table_unset(r->headers_out, "Last-Modified");
 }
 
-static apr_status_t order_head_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_head(db, p, arg);
-}
+MDL_EFFECT(mdl_order_head, mdl_order_find_t *)
 
 static int file_refuse(const serve_t *serve, message_t message)
 {
@@ -135,8 +132,8 @@ static int file_refuse(const serve_t *serve, message_t message)
         mdl_customer_wait(r, serve->download.wait);
         return mdl_view_text(r, HTTP_TOO_MANY_REQUESTS, TOO_OFTEN_TEXT);
     }
-    if (page_id == NULL ||
-        mdl_customer_order(r, serve->service, page_id, order_head_effect, &order) != APR_SUCCESS) {
+    if (page_id == NULL || mdl_customer_order(r, serve->service, page_id, mdl_order_head_effect,
+                                              &order) != APR_SUCCESS) {
         return mdl_view_message(r, message.status, message.name, NULL);
     }
     customer = mdl_customer_view(serve->service, order, r->pool);

@@ -45,10 +45,7 @@ static int link_leave(const visit_t *visit, const mdl_order_link_t *link)
     return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
 }
 
-static apr_status_t link_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_find(db, p, arg);
-}
+MDL_EFFECT(mdl_order_find, mdl_order_find_t *)
 
 /* Fills the order; APR_ENOENT when the token leads to none, APR_EAGAIN when it was asked for too
    often. */
@@ -66,7 +63,7 @@ static apr_status_t link_find(visit_t *visit, const char *token)
     if ((rv = mdl_customer_charge(r, visit->service, page_id)) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_customer_order(r, visit->service, page_id, link_find_order_effect, &visit->order);
+    return mdl_customer_order(r, visit->service, page_id, mdl_order_find_effect, &visit->order);
 }
 
 int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *token)

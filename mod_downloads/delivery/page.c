@@ -69,10 +69,7 @@ static int page_show(const page_t *page, int status)
     return mdl_view_page(r, status, &customer, data, &files);
 }
 
-static apr_status_t page_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_find(db, p, arg);
-}
+MDL_EFFECT(mdl_order_find, mdl_order_find_t *)
 
 /* Fills the page's order, APR_ENOENT when the token leads to none, APR_EAGAIN when it was asked for
    too often. */
@@ -88,7 +85,7 @@ static apr_status_t page_find(page_t *page)
     if ((rv = mdl_customer_charge(page->r, page->service, page_id)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_customer_order(page->r, page->service, page_id, page_find_order_effect, &page->order);
+    rv = mdl_customer_order(page->r, page->service, page_id, mdl_order_find_effect, &page->order);
     if (rv == APR_SUCCESS) {
         page->now = apr_time_now();
         page->access = mdl_order_entitlement(page->order, page->now);

@@ -155,10 +155,7 @@ static int settle_ended(work_t *work, int *waiting)
 
 /* --- each second --- */
 
-static apr_status_t lease_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_lease_renew(db, p, arg);
-}
+MDL_EFFECT(mdl_lease_renew, mdl_lease_tick_t *)
 
 static void settler_renew(work_t *work)
 {
@@ -167,7 +164,8 @@ static void settler_renew(work_t *work)
 
     tick.progress = mdl_transfer_moved(MOVED_MAX, work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        mdl_reconnect_write(work->database, lease_renew_effect, &tick, work->turn) != APR_SUCCESS) {
+        mdl_reconnect_write(work->database, mdl_lease_renew_effect, &tick, work->turn) !=
+            APR_SUCCESS) {
         return;
     }
     mdl_settler_renewed(tick.leased_until);
@@ -184,16 +182,13 @@ static void settler_renew(work_t *work)
     }
 }
 
-static apr_status_t lease_forbidden_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_lease_forbidden(db, p, arg);
-}
+MDL_EFFECT(mdl_lease_forbidden, mdl_lease_tick_t *)
 
 static void settler_cut_forbidden(work_t *work)
 {
     mdl_lease_tick_t tick = {.id = settler.lease_id, .secret = settler.service->secret};
 
-    if (mdl_reconnect_read(work->database, lease_forbidden_effect, &tick, work->turn) !=
+    if (mdl_reconnect_read(work->database, mdl_lease_forbidden_effect, &tick, work->turn) !=
         APR_SUCCESS) {
         return;
     }
@@ -209,17 +204,14 @@ static void settler_cut_forbidden(work_t *work)
     }
 }
 
-static apr_status_t shop_list_blocked_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_list_blocked(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_list_blocked, apr_array_header_t **)
 
 static void settler_read_blocked(work_t *work)
 {
     apr_time_t now = mdl_clock_monotonic();
     apr_array_header_t *ids;
 
-    if (mdl_reconnect_read(work->database, shop_list_blocked_effect, &ids, work->turn) ==
+    if (mdl_reconnect_read(work->database, mdl_shop_list_blocked_effect, &ids, work->turn) ==
         APR_SUCCESS) {
         mdl_takedown_set(ids, now);
     }

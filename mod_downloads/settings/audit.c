@@ -26,10 +26,7 @@ static const char *const actions[] = {
     "tested",       "event_resent",  "key_deleted", "quantity_changed",
     "asked",        "confirmed",     "signed_out",  NULL};
 
-static apr_status_t audit_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_audit_list(db, p, arg);
-}
+MDL_EFFECT(mdl_audit_list, mdl_audit_list_t *)
 
 /* Why a shop is blocked is between operators. */
 static int audit_shows_detail(const mdl_visit_t *visit, const mdl_audit_t *entry)
@@ -77,7 +74,7 @@ int mdl_audit_show(mdl_visit_t *visit)
     if (list.who != NULL && strlen(list.who) > WHO_MAX) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
-    if ((rv = mdl_visit_read(visit, audit_list_effect, &list)) != APR_SUCCESS) {
+    if ((rv = mdl_visit_read(visit, mdl_audit_list_effect, &list)) != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);

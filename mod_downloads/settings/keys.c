@@ -15,10 +15,7 @@
 /* What the list of the form offers, in days. */
 static const char *const lifetimes[] = {"30", "90", "365", NULL};
 
-static apr_status_t keys_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_list(db, p, arg);
-}
+MDL_EFFECT(mdl_key_list, mdl_key_list_t *)
 
 static void keys_add(mdl_json_t *keys, const mdl_key_t *key, apr_time_t now)
 {
@@ -57,7 +54,7 @@ static int keys_send(mdl_visit_t *visit, int status)
     mdl_key_list_t list = {.shop_id = visit->shop->id};
     apr_time_t now = apr_time_now();
     mdl_json_t *data, *keys;
-    apr_status_t rv = mdl_visit_read(visit, keys_list_effect, &list);
+    apr_status_t rv = mdl_visit_read(visit, mdl_key_list_effect, &list);
 
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
@@ -134,7 +131,7 @@ int mdl_keys_create(mdl_visit_t *visit)
 static apr_status_t keys_find(mdl_visit_t *visit, const mdl_key_t **key)
 {
     mdl_key_list_t list = {.shop_id = visit->shop->id};
-    apr_status_t rv = mdl_visit_read(visit, keys_list_effect, &list);
+    apr_status_t rv = mdl_visit_read(visit, mdl_key_list_effect, &list);
 
     for (int i = 0; rv == APR_SUCCESS && i < list.keys->nelts; i++) {
         *key = APR_ARRAY_IDX(list.keys, i, const mdl_key_t *);
@@ -164,16 +161,13 @@ int mdl_keys_ask(mdl_visit_t *visit)
     return mdl_frame_send(visit, HTTP_OK, "key_revoke.html", data, NULL);
 }
 
-static apr_status_t keys_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_revoke(db, p, arg);
-}
+MDL_EFFECT(mdl_key_revoke, mdl_key_revoke_t *)
 
 int mdl_keys_revoke(mdl_visit_t *visit)
 {
     mdl_key_revoke_t revoke = {
         .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
-    apr_status_t rv = mdl_visit_write(visit, keys_revoke_effect, &revoke);
+    apr_status_t rv = mdl_visit_write(visit, mdl_key_revoke_effect, &revoke);
 
     return rv == APR_SUCCESS
                ? mdl_frame_redirect(

@@ -12,10 +12,7 @@
 
 #define VERSION_LENGTH 12 /* bytes */
 
-static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_list(db, p, arg);
-}
+MDL_EFFECT(mdl_member_list, mdl_member_list_t *)
 
 /* Who is a member as what, as short text: the forms of a page say which they have shown. */
 static const char *members_version(const mdl_member_list_t *list, apr_pool_t *p)
@@ -58,7 +55,7 @@ static int members_send(mdl_visit_t *visit, int status)
     mdl_member_list_t list = {.shop_id = visit->shop->id};
     int role = mdl_names_find(mdl_role_names, mdl_visit_field(visit, "role"));
     mdl_json_t *data, *members;
-    apr_status_t rv = mdl_visit_read(visit, member_list_effect, &list);
+    apr_status_t rv = mdl_visit_read(visit, mdl_member_list_effect, &list);
 
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
@@ -107,10 +104,7 @@ static int members_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
                : mdl_frame_failure(visit, rv);
 }
 
-static apr_status_t member_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_put(db, p, arg);
-}
+MDL_EFFECT(mdl_member_put, mdl_member_put_t *)
 
 int mdl_members_add(mdl_visit_t *visit)
 {
@@ -131,13 +125,10 @@ int mdl_members_add(mdl_visit_t *visit)
     }
     visit->audit.noun_id = user;
     visit->audit.detail = mdl_role_names[role];
-    return members_done(visit, members_write(visit, member_put_effect, &put), "member_added");
+    return members_done(visit, members_write(visit, mdl_member_put_effect, &put), "member_added");
 }
 
-static apr_status_t member_remove_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_remove(db, p, arg);
-}
+MDL_EFFECT(mdl_member_remove, mdl_member_remove_t *)
 
 int mdl_members_remove(mdl_visit_t *visit)
 {
@@ -151,14 +142,11 @@ int mdl_members_remove(mdl_visit_t *visit)
         return members_send(visit, HTTP_CONFLICT);
     }
     visit->audit.noun_id = user;
-    return members_done(visit, members_write(visit, member_remove_effect, &remove),
+    return members_done(visit, members_write(visit, mdl_member_remove_effect, &remove),
                         "member_removed");
 }
 
-static apr_status_t address_ask_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_address_ask_again(db, p, arg);
-}
+MDL_EFFECT(mdl_staff_address_ask_again, mdl_staff_address_ask_t *)
 
 int mdl_members_ask(mdl_visit_t *visit)
 {
@@ -168,5 +156,6 @@ int mdl_members_ask(mdl_visit_t *visit)
                                    .problem = &visit->problem};
 
     visit->audit.noun_id = address;
-    return members_done(visit, mdl_visit_write(visit, address_ask_effect, &ask), "member_asked");
+    return members_done(visit, mdl_visit_write(visit, mdl_staff_address_ask_again_effect, &ask),
+                        "member_asked");
 }

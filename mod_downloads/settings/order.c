@@ -33,10 +33,7 @@ static const char *const check_states[] = {
 
 /* --- the page ------------------------------------------------------------------------------- */
 
-static apr_status_t order_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_find(db, p, arg);
-}
+MDL_EFFECT(mdl_order_find, mdl_order_find_t *)
 
 static apr_status_t order_read(mdl_visit_t *visit, mdl_order_t **order)
 {
@@ -45,7 +42,7 @@ static apr_status_t order_read(mdl_visit_t *visit, mdl_order_t **order)
                              .default_download_limit = visit->service->settings->download_limit,
                              .with_events = 1,
                              .with_lookup = 1};
-    apr_status_t rv = mdl_visit_read(visit, order_find_effect, &find);
+    apr_status_t rv = mdl_visit_read(visit, mdl_order_find_effect, &find);
 
     *order = find.order;
     return rv;
@@ -310,60 +307,42 @@ static int order_act(mdl_visit_t *visit, mdl_effect_fn *effect, const char *done
                : order_send(visit, HTTP_BAD_REQUEST);
 }
 
-static apr_status_t revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_revoke(db, p, arg);
-}
+MDL_EFFECT(mdl_access_revoke, mdl_access_t *)
 
 int mdl_order_page_revoke(mdl_visit_t *visit)
 {
-    return order_act(visit, revoke_effect, "order_revoked");
+    return order_act(visit, mdl_access_revoke_effect, "order_revoked");
 }
 
-static apr_status_t restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_restore(db, p, arg);
-}
+MDL_EFFECT(mdl_access_restore, mdl_access_t *)
 
 int mdl_order_page_restore(mdl_visit_t *visit)
 {
-    return order_act(visit, restore_effect, "order_restored");
+    return order_act(visit, mdl_access_restore_effect, "order_restored");
 }
 
-static apr_status_t approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_approve(db, p, arg);
-}
+MDL_EFFECT(mdl_access_approve, mdl_access_t *)
 
 int mdl_order_page_approve(mdl_visit_t *visit)
 {
-    return order_act(visit, approve_effect, "order_approved");
+    return order_act(visit, mdl_access_approve_effect, "order_approved");
 }
 
-static apr_status_t reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_reject(db, p, arg);
-}
+MDL_EFFECT(mdl_access_reject, mdl_access_t *)
 
 int mdl_order_page_reject(mdl_visit_t *visit)
 {
-    return order_act(visit, reject_effect, "order_rejected");
+    return order_act(visit, mdl_access_reject_effect, "order_rejected");
 }
 
-static apr_status_t rotate_link_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_rotate_link(db, p, arg);
-}
+MDL_EFFECT(mdl_access_rotate_link, mdl_access_t *)
 
 int mdl_order_page_rotate_link(mdl_visit_t *visit)
 {
-    return order_act(visit, rotate_link_effect, "link_rotated");
+    return order_act(visit, mdl_access_rotate_link_effect, "link_rotated");
 }
 
-static apr_status_t grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_access_grant(db, p, arg);
-}
+MDL_EFFECT(mdl_access_grant, mdl_access_grant_t *)
 
 int mdl_order_page_grant(mdl_visit_t *visit)
 {
@@ -378,14 +357,12 @@ int mdl_order_page_grant(mdl_visit_t *visit)
         return order_send(visit, HTTP_BAD_REQUEST);
     }
     return order_reason(visit, &grant.access.reason)
-               ? order_done(visit, order_write(visit, grant_effect, &grant), "order_granted")
+               ? order_done(visit, order_write(visit, mdl_access_grant_effect, &grant),
+                            "order_granted")
                : order_send(visit, HTTP_BAD_REQUEST);
 }
 
-static apr_status_t resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_resend(db, p, arg);
-}
+MDL_EFFECT(mdl_order_resend, mdl_order_resend_t *)
 
 int mdl_order_page_resend(mdl_visit_t *visit)
 {
@@ -405,6 +382,7 @@ int mdl_order_page_resend(mdl_visit_t *visit)
         return order_send(visit, HTTP_BAD_REQUEST);
     }
     return order_reason(visit, &resend.reason)
-               ? order_done(visit, order_write(visit, resend_effect, &resend), "email_resent")
+               ? order_done(visit, order_write(visit, mdl_order_resend_effect, &resend),
+                            "email_resent")
                : order_send(visit, HTTP_BAD_REQUEST);
 }

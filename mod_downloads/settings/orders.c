@@ -48,10 +48,7 @@ void mdl_orders_add_lines(mdl_json_t *to, const char *name, const apr_array_head
     }
 }
 
-static apr_status_t order_search_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_search(db, p, arg);
-}
+MDL_EFFECT(mdl_order_search, mdl_order_search_t *)
 
 /* The beginning of a day, as <input type="date"> writes it, in UTC; 0 for none. */
 static apr_time_t orders_day(const mdl_visit_t *visit, const char *name)
@@ -127,7 +124,7 @@ int mdl_orders_show(mdl_visit_t *visit)
     if (is_too_long(search.text) || is_too_long(search.filter.product)) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
-    if ((rv = mdl_visit_read(visit, order_search_effect, &search)) != APR_SUCCESS) {
+    if ((rv = mdl_visit_read(visit, mdl_order_search_effect, &search)) != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);

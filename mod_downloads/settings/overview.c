@@ -125,16 +125,13 @@ int mdl_overview_show(mdl_visit_t *visit)
     return mdl_frame_send(visit, HTTP_OK, "overview.html", data, NULL);
 }
 
-static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_retry(db, p, arg);
-}
+MDL_EFFECT(mdl_job_retry, mdl_job_control_t *)
 
 int mdl_overview_retry(mdl_visit_t *visit)
 {
     mdl_job_control_t retry = {
         .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
-    apr_status_t rv = mdl_visit_write(visit, job_retry_effect, &retry);
+    apr_status_t rv = mdl_visit_write(visit, mdl_job_retry_effect, &retry);
 
     if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND) {
         return mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");

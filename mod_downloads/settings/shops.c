@@ -16,10 +16,7 @@ static const char *shop_path(const mdl_visit_t *visit, apr_int64_t shop_id)
     return mdl_frame_path(visit, "%" APR_INT64_T_FMT "/", shop_id);
 }
 
-static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_member_list(db, p, arg);
-}
+MDL_EFFECT(mdl_member_list, mdl_member_list_t *)
 
 int mdl_shops_mine(mdl_visit_t *visit)
 {
@@ -30,7 +27,7 @@ int mdl_shops_mine(mdl_visit_t *visit)
     if (visit->role >= MDL_ROLE_OPERATOR) {
         return mdl_frame_redirect(visit, mdl_frame_path(visit, "shops"), NULL);
     }
-    if ((rv = mdl_visit_read(visit, member_list_effect, &list)) != APR_SUCCESS) {
+    if ((rv = mdl_visit_read(visit, mdl_member_list_effect, &list)) != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
     }
     if (list.members->nelts == 0) {
@@ -52,16 +49,13 @@ int mdl_shops_mine(mdl_visit_t *visit)
     return mdl_frame_send(visit, HTTP_OK, "shops.html", data, NULL);
 }
 
-static apr_status_t shop_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_list(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_list, apr_array_header_t **)
 
 static int shops_send(mdl_visit_t *visit, int status)
 {
     apr_array_header_t *list;
     mdl_json_t *data, *shops;
-    apr_status_t rv = mdl_visit_read(visit, shop_list_effect, &list);
+    apr_status_t rv = mdl_visit_read(visit, mdl_shop_list_effect, &list);
 
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
@@ -152,10 +146,7 @@ static apr_status_t shop_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *
     return mdl_visit_write_seen(visit, shop_check_effect, effect, arg);
 }
 
-static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_set_status(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
 
 static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const char *done)
 {
@@ -164,7 +155,7 @@ static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const c
     apr_status_t rv;
 
     visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
-    rv = shop_write(visit, shop_set_status_effect, &set);
+    rv = shop_write(visit, mdl_shop_set_status_effect, &set);
     return rv == APR_SUCCESS ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), done)
                              : mdl_frame_failure(visit, rv);
 }
@@ -193,15 +184,8 @@ int mdl_shops_ask_block(mdl_visit_t *visit)
     return shop_ask_block(visit, HTTP_OK);
 }
 
-static apr_status_t shop_block_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_block(db, p, arg);
-}
-
-static apr_status_t job_hold_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_hold(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_block, mdl_shop_block_t *)
+MDL_EFFECT(mdl_job_hold, mdl_job_hold_t *)
 
 /* Blocks the shop, or with no reason ends that; then its jobs, in steps that let others write. */
 static apr_status_t shop_set_blocked(mdl_visit_t *visit, const char *reason)
@@ -213,9 +197,9 @@ static apr_status_t shop_set_blocked(mdl_visit_t *visit, const char *reason)
 
     visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
     visit->audit.detail = reason;
-    rv = shop_write(visit, shop_block_effect, &block);
+    rv = shop_write(visit, mdl_shop_block_effect, &block);
     while (rv == APR_SUCCESS && hold.after != NULL) {
-        rv = mdl_visit_write_on(visit, job_hold_effect, &hold);
+        rv = mdl_visit_write_on(visit, mdl_job_hold_effect, &hold);
     }
     return rv;
 }

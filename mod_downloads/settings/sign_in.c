@@ -44,25 +44,18 @@ static const char *sign_in_cookie(request_rec *r)
                                                                                          : NULL;
 }
 
-static apr_status_t session_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_session_find(db, p, arg);
-}
-
-static apr_status_t session_prolong_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_session_prolong(db, p, arg);
-}
+MDL_EFFECT(mdl_staff_session_find, mdl_staff_session_find_t *)
+MDL_EFFECT(mdl_staff_session_prolong, const mdl_staff_session_find_t *)
 
 apr_status_t mdl_sign_in_find(mdl_visit_t *visit)
 {
     mdl_staff_session_find_t find = {.id = sign_in_cookie(visit->r)};
-    apr_status_t rv = find.id != NULL ? mdl_visit_read(visit, session_find_effect, &find)
+    apr_status_t rv = find.id != NULL ? mdl_visit_read(visit, mdl_staff_session_find_effect, &find)
                                       : APR_ENOENT;
 
     /* On a full disk pages are shown still: then the session ends earlier. */
     if (rv == APR_SUCCESS && find.needs_prolongation) {
-        mdl_visit_write_on(visit, session_prolong_effect, &find);
+        mdl_visit_write_on(visit, mdl_staff_session_prolong_effect, &find);
     }
     if (rv == APR_SUCCESS) {
         visit->user = find.user;
@@ -200,17 +193,14 @@ static int guess_refuse_to_check(mdl_visit_t *visit, const guess_t *guess, const
     return form_send(visit, HTTP_TOO_MANY_REQUESTS, "too_many", guess->user, target);
 }
 
-static apr_status_t session_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_staff_session_begin(db, p, arg);
-}
+MDL_EFFECT(mdl_staff_session_begin, mdl_staff_session_begin_t *)
 
 /* A new id: what the browser had before may be known to somebody else. */
 static int sign_in_admit(mdl_visit_t *visit, const char *user, const char *target)
 {
     request_rec *r = visit->r;
     mdl_staff_session_begin_t begin = {.user = user, .before = sign_in_cookie(r)};
-    apr_status_t rv = mdl_visit_write_on(visit, session_begin_effect, &begin);
+    apr_status_t rv = mdl_visit_write_on(visit, mdl_staff_session_begin_effect, &begin);
 
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);

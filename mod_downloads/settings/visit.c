@@ -73,10 +73,7 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-static apr_status_t visit_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_epoch(db, p, arg);
-}
+MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
 /* What the form has changed of a key or a shop counts from this node's next request on. */
 static void visit_renew_key_cache(mdl_visit_t *visit)
@@ -84,7 +81,7 @@ static void visit_renew_key_cache(mdl_visit_t *visit)
     apr_time_t asked_at = mdl_clock_monotonic();
     apr_int64_t epoch;
 
-    if (visit_run(visit, mdl_db_read, visit_epoch_effect, &epoch) == APR_SUCCESS) {
+    if (visit_run(visit, mdl_db_read, mdl_key_epoch_effect, &epoch) == APR_SUCCESS) {
         mdl_key_cache_set_epoch(visit->service->key_cache, epoch, asked_at);
     }
 }

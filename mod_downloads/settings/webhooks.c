@@ -166,10 +166,7 @@ static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, ap
 
 /* --- all of a shop -------------------------------------------------------------------------- */
 
-static apr_status_t webhook_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_page(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_page, mdl_list_page_t *)
 
 static int webhooks_send(mdl_visit_t *visit, int status)
 {
@@ -177,7 +174,7 @@ static int webhooks_send(mdl_visit_t *visit, int status)
     mdl_list_page_t page = {
         .shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = MDL_WEBHOOKS_MAX};
     mdl_json_t *data, *webhooks;
-    apr_status_t rv = mdl_visit_read(visit, webhook_page_effect, &page);
+    apr_status_t rv = mdl_visit_read(visit, mdl_webhook_page_effect, &page);
 
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
@@ -299,10 +296,7 @@ int mdl_webhooks_create(mdl_visit_t *visit)
 
 /* --- one of them ---------------------------------------------------------------------------- */
 
-static apr_status_t delivery_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_delivery_page(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_delivery_page, mdl_webhook_delivery_page_t *)
 
 static int webhook_send(mdl_visit_t *visit, int status)
 {
@@ -311,7 +305,7 @@ static int webhook_send(mdl_visit_t *visit, int status)
         .ref = {.shop_id = visit->shop->id,
                 .id = mdl_visit_id(visit->argument),
                 .problem = &visit->problem}};
-    apr_status_t rv = mdl_visit_read(visit, delivery_page_effect, &list);
+    apr_status_t rv = mdl_visit_read(visit, mdl_webhook_delivery_page_effect, &list);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
@@ -337,10 +331,7 @@ static int webhook_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
                              : webhook_failure(visit, rv);
 }
 
-static apr_status_t webhook_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_change(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_change, mdl_webhook_edit_t *)
 
 int mdl_webhooks_change(mdl_visit_t *visit)
 {
@@ -349,61 +340,49 @@ int mdl_webhooks_change(mdl_visit_t *visit)
     apr_status_t rv = form_read(visit, &edit);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_visit_write(visit, webhook_change_effect, &edit);
+        rv = mdl_visit_write(visit, mdl_webhook_change_effect, &edit);
     }
     return form_is_refused(visit, rv) ? webhook_send(visit, visit->problem.status)
                                       : webhook_done(visit, rv, "webhook_changed");
 }
 
-static apr_status_t webhook_rotate_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_rotate(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_rotate, mdl_webhook_edit_t *)
 
 int mdl_webhooks_rotate(mdl_visit_t *visit)
 {
     mdl_webhook_edit_t edit = {.ref = webhook_ref(visit), .secret = visit->service->secret};
-    apr_status_t rv = mdl_visit_write(visit, webhook_rotate_effect, &edit);
+    apr_status_t rv = mdl_visit_write(visit, mdl_webhook_rotate_effect, &edit);
 
     return rv == APR_SUCCESS ? secret_send(visit, edit.ref.entity, 1) : webhook_failure(visit, rv);
 }
 
-static apr_status_t webhook_test_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_test(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_test, mdl_webhook_test_t *)
 
 int mdl_webhooks_test(mdl_visit_t *visit)
 {
     mdl_webhook_test_t test = {.ref = webhook_ref(visit)};
 
-    return webhook_done(visit, mdl_visit_write(visit, webhook_test_effect, &test),
+    return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_test_effect, &test),
                         "webhook_tested");
 }
 
-static apr_status_t delivery_resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_resend(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_resend, mdl_webhook_resend_t *)
 
 int mdl_webhooks_resend(mdl_visit_t *visit)
 {
     mdl_webhook_resend_t resend = {.ref = webhook_ref(visit),
                                    .id = mdl_visit_id(mdl_visit_field(visit, "delivery"))};
 
-    return webhook_done(visit, mdl_visit_write(visit, delivery_resend_effect, &resend),
+    return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_resend_effect, &resend),
                         "webhook_resent");
 }
 
-static apr_status_t webhook_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_find(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_find, mdl_entity_ref_t *)
 
 int mdl_webhooks_ask(mdl_visit_t *visit)
 {
     mdl_entity_ref_t ref = webhook_ref(visit);
-    apr_status_t rv = mdl_visit_read(visit, webhook_find_effect, &ref);
+    apr_status_t rv = mdl_visit_read(visit, mdl_webhook_find_effect, &ref);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
@@ -415,15 +394,12 @@ int mdl_webhooks_ask(mdl_visit_t *visit)
     return mdl_frame_send(visit, HTTP_OK, "webhook_delete.html", data, NULL);
 }
 
-static apr_status_t webhook_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_webhook_delete(db, p, arg);
-}
+MDL_EFFECT(mdl_webhook_delete, mdl_entity_ref_t *)
 
 int mdl_webhooks_delete(mdl_visit_t *visit)
 {
     mdl_entity_ref_t ref = webhook_ref(visit);
-    apr_status_t rv = mdl_visit_write(visit, webhook_delete_effect, &ref);
+    apr_status_t rv = mdl_visit_write(visit, mdl_webhook_delete_effect, &ref);
 
     return rv == APR_SUCCESS
                ? mdl_frame_redirect(

@@ -79,17 +79,14 @@ static int upload_url_options(mdl_request_t *request)
     return upload_url_respond(request, APR_SUCCESS, HTTP_NO_CONTENT);
 }
 
-static apr_status_t upload_url_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_find_live(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_find_live, mdl_upload_get_t *)
 
 static apr_status_t upload_url_head(mdl_request_t *request, const char *id)
 {
     request_rec *r = request->r;
     mdl_upload_get_t get = {.id = id, .problem = &request->problem};
     const mdl_upload_t *upload;
-    apr_status_t rv = mdl_upload_body_run(request, mdl_db_read, upload_url_find_effect, &get);
+    apr_status_t rv = mdl_upload_body_run(request, mdl_db_read, mdl_upload_find_live_effect, &get);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_upload_offset(mdl_child_storage(), get.upload, &get.offset, r->pool);

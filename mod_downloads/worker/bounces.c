@@ -46,10 +46,7 @@ static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_repor
     return id;
 }
 
-static apr_status_t bounce_note_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_bounce_note(db, p, arg);
-}
+MDL_EFFECT(mdl_bounce_note, const mdl_bounce_t *)
 
 static apr_status_t bounces_take(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
 {
@@ -71,7 +68,7 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
                 bounce.email_id);
         return APR_SUCCESS;
     }
-    rv = mdl_reconnect_write(bounces->database, bounce_note_effect, &bounce, p);
+    rv = mdl_reconnect_write(bounces->database, mdl_bounce_note_effect, &bounce, p);
     if (rv == APR_SUCCESS) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0343: email %" APR_INT64_T_FMT " came back: %s",
                 bounce.email_id, bounce.reason);

@@ -18,16 +18,13 @@
 
 #define MAX_INTERRUPTIONS 3 /* deaths of the process in a row that end a job */
 
-static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_inherit(db, p, arg);
-}
+MDL_EFFECT(mdl_job_inherit, const mdl_job_inherit_t *)
 
 apr_status_t mdl_claim_inherit(mdl_worker_t *worker)
 {
     mdl_begun_t *begun = worker->service->begun;
     mdl_job_inherit_t inherit = {.worker = worker->owner, .begun = begun};
-    apr_status_t rv = mdl_worker_write(worker, job_inherit_effect, &inherit);
+    apr_status_t rv = mdl_worker_write(worker, mdl_job_inherit_effect, &inherit);
 
     if (rv == APR_SUCCESS) {
         mdl_begun_clear(begun);
@@ -226,17 +223,14 @@ static void lanes_resume(mdl_worker_t *worker)
     }
 }
 
-static apr_status_t job_look_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_look(db, p, arg);
-}
+MDL_EFFECT(mdl_job_look, mdl_job_look_t *)
 
 apr_time_t mdl_claim_look(mdl_worker_t *worker)
 {
     apr_time_t now = apr_time_now();
 
     worker->jobs.until = now + worker->service->settings->poll_interval;
-    if (mdl_reconnect_read(worker->database, job_look_effect, &worker->jobs, worker->turn) !=
+    if (mdl_reconnect_read(worker->database, mdl_job_look_effect, &worker->jobs, worker->turn) !=
         APR_SUCCESS) {
         return mdl_clock_monotonic() + SECOND;
     }
@@ -381,16 +375,13 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
 /* --- blocked shops ------------------------------------------------------------------------------
  */
 
-static apr_status_t shop_list_blocked_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_shop_list_blocked(db, p, arg);
-}
+MDL_EFFECT(mdl_shop_list_blocked, apr_array_header_t **)
 
 void mdl_claim_give_back_blocked(mdl_worker_t *worker)
 {
     apr_array_header_t *blocked;
 
-    if (worker->tasks == NULL || mdl_reconnect_read(worker->database, shop_list_blocked_effect,
+    if (worker->tasks == NULL || mdl_reconnect_read(worker->database, mdl_shop_list_blocked_effect,
                                                     &blocked, worker->turn) != APR_SUCCESS) {
         return;
     }
@@ -500,22 +491,16 @@ static int worker_has(const mdl_worker_t *worker, const char *job_id)
     return task != NULL;
 }
 
-static apr_status_t job_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_beats(db, p, arg);
-}
-
-static apr_status_t job_expire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_job_expire(db, p, arg);
-}
+MDL_EFFECT(mdl_job_beats, apr_array_header_t **)
+MDL_EFFECT(mdl_job_expire, const apr_array_header_t *)
 
 /* Its own jobs are lost, too, if it knows nothing of them: the answer to the COMMIT of their claim
    was lost. */
 void mdl_claim_take_over(mdl_worker_t *worker)
 {
     apr_array_header_t *leases, *lost;
-    apr_status_t rv = mdl_reconnect_read(worker->database, job_beats_effect, &leases, worker->turn);
+    apr_status_t rv = mdl_reconnect_read(worker->database, mdl_job_beats_effect, &leases,
+                                         worker->turn);
     int others = 0;
 
     lost = mdl_beats_look(worker->leases, rv == APR_SUCCESS ? leases : NULL, worker->turn);
@@ -527,7 +512,7 @@ void mdl_claim_take_over(mdl_worker_t *worker)
         }
     }
     lost->nelts = others;
-    if (others > 0 && mdl_worker_write(worker, job_expire_effect, lost) == APR_SUCCESS) {
+    if (others > 0 && mdl_worker_write(worker, mdl_job_expire_effect, lost) == APR_SUCCESS) {
         mdl_worker_look_anew(worker);
     }
 }

@@ -124,17 +124,15 @@ static apr_interval_time_t report_keys(mdl_maintenance_t *maintenance, apr_pool_
     return MINUTE;
 }
 
-static apr_status_t upload_over_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_over(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_over, mdl_upload_over_t *)
 
 static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t *ids,
                         apr_pool_t *p)
 {
     mdl_upload_over_t over = {.ids = ids};
 
-    if (mdl_reconnect_read(maintenance->database, upload_over_effect, &over, p) != APR_SUCCESS) {
+    if (mdl_reconnect_read(maintenance->database, mdl_upload_over_effect, &over, p) !=
+        APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < over.over->nelts; i++) {
@@ -147,10 +145,7 @@ static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t
     }
 }
 
-static apr_status_t upload_expire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_expire(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_expire, mdl_upload_expire_t *)
 
 /* Up to FILE_BATCH of them, from one on. */
 static apr_array_header_t batch_of(const apr_array_header_t *ids, int at)
@@ -172,7 +167,7 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
     apr_status_t rv;
 
     do {
-        rv = mdl_reconnect_write(maintenance->database, upload_expire_effect, &expire, p);
+        rv = mdl_reconnect_write(maintenance->database, mdl_upload_expire_effect, &expire, p);
     } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH && !turn_is_over(began));
     if (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH) {
         return SOON;
@@ -188,26 +183,16 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
     return MINUTE;
 }
 
-static apr_status_t node_time_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_node_time(db, p, arg);
-}
+MDL_EFFECT(mdl_node_time, apr_time_t *)
 
 /* A machine whose clock is ahead must not remove what others have just made. */
 static apr_status_t time_of_all(mdl_maintenance_t *maintenance, apr_time_t *now, apr_pool_t *p)
 {
-    return mdl_reconnect_read(maintenance->database, node_time_effect, now, p);
+    return mdl_reconnect_read(maintenance->database, mdl_node_time_effect, now, p);
 }
 
-static apr_status_t blob_released_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_blob_released(db, p, arg);
-}
-
-static apr_status_t blob_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_blob_sweep(db, p, arg);
-}
+MDL_EFFECT(mdl_blob_released, mdl_blob_released_t *)
+MDL_EFFECT(mdl_blob_sweep, const mdl_blob_sweep_t *)
 
 static apr_status_t storage_held_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -242,13 +227,15 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
         return MINUTE;
     }
     find.before -= BLOB_REST;
-    if (mdl_reconnect_read(maintenance->database, blob_released_effect, &find, p) != APR_SUCCESS) {
+    if (mdl_reconnect_read(maintenance->database, mdl_blob_released_effect, &find, p) !=
+        APR_SUCCESS) {
         return MINUTE;
     }
     for (int i = 0; i < find.released->nelts; i++) {
         mdl_blob_sweep_t sweep = {.storage = maintenance->storage,
                                   .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
-        apr_status_t rv = mdl_reconnect_write(maintenance->database, blob_sweep_effect, &sweep, p);
+        apr_status_t rv = mdl_reconnect_write(maintenance->database, mdl_blob_sweep_effect, &sweep,
+                                              p);
 
         if (APR_STATUS_IS_EAGAIN(rv)) {
             report_hold(maintenance, p);
@@ -268,15 +255,8 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
     return MINUTE;
 }
 
-static apr_status_t blob_orphans_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_blob_orphans(db, p, arg);
-}
-
-static apr_status_t blob_sweep_orphan_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_blob_sweep_orphan(db, p, arg);
-}
+MDL_EFFECT(mdl_blob_orphans, mdl_blob_orphans_t *)
+MDL_EFFECT(mdl_blob_sweep_orphan, const mdl_blob_sweep_t *)
 
 static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, apr_pool_t *p)
 {
@@ -287,7 +267,7 @@ static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, ap
     if (rv != APR_SUCCESS || written_at > apr_time_now() - ORPHAN_REST) {
         return;
     }
-    rv = mdl_reconnect_write(maintenance->database, blob_sweep_orphan_effect, &sweep, p);
+    rv = mdl_reconnect_write(maintenance->database, mdl_blob_sweep_orphan_effect, &sweep, p);
     if (rv == APR_SUCCESS) {
         mdl_log(MDL_LOG_NOTICE, 0,
                 "MDL0352: removed the file %s from DownloadsStorage, of which the database knows "
@@ -316,7 +296,7 @@ static apr_interval_time_t sweep_orphans(mdl_maintenance_t *maintenance, apr_poo
         apr_array_header_t batch = batch_of(ids, at);
 
         find.ids = &batch;
-        if (mdl_reconnect_read(maintenance->database, blob_orphans_effect, &find, p) !=
+        if (mdl_reconnect_read(maintenance->database, mdl_blob_orphans_effect, &find, p) !=
             APR_SUCCESS) {
             return MINUTE;
         }
@@ -335,26 +315,15 @@ static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenan
     return idle < DOWNLOADS ? idle : DOWNLOADS;
 }
 
-static apr_status_t lease_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_lease_beats(db, p, arg);
-}
-
-static apr_status_t lease_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_lease_sweep(db, p, arg);
-}
-
-static apr_status_t session_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_session_sweep(db, p, arg);
-}
+MDL_EFFECT(mdl_lease_beats, apr_array_header_t **)
+MDL_EFFECT(mdl_lease_sweep, mdl_lease_sweep_t *)
+MDL_EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
 
 /* The leases that have run out. */
 static apr_array_header_t *lost_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     apr_array_header_t *leases;
-    apr_status_t rv = mdl_reconnect_read(maintenance->database, lease_beats_effect, &leases, p);
+    apr_status_t rv = mdl_reconnect_read(maintenance->database, mdl_lease_beats_effect, &leases, p);
 
     return mdl_beats_look(maintenance->leases, rv == APR_SUCCESS ? leases : NULL, p);
 }
@@ -373,7 +342,7 @@ static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
         sweep.lease = APR_ARRAY_IDX(lost, i, mdl_beat_t);
         do {
             if (turn_is_over(began) ||
-                mdl_reconnect_write(maintenance->database, lease_sweep_effect, &sweep, p) !=
+                mdl_reconnect_write(maintenance->database, mdl_lease_sweep_effect, &sweep, p) !=
                     APR_SUCCESS) {
                 return;
             }
@@ -392,7 +361,7 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
     sweep_leases(maintenance, p);
     began = mdl_clock_monotonic();
     do {
-        if (mdl_reconnect_write(maintenance->database, session_sweep_effect, &idle, p) !=
+        if (mdl_reconnect_write(maintenance->database, mdl_session_sweep_effect, &idle, p) !=
                 APR_SUCCESS ||
             idle.settled < SESSION_BATCH) {
             return downloads_interval(maintenance);
@@ -401,10 +370,7 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
     return SOON;
 }
 
-static apr_status_t prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_prune(db, p, arg);
-}
+MDL_EFFECT(mdl_prune, mdl_prune_t *)
 
 /* How long the rows of a table are kept. */
 static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_table_t table)
@@ -447,7 +413,7 @@ static void table_prune(mdl_maintenance_t *maintenance, mdl_prune_table_t table,
         return;
     }
     prune.before -= kept;
-    if (mdl_reconnect_write(maintenance->database, prune_effect, &prune, p) != APR_SUCCESS) {
+    if (mdl_reconnect_write(maintenance->database, mdl_prune_effect, &prune, p) != APR_SUCCESS) {
         pass->next = now + MINUTE;
         return;
     }
@@ -471,17 +437,15 @@ static apr_interval_time_t prune_tables(mdl_maintenance_t *maintenance, apr_pool
     return again;
 }
 
-static apr_status_t license_seal_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_license_seal(db, p, arg);
-}
+MDL_EFFECT(mdl_license_seal, mdl_license_seal_t *)
 
 /* Seals the license keys of older versions. */
 static apr_interval_time_t seal_license_keys(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_license_seal_t seal = {.secret = maintenance->service->secret};
 
-    if (mdl_reconnect_write(maintenance->database, license_seal_effect, &seal, p) != APR_SUCCESS) {
+    if (mdl_reconnect_write(maintenance->database, mdl_license_seal_effect, &seal, p) !=
+        APR_SUCCESS) {
         return MINUTE;
     }
     return seal.sealed > 0 ? SOON : HOUR;

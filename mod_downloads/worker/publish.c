@@ -7,17 +7,14 @@
 #define SECOND apr_time_from_sec(1)
 #define LATE   1000 /* so many others may get their ids while a transaction commits */
 
-static apr_status_t notice_first_waiting_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_notice_first_waiting(db, p, arg);
-}
+MDL_EFFECT(mdl_notice_first_waiting, apr_int64_t *)
 
 void mdl_publish_look(mdl_worker_t *worker)
 {
     apr_int64_t first;
 
-    if (mdl_reconnect_read(worker->database, notice_first_waiting_effect, &first, worker->turn) ==
-            APR_SUCCESS &&
+    if (mdl_reconnect_read(worker->database, mdl_notice_first_waiting_effect, &first,
+                           worker->turn) == APR_SUCCESS &&
         first != 0) {
         worker->notices = 1;
         worker->notices_from = first;

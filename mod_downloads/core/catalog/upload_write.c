@@ -39,10 +39,7 @@ static int upload_write_is_over(const mdl_upload_write_t *write)
     return write->upload->sha256 != NULL || write->upload->status != MDL_UPLOAD_OPEN;
 }
 
-static apr_status_t upload_reserve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_reserve(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_reserve, mdl_upload_reserve_t *)
 
 /* Whether the quota is charged as the bytes come, since their number was not known before. */
 static int upload_write_reserves(const mdl_upload_write_t *write)
@@ -66,7 +63,7 @@ static apr_status_t upload_write_reserve(mdl_upload_write_t *write, apr_int64_t 
         return APR_SUCCESS;
     }
     reserve.shop_id = write->upload->shop_id;
-    rv = write->run(write->baton, mdl_db_write, upload_reserve_effect, &reserve);
+    rv = write->run(write->baton, mdl_db_write, mdl_upload_reserve_effect, &reserve);
     if (rv == APR_SUCCESS) {
         write->upload->reserved = reserve.reserved;
     }
@@ -80,7 +77,7 @@ static void upload_write_give_back(mdl_upload_write_t *write)
     mdl_upload_reserve_t reserve = {.id = write->id, .most = mdl_partial_size(write->partial)};
 
     if (upload_write_reserves(write) && write->upload->reserved > reserve.most) {
-        write->run(write->baton, mdl_db_write, upload_reserve_effect, &reserve);
+        write->run(write->baton, mdl_db_write, mdl_upload_reserve_effect, &reserve);
     }
 }
 
@@ -116,15 +113,12 @@ static void upload_write_take_back(mdl_upload_write_t *write)
 
 /* --- beginning --- */
 
-static apr_status_t upload_find_live_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_find_live(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_find_live, mdl_upload_get_t *)
 
 static apr_status_t upload_write_find(mdl_upload_write_t *write)
 {
     mdl_upload_get_t get = {.id = write->id, .problem = write->problem};
-    apr_status_t rv = write->run(write->baton, mdl_db_read, upload_find_live_effect, &get);
+    apr_status_t rv = write->run(write->baton, mdl_db_read, mdl_upload_find_live_effect, &get);
 
     write->upload = get.upload;
     return rv == MDL_EPROBLEM && write->whole && get.upload != NULL &&
@@ -166,10 +160,7 @@ static apr_status_t upload_write_check_size(mdl_upload_write_t *write, apr_int64
     return write->size > upload_write_limit(write) ? upload_write_too_large(write) : APR_SUCCESS;
 }
 
-static apr_status_t upload_set_size_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_set_size(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_set_size, const mdl_upload_size_t *)
 
 static apr_status_t upload_write_set_size(mdl_upload_write_t *write)
 {
@@ -178,7 +169,7 @@ static apr_status_t upload_write_set_size(mdl_upload_write_t *write)
                              .quota = write->quota,
                              .size = write->upload->size,
                              .problem = write->problem};
-    apr_status_t rv = write->run(write->baton, mdl_db_write, upload_set_size_effect, &set);
+    apr_status_t rv = write->run(write->baton, mdl_db_write, mdl_upload_set_size_effect, &set);
 
     return rv == APR_ENOENT ? upload_write_finished(write) : rv;
 }
@@ -288,10 +279,7 @@ static apr_status_t upload_write_check(mdl_upload_write_t *write)
     return mdl_partial_accept(write->partial);
 }
 
-static apr_status_t upload_finish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_upload_finish(db, p, arg);
-}
+MDL_EFFECT(mdl_upload_finish, mdl_upload_finish_t *)
 
 /* Until the database knows of the blob the file stays as it is, so that an outage loses nothing. */
 static apr_status_t upload_write_publish(mdl_upload_write_t *write)
@@ -306,7 +294,7 @@ static apr_status_t upload_write_publish(mdl_upload_write_t *write)
     write->partial = NULL;
     rv = mdl_partial_publish(partial, &finish.blob);
     if (rv == APR_SUCCESS) {
-        rv = write->run(write->baton, mdl_db_write, upload_finish_effect, &finish);
+        rv = write->run(write->baton, mdl_db_write, mdl_upload_finish_effect, &finish);
     }
     /* Aborted by now, without its file or with it. */
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {

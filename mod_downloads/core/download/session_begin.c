@@ -321,10 +321,7 @@ static apr_status_t begin_any(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool
     return rv == APR_EGENERAL && begin->entitlement != MDL_ENTITLEMENT_OK ? APR_SUCCESS : rv;
 }
 
-static apr_status_t release_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_session_release(db, p, arg);
-}
+MDL_EFFECT(mdl_session_release, mdl_session_release_t *)
 
 /* Where no download is left, one that another link has begun and does not go on with is taken over:
    to that link this is as if it had been idle for long. */
@@ -338,7 +335,7 @@ apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_poo
     if (rv != APR_SUCCESS || begin->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
         return rv;
     }
-    rv = mdl_db_write(db, release_effect, &release, p);
+    rv = mdl_db_write(db, mdl_session_release_effect, &release, p);
     if (rv == APR_SUCCESS && release.released > 0) {
         rv = begin_any(db, begin, p);
     }

@@ -14,15 +14,8 @@ typedef struct {
     apr_time_t asked_at; /* by mdl_clock_monotonic */
 } presented_t;
 
-static apr_status_t key_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_epoch(db, p, arg);
-}
-
-static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_look_up(db, p, arg);
-}
+MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
+MDL_EFFECT(mdl_key_look_up, mdl_key_look_up_t *)
 
 /* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
 static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t asked_at)
@@ -33,7 +26,7 @@ static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t
     if (mdl_key_cache_state(verify->cache, asked_at) == MDL_EPOCH_CURRENT) {
         return APR_SUCCESS;
     }
-    rv = verify->run(verify->baton, mdl_db_read, key_epoch_effect, &epoch);
+    rv = verify->run(verify->baton, mdl_db_read, mdl_key_epoch_effect, &epoch);
     if (rv == APR_SUCCESS) {
         mdl_key_cache_set_epoch(verify->cache, epoch, asked_at);
         return APR_SUCCESS;
@@ -77,10 +70,7 @@ static void key_remember(const mdl_key_verify_t *verify, const mdl_key_record_t 
     mdl_key_cache_put(verify->cache, &key, record->epoch);
 }
 
-static apr_status_t key_sign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_sign(db, p, arg);
-}
+MDL_EFFECT(mdl_key_sign, const mdl_key_sign_t *)
 
 /* A key that an older secret has signed is signed by the first.  If that fails, its next use tries
    again. */
@@ -92,7 +82,7 @@ static void key_sign_anew(const mdl_key_verify_t *verify, const presented_t *pre
                            .before = record->mac,
                            .mac = presented->macs[0]};
 
-    if (verify->run(verify->baton, mdl_db_write, key_sign_effect, &sign) == APR_SUCCESS) {
+    if (verify->run(verify->baton, mdl_db_write, mdl_key_sign_effect, &sign) == APR_SUCCESS) {
         memcpy(record->mac, presented->macs[0], sizeof record->mac);
     }
 }
@@ -102,7 +92,7 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
     mdl_key_look_up_t look_up = {.id = presented->token.id};
     const mdl_key_record_t *record = &look_up.record;
     int matches;
-    apr_status_t rv = verify->run(verify->baton, mdl_db_read, key_look_up_effect, &look_up);
+    apr_status_t rv = verify->run(verify->baton, mdl_db_read, mdl_key_look_up_effect, &look_up);
 
     if (rv != APR_SUCCESS) {
         return rv;
