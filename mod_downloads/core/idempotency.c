@@ -8,48 +8,12 @@
 #include "base/deflate.h"
 #include "base/seal.h"
 
-#define MAX_KEY      255
 #define BATCH        250 /* rows; SQLite's other writers wait that long */
 #define PURPOSE      "stored-response"
 #define PLAIN        'p'
 #define PACKED       'z'
 #define PACKED_FROM  8192 /* bytes; a smaller body is not worth the time */
 #define RESPONSE_MAX (64 * 1024 * 1024)
-
-static const char *idempotency_unquote(const char *header, apr_pool_t *p)
-{
-    char *key = apr_palloc(p, strlen(header) + 1);
-    char *to = key;
-    const char *from;
-
-    for (from = header + 1; *from != '\0' && *from != '"'; from++) {
-        if (*from == '\\') {
-            from++;
-            if (*from != '"' && *from != '\\') {
-                return NULL;
-            }
-        }
-        *to++ = *from;
-    }
-    *to = '\0';
-    return from[0] == '"' && from[1] == '\0' ? key : NULL;
-}
-
-const char *mdl_idempotency_key(const char *header, apr_pool_t *p)
-{
-    const char *key = *header == '"' ? idempotency_unquote(header, p) : header;
-    apr_size_t length = key != NULL ? strlen(key) : 0;
-
-    if (length == 0 || length > MAX_KEY) {
-        return NULL;
-    }
-    for (const char *c = key; *c != '\0'; c++) {
-        if (*c <= ' ' || *c > '~') {
-            return NULL;
-        }
-    }
-    return key;
-}
 
 static void idempotency_digest(void *sha, const char *text, apr_size_t length)
 {

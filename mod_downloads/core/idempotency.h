@@ -10,6 +10,8 @@
 #include "base/text/json.h"
 #include "db/db.h"
 
+#define MDL_IDEMPOTENCY_KEY_MAX 255 /* bytes */
+
 typedef struct {
     int status;
     const char *location; /* or NULL */
@@ -20,17 +22,11 @@ typedef struct {
 typedef struct {
     const mdl_secret_t *secret;
     apr_int64_t shop_id;
-    const char *key;         /* as the client sent it, unquoted */
+    const char *key;         /* as the client sent it */
     const char *fingerprint; /* digest of method, path and canonical body */
     apr_interval_time_t retention;
     apr_time_t now;
 } mdl_idempotency_t;
-
-/**
- * The key in an Idempotency-Key header, in p: a quoted structured-field string (RFC 8941 section
- * 3.3.3) is unquoted.  NULL unless it is 1 to 255 visible ASCII characters.
- */
-const char *mdl_idempotency_key(const char *header, apr_pool_t *p);
 
 /** SHA-256 over method, path and body, as base64url. */
 const char *mdl_idempotency_fingerprint(const char *method, const char *path,

@@ -294,6 +294,18 @@ my $inactive = mapping_of($shop, [ $one->{id} ], is_active => $false);
 unstored();
 refused(assign($shop, $unmapped, [ $inactive->{storefront_product_id} ]), 422, 'product_not_mapped',
     'a product whose mapping is not active', '/items/0/storefront_product_id');
+my $ended = mapping_of($shop, [ $one->{id} ]);
+my $served = digits();
+my $first_answer = assign($shop, $served, [ $ended->{storefront_product_id} ]);
+is_answer($first_answer, 201, 'a product whose mapping is active');
+is_answer(api('PATCH', "/mappings/$ended->{id}", key => $token, json => { is_active => $false }), 200, 'it ends');
+is_deeply(order($served)->{json}{assignments}, $first_answer->{json}{assignments}, 'the order goes on serving it');
+is_answer(assign($shop, $served, [ $ended->{storefront_product_id} ]), 200, 'assigning it again makes nothing');
+unstored();
+refused(assign($shop, $served, [ $ended->{storefront_product_id}, $inactive->{storefront_product_id} ]), 422,
+    'product_not_mapped', 'a further item of the order', '/items/1/storefront_product_id');
+refused(assign($shop, '5', [ $ended->{storefront_product_id} ]), 422, 'product_not_mapped', 'another order of it',
+    '/items/0/storefront_product_id');
 refused(assign($shop, $unmapped, [ ($both->{storefront_product_id}) x 2, product() ]), 422, 'product_not_mapped',
     'a product that is not mapped behind two lines of one', '/items/2/storefront_product_id');
 my @lines = map { +{ storefront_product_id => $both->{storefront_product_id}, quantity => $_ } } 999, 1, 1;

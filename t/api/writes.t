@@ -174,9 +174,7 @@ sub refusals
     my $send   = sub { send_request($operation, $request, key => $shop->{token}, @_) };
     my $before = [ rows() ];
     is_refused($operation, $send->(idem => undef), 400, 'idempotency_key_required', 'without Idempotency-Key');
-    is_refused($operation, $send->(headers => { 'Idempotency-Key' => [ idem(), idem() ] }), 400,
-        'idempotency_key_invalid', 'with two Idempotency-Keys');
-    is_refused($operation, $send->(idem => 'not one key'), 400, 'idempotency_key_invalid', 'with a space in the Idempotency-Key');
+    is_refused($operation, $send->(idem => 'k' x 256), 400, 'idempotency_key_invalid', 'with a long Idempotency-Key');
     is_refused($operation, $send->(key => undef), 401, 'unauthorized', 'without a key');
     is_refused($operation, $send->(key => $read->{token}), 403, 'insufficient_scope', 'with a read-only key');
     is_refused($operation, $send->(body => '{}', headers => { 'Content-Type' => 'text/plain' }), 415,

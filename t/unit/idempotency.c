@@ -6,46 +6,6 @@
 #define HOUR apr_time_from_sec(3600)
 #define NOW  APR_TIME_C(1700000000000000)
 
-static void test_header(apr_pool_t *p)
-{
-    char *longest = memset(apr_pcalloc(p, 300), 'k', 255);
-    static const struct {
-        const char *header;
-        const char *key;
-        const char *name;
-    } cases[] = {
-        {"8e03978e-40d5-43e8-bc93-6894a57f9324", "8e03978e-40d5-43e8-bc93-6894a57f9324",
-         "an unquoted key is used as it is"},
-        {"\"8e03978e\"", "8e03978e", "a quoted string is unquoted"},
-        {"\"a\\\"b\\\\c\"", "a\"b\\c", "escapes in a quoted string are decoded"},
-        {"a\"b", "a\"b", "a quote inside an unquoted key belongs to it"},
-        {"x", "x", "one character is a key"},
-        {"!~", "!~", "a key may contain any visible character"},
-        {"", NULL, "an empty header is invalid"},
-        {"\"\"", NULL, "an empty string is invalid"},
-        {"\"", NULL, "a quote alone is invalid"},
-        {"\"abc", NULL, "an unterminated string is invalid"},
-        {"\"abc\\", NULL, "an unterminated escape is invalid"},
-        {"\"a\\bc\"", NULL, "an unknown escape is invalid"},
-        {"\"abc\"d", NULL, "a string followed by something else is invalid"},
-        {"\"abc\";a=1", NULL, "a string with a parameter is invalid"},
-        {"a b", NULL, "a space is invalid"},
-        {"\"a b\"", NULL, "a space in a string is invalid"},
-        {"a\tb", NULL, "a tab is invalid"},
-        {"caf\xc3\xa9", NULL, "a non-ASCII letter is invalid"},
-        {"a\x7f", NULL, "DEL is invalid"},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        is_str(mdl_idempotency_key(cases[i].header, p), cases[i].key, cases[i].name);
-    }
-    is_str(mdl_idempotency_key(longest, p), longest, "a key of 255 characters is valid");
-    is_str(mdl_idempotency_key(apr_pstrcat(p, "\"", longest, "\"", NULL), p), longest,
-           "a quoted key of 255 characters is valid");
-    is_str(mdl_idempotency_key(apr_pstrcat(p, longest, "k", NULL), p), NULL,
-           "a key of 256 characters is invalid");
-}
-
 static const mdl_json_t *body(const char *name, apr_pool_t *p)
 {
     mdl_json_t *json = mdl_json_object(p);
@@ -176,7 +136,6 @@ int main(void)
     apr_pool_t *p = tap_begin();
 
     secret = make_secret('s', p);
-    test_header(p);
     test_fingerprint(p);
     on_each_database(tests, p);
     return tap_end(p);
