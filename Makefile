@@ -75,8 +75,8 @@ lint: check-format check-rooms check-docs check-openapi check-code check-warning
 check-format: # each file is as clang-format writes it
 	@clang-format --dry-run -Werror $(FORMATTED)
 
-check-rooms: ## includes go one way, and one library is in one place
-	tools/check-rooms
+check-rooms: check-warnings ## includes and calls go one way, and one library is in one place
+	tools/check-rooms . $(BUILD)/gcc/obj
 
 check-exports: check-warnings ## the module exports its record and nothing else
 	tools/check-exports $(BUILD)/gcc/mod_downloads.so

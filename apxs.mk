@@ -10,11 +10,9 @@ CFLAGS ?= -O2 -g
 
 room = $(wildcard $(foreach folder,$(1),mod_downloads/$(folder)/*.c))
 
-LIB_SOURCES    := $(call room,base base/* storage db core core/*)
-START_SOURCES  := mod_downloads/worker/process.c mod_downloads/worker/schema.c
-JOB_SOURCES    := $(filter-out $(START_SOURCES),$(call room,worker))
-HTTPD_SOURCES  := $(wildcard mod_downloads/*.c) $(call room,api upload delivery settings metering) $(START_SOURCES)
-MODULE_SOURCES := $(HTTPD_SOURCES) $(JOB_SOURCES)
+LIB_SOURCES    := $(call room,base base/* platform storage db core core/*)
+HTTPD_SOURCES  := $(wildcard mod_downloads/*.c) $(call room,api upload delivery settings metering parent)
+MODULE_SOURCES := $(HTTPD_SOURCES) $(call room,worker)
 CTL_SOURCES    := $(call room,ctl)
 UNIT_SOURCES   := $(wildcard t/unit/*.c)
 SOURCES        := $(LIB_SOURCES) $(MODULE_SOURCES) $(CTL_SOURCES) $(UNIT_SOURCES)

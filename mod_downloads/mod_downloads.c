@@ -19,15 +19,15 @@
 #include "child_storage.h"
 #include "config.h"
 #include "connection.h"
-#include "core/service.h"
+#include "core/service/service.h"
 #include "db/db.h"
 #include "delivery/delivery.h"
 #include "log_mask.h"
 #include "request_body.h"
 #include "settings/router.h"
 #include "upload/upload_url.h"
-#include "worker/process.h"
-#include "worker/schema.h"
+#include "parent/process.h"
+#include "parent/schema.h"
 
 APLOG_USE_MODULE(downloads);
 

@@ -6,7 +6,7 @@
 #include "api/members.h"
 #include "api/resource.h"
 #include "base/ulid.h"
-#include "core/job_control.h"
+#include "core/order/job_control.h"
 
 #define POLL_MAX 10 /* seconds */
 

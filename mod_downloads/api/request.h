@@ -9,7 +9,7 @@
 #include "base/text/json.h"
 #include "connection.h"
 #include "core/problem.h"
-#include "core/service.h"
+#include "core/service/service.h"
 #include "core/shop/key_verify.h"
 #include "db/db.h"
 

@@ -6,7 +6,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 #define MDL_API_HANDLER "downloads-api"
 #define MDL_API_ROOT    "/api/v1"

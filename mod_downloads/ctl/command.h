@@ -13,7 +13,7 @@
 #include "core/audit.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
-#include "core/shop/risk.h"
+#include "platform/risk.h"
 #include "ctl/httpd.h"
 #include "ctl/printer.h"
 #include "db/db.h"

@@ -6,7 +6,7 @@
 #include <apr_strings.h>
 
 #include "base/ulid.h"
-#include "core/job_control.h"
+#include "core/order/job_control.h"
 #include "core/job_source.h"
 #include "core/shop/shop.h"
 

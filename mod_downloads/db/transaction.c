@@ -14,6 +14,10 @@
 #define MORE_TRIES 3 /* beyond the second, for transactions that deadlock */
 #define SILENCE    apr_time_from_sec(1)
 
+/* A cache in KiB.  In memory are also the pages that savepoints may bring back: of more than 64 KiB
+   of them SQLite makes a file otherwise, for each batch of writes. */
+#define WRITER_SETTINGS "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY"
+
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
 
 /* Sends the command that begins a transaction. */
@@ -329,11 +333,22 @@ static group_entry_t *group_take_late(const group_entry_t *own)
     return late;
 }
 
+static mdl_db_t *writer_open(const mdl_db_t *db, apr_pool_t *p)
+{
+    const char *why;
+    mdl_db_t *opened;
+
+    return mdl_db_open(&opened, db->ops->name, db->file_path, &why, p) == APR_SUCCESS &&
+                   mdl_db_command(opened, WRITER_SETTINGS) == APR_SUCCESS
+               ? opened
+               : NULL;
+}
+
 static void group_lead(mdl_db_t *db, group_entry_t *own)
 {
     group_entry_t *batch = NULL;
     group_entry_t *next;
-    mdl_db_t *on = mdl_writer_take(db);
+    mdl_db_t *on = mdl_writer_take(db, writer_open);
     apr_status_t rv;
 
     on->patience = db->patience;

@@ -6,10 +6,6 @@
 
 #include "db/private.h"
 
-/* A cache in KiB.  In memory are also the pages that savepoints may bring back: of more than 64 KiB
-   of them SQLite makes a file otherwise, for each batch of writes. */
-#define SETTINGS "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY"
-
 static struct {
     pthread_mutex_t mutex;
     pid_t pid;        /* a child has a copy of its parent's, which it must not use */
@@ -62,22 +58,7 @@ void mdl_writer_lose(void)
     writer_release(1);
 }
 
-static mdl_db_t *writer_open(const mdl_db_t *db, apr_pool_t **pool)
-{
-    const char *why;
-    mdl_db_t *opened;
-
-    apr_pool_create_unmanaged_ex(pool, NULL, NULL);
-    apr_pool_tag(*pool, "mdl_writer");
-    if (mdl_db_open(&opened, db->ops->name, db->file_path, &why, *pool) != APR_SUCCESS ||
-        mdl_db_command(opened, SETTINGS) != APR_SUCCESS) {
-        apr_pool_destroy(*pool);
-        return NULL;
-    }
-    return opened;
-}
-
-mdl_db_t *mdl_writer_take(mdl_db_t *db)
+mdl_db_t *mdl_writer_take(mdl_db_t *db, mdl_writer_open_fn *open)
 {
     apr_pool_t *pool;
     mdl_db_t *taken;
@@ -88,7 +69,10 @@ mdl_db_t *mdl_writer_take(mdl_db_t *db)
     if (writer.db != NULL) {
         return writer.db;
     }
-    if ((taken = writer_open(db, &pool)) == NULL) {
+    apr_pool_create_unmanaged_ex(&pool, NULL, NULL);
+    apr_pool_tag(pool, "mdl_writer");
+    if ((taken = open(db, pool)) == NULL) {
+        apr_pool_destroy(pool);
         return db;
     }
     writer_hold();

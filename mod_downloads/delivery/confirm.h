@@ -7,7 +7,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /** GET and HEAD of a link made by mdl_signed_url_confirm: asks, and changes nothing, since mail
     servers and readers open links by themselves. */

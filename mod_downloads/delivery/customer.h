@@ -7,7 +7,7 @@
 #include <httpd.h>
 
 #include "core/order/order.h"
-#include "core/service.h"
+#include "core/service/service.h"
 #include "delivery/view.h"
 
 /** Reads the order of a page id; effect is mdl_order_find or mdl_order_head.  APR_ENOENT when there

@@ -12,7 +12,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 #define MDL_DELIVERY_HANDLER "downloads-delivery"
 

@@ -6,7 +6,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /**
  * GET and HEAD of a file's URL (core/download/signed_url.h).  A GET that sends bytes of the file

@@ -6,7 +6,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /**
  * GET and HEAD of a link made by mdl_signed_url_link: redirects to the link's page while the

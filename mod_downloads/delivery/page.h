@@ -6,7 +6,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /** GET and HEAD: shows the order and changes nothing. */
 int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *token);

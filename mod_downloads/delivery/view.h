@@ -11,7 +11,7 @@
 
 #include "base/text/json.h"
 #include "base/text/template.h"
-#include "core/service.h"
+#include "core/service/service.h"
 
 /** Reads the templates.  A template that can't be used is logged; pages are then shown in another
     language, or as plain text. */

@@ -10,7 +10,7 @@
 #include <apr_pools.h>
 #include <apr_time.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /** In each httpd child, before its threads.  When p is destroyed, the thread gets a few seconds to
     write down what is known. */

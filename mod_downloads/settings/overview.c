@@ -4,7 +4,7 @@
 
 #include "base/names.h"
 #include "base/text/present.h"
-#include "core/job_control.h"
+#include "core/order/job_control.h"
 #include "core/order/attention.h"
 #include "core/shop/staff_email.h"
 #include "settings/frame.h"

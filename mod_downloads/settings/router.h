@@ -7,7 +7,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 #define MDL_SETTINGS_HANDLER "downloads-settings"
 

@@ -9,7 +9,7 @@
 #include "connection.h"
 #include "core/audit.h"
 #include "core/form.h"
-#include "core/service.h"
+#include "core/service/service.h"
 #include "core/shop/member.h"
 #include "core/shop/shop.h"
 

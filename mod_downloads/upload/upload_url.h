@@ -13,7 +13,7 @@
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 #define MDL_UPLOAD_HANDLER "downloads-upload"
 

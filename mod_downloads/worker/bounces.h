@@ -4,7 +4,7 @@
 #ifndef MDL_WORKER_BOUNCES_H
 #define MDL_WORKER_BOUNCES_H
 
-#include "core/service.h"
+#include "core/service/service.h"
 #include "db/reconnect.h"
 
 typedef struct mdl_bounces_t mdl_bounces_t;

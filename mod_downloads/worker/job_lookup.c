@@ -15,7 +15,7 @@ typedef struct {
     mdl_lookup_t subject;
     const char *token;
     mdl_http_post_t *post;
-    mdl_storefront_found_t found;
+    mdl_platform_found_t found;
 } lookup_t;
 
 /* Ends an attempt without a call; returns what prepare is to return. */
@@ -67,25 +67,25 @@ static apr_status_t lookup_prepare(mdl_db_t *db, mdl_task_t *task)
 static void lookup_on_done(void *baton, const mdl_http_response_t *http)
 {
     static const mdl_outcome_t outcomes[] = {
-        [MDL_STOREFRONT_ANSWERED] = MDL_TASK_SUCCEEDED,
-        [MDL_STOREFRONT_LATER] = MDL_TASK_RETRY,
-        [MDL_STOREFRONT_REFUSED] = MDL_TASK_FAILED,
+        [MDL_PLATFORM_ANSWERED] = MDL_TASK_SUCCEEDED,
+        [MDL_PLATFORM_LATER] = MDL_TASK_RETRY,
+        [MDL_PLATFORM_REFUSED] = MDL_TASK_FAILED,
     };
     mdl_task_t *task = baton;
     lookup_t *lookup = task->data;
-    mdl_storefront_response_t response;
+    mdl_platform_answer_t answer;
 
     lookup->post = NULL;
-    mdl_storefront_read(&response, http, lookup->subject.for_risk, task->pool);
-    lookup->found = response.found;
-    task->retry_after = response.retry_after;
-    task->job->error_code = response.code;
-    task->job->error_message = response.message;
-    if (response.outcome != MDL_STOREFRONT_ANSWERED) {
+    mdl_shopify.read(&answer, http, lookup->subject.for_risk, task->pool);
+    lookup->found = answer.found;
+    task->retry_after = answer.retry_after;
+    task->job->error_code = answer.code;
+    task->job->error_message = answer.message;
+    if (answer.outcome != MDL_PLATFORM_ANSWERED) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0361: look-up %s, attempt %d: %s (status %d, %s)",
-                task->job->id, task->job->attempts, response.code, http->status, http->detail);
+                task->job->id, task->job->attempts, answer.code, http->status, http->detail);
     }
-    mdl_runner_done(task, outcomes[response.outcome]);
+    mdl_runner_done(task, outcomes[answer.outcome]);
 }
 
 static void lookup_start(mdl_task_t *task)
@@ -94,10 +94,16 @@ static void lookup_start(mdl_task_t *task)
     const mdl_lookup_t *subject = &lookup->subject;
     const mdl_http_policy_t *policy = mdl_storefront_policy(task->service->settings, subject->url,
                                                             task->pool);
+    const mdl_platform_question_t question = {
+        .url = subject->url,
+        .token = lookup->token,
+        .customer_id = subject->storefront_customer_id,
+        .order_id = subject->storefront_order_id,
+        .with_order = subject->for_risk,
+    };
     mdl_http_post_request_t request;
 
-    mdl_storefront_ask(&request, subject->url, lookup->token, subject->storefront_customer_id,
-                       subject->storefront_order_id, subject->for_risk, task->pool);
+    mdl_shopify.ask(&request, &question, task->pool);
     mdl_task_begun(task, MDL_BEGUN_WAITS);
     lookup->post = mdl_http_post(mdl_runner_http(task->runner), policy, &request, lookup_on_done,
                                  task);

@@ -5,7 +5,7 @@
 #ifndef MDL_WORKER_LOOP_H
 #define MDL_WORKER_LOOP_H
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /**
  * Works in the name of owner, whose jobs it takes over, until stop_fd becomes readable, then gives

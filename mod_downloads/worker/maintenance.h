@@ -5,7 +5,7 @@
 #ifndef MDL_WORKER_MAINTENANCE_H
 #define MDL_WORKER_MAINTENANCE_H
 
-#include "core/service.h"
+#include "core/service/service.h"
 #include "db/reconnect.h"
 #include "storage/storage.h"
 

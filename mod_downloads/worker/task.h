@@ -12,7 +12,7 @@
 
 #include "base/text/template_cache.h"
 #include "core/job.h"
-#include "core/service.h"
+#include "core/service/service.h"
 #include "storage/storage.h"
 
 typedef struct mdl_task_t mdl_task_t;

@@ -17,7 +17,7 @@
 #include "core/download/session_settle.h"
 #include "core/idempotency.h"
 #include "core/job.h"
-#include "core/job_control.h"
+#include "core/order/job_control.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
 #include "core/order/order.h"

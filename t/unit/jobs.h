@@ -7,7 +7,7 @@
 #include "t/unit/fixtures.h"
 
 #include "core/catalog/import.h"
-#include "core/job_control.h"
+#include "core/order/job_control.h"
 #include "t/unit/effects.h"
 
 #define LEASE apr_time_from_sec(60)

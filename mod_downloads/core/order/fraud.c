@@ -11,7 +11,7 @@
 #include "core/order/event.h"
 #include "core/order/state.h"
 #include "core/shop/notice.h"
-#include "core/shop/risk.h"
+#include "platform/risk.h"
 
 #define REVOKED_MEDIUM 1
 

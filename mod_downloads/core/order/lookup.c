@@ -73,7 +73,7 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 
 /* Locks the customer before the order, as an assignment does. */
 static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
-                                 const mdl_storefront_found_t *found, apr_pool_t *p)
+                                 const mdl_platform_found_t *found, apr_pool_t *p)
 {
     mdl_arg_t email = mdl_text(found->email), locale = mdl_text(found->locale);
     mdl_arg_t first_name = mdl_text(found->first_name), last_name = mdl_text(found->last_name);
@@ -135,7 +135,7 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
 apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
                                   apr_int64_t order_id, apr_pool_t *p)
 {
-    static const mdl_storefront_found_t nothing;
+    static const mdl_platform_found_t nothing;
     const mdl_lookup_result_t result = {.rules = rules,
                                         .found = &nothing,
                                         .failure = "The look-up at the storefront was cancelled."};

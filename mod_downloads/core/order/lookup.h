@@ -8,7 +8,8 @@
 
 #include "core/order/fraud.h"
 #include "core/job.h"
-#include "core/shop/storefront.h"
+#include "core/problem.h"
+#include "platform/platform.h"
 
 /** Called by an effect that has locked the order: queues a look-up if the order needs one, its shop
     is connected to a storefront and no look-up is under way. */
@@ -41,8 +42,8 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 /** How a look-up has ended. */
 typedef struct {
     const mdl_fraud_rules_t *rules;
-    const mdl_storefront_found_t *found; /* members that are not known are NULL */
-    const char *failure;                 /* a sentence on why it failed; NULL: it succeeded */
+    const mdl_platform_found_t *found; /* members that are not known are NULL */
+    const char *failure;               /* a sentence on why it failed; NULL: it succeeded */
     int asked_risk;
 } mdl_lookup_result_t;
 

@@ -12,7 +12,7 @@
 #include "core/order/search.h"
 #include "core/order/state.h"
 #include "core/problem.h"
-#include "core/shop/risk.h"
+#include "platform/risk.h"
 #include "db/db.h"
 
 typedef struct {

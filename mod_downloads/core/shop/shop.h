@@ -5,7 +5,7 @@
 #define MDL_CORE_SHOP_SHOP_H
 
 #include "core/problem.h"
-#include "core/shop/risk.h"
+#include "platform/risk.h"
 #include "core/shop/staff_address.h"
 #include "core/shop/storefront.h"
 #include "db/db.h"

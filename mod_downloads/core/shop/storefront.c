@@ -7,7 +7,6 @@
 
 #include "base/http/url.h"
 #include "base/seal.h"
-#include "base/text/json.h"
 
 #define PURPOSE         "storefront-token"
 #define MAX_URL         400
@@ -149,33 +148,4 @@ apr_status_t mdl_storefront_renew(mdl_db_t *db, apr_pool_t *p, mdl_storefront_re
         }
     }
     return rv;
-}
-
-/* The order is asked for only where its risk is wanted: then a token that may read customers alone
-   is enough for a shop without fraud checks. */
-static const char query[] =
-    "query Lookup($customer: ID!, $order: ID!, $withOrder: Boolean!) {"
-    " customer(id: $customer) { firstName lastName locale defaultEmailAddress { emailAddress } }"
-    " order(id: $order) @include(if: $withOrder) { clientIp risk { assessments { riskLevel } } } "
-    "}";
-
-void mdl_storefront_ask(mdl_http_post_request_t *request, const char *url, const char *token,
-                        const char *customer_id, const char *order_id, int with_order,
-                        apr_pool_t *p)
-{
-    mdl_json_t *document = mdl_json_object(p);
-    apr_array_header_t *headers;
-    mdl_json_t *variables;
-
-    mdl_json_add_string(document, "query", query);
-    variables = mdl_json_add_object(document, "variables");
-    mdl_json_add_string(variables, "customer",
-                        apr_pstrcat(p, "gid://shopify/Customer/", customer_id, NULL));
-    mdl_json_add_string(variables, "order", apr_pstrcat(p, "gid://shopify/Order/", order_id, NULL));
-    mdl_json_add_bool(variables, "withOrder", with_order);
-    request->url = apr_pstrcat(p, url, "/admin/api/" MDL_STOREFRONT_API "/graphql.json", NULL);
-    headers = apr_array_make(p, 1, sizeof(const char *));
-    APR_ARRAY_PUSH(headers, const char *) = apr_pstrcat(p, "X-Shopify-Access-Token: ", token, NULL);
-    request->headers = headers;
-    request->body = mdl_json_text(document, NULL, p);
 }

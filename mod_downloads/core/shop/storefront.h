@@ -1,6 +1,6 @@
 /*
- * A shop's connection to its storefront, whose Admin GraphQL API (Shopify's shape) knows the
- * customer of an order and how risky the order looks.
+ * A shop's connection to its storefront, which knows the customer of an order and how risky the
+ * order looks (platform/platform.h).
  */
 #ifndef MDL_CORE_SHOP_STOREFRONT_H
 #define MDL_CORE_SHOP_STOREFRONT_H
@@ -9,11 +9,7 @@
 #include "base/http/post.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
-#include "core/shop/risk.h"
 #include "db/db.h"
-
-/* A version is served for a year; from then on the oldest that is served answers for it. */
-#define MDL_STOREFRONT_API "2026-10"
 
 /** A change of a shop's connection. */
 typedef struct {
@@ -41,41 +37,6 @@ apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_i
     settings->storefront allows besides. */
 const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
                                                apr_pool_t *p);
-
-/** Makes the request that asks for a customer and, with_order, for an order; both ids are digits.
- */
-void mdl_storefront_ask(mdl_http_post_request_t *request, const char *url, const char *token,
-                        const char *customer_id, const char *order_id, int with_order,
-                        apr_pool_t *p);
-
-/** What a storefront knows; NULL for what it does not, and for what can't be used. */
-typedef struct {
-    const char *email; /* one that can be written to */
-    const char *first_name;
-    const char *last_name;
-    const char *locale;
-    const char *client_ip; /* as mdl_address_text writes it */
-    int rated;             /* whether it knows the order's risk */
-    mdl_risk_t risk;
-} mdl_storefront_found_t;
-
-typedef enum {
-    MDL_STOREFRONT_ANSWERED,
-    MDL_STOREFRONT_LATER, /* to be asked again */
-    MDL_STOREFRONT_REFUSED
-} mdl_storefront_outcome_t;
-
-typedef struct {
-    mdl_storefront_outcome_t outcome;
-    const char *code;                /* NULL when ANSWERED, like the message */
-    const char *message;             /* a sentence that contains nothing of the response */
-    apr_interval_time_t retry_after; /* 0: not given */
-    mdl_storefront_found_t found;    /* in part also when it was not ANSWERED */
-} mdl_storefront_response_t;
-
-/** Reads a response, none of which is trusted. */
-void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_response_t *http,
-                         int with_order, apr_pool_t *p);
 
 /** Effect: seals the tokens anew that an older secret has sealed. */
 typedef struct {

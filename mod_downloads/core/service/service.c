@@ -1,4 +1,4 @@
-#include "core/service.h"
+#include "core/service/service.h"
 
 #include <errno.h>
 #include <unistd.h>

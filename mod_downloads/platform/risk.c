@@ -1,4 +1,4 @@
-#include "core/shop/risk.h"
+#include "platform/risk.h"
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "core/job_control.h"
+#include "core/order/job_control.h"
 
 #include <apr_time.h>
 

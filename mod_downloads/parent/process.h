@@ -1,12 +1,12 @@
 /*
  * The background process: forked by httpd's parent, kept alive by it, gone with it.
  */
-#ifndef MDL_WORKER_PROCESS_H
-#define MDL_WORKER_PROCESS_H
+#ifndef MDL_PARENT_PROCESS_H
+#define MDL_PARENT_PROCESS_H
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /**
  * The descriptor that wakes the background process: made once for the life of httpd's parent, so

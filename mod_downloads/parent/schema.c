@@ -1,4 +1,4 @@
-#include "worker/schema.h"
+#include "parent/schema.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

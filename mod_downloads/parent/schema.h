@@ -1,12 +1,12 @@
 /*
  * The database's schema, the storage folder and the secret when a server starts.
  */
-#ifndef MDL_WORKER_SCHEMA_H
-#define MDL_WORKER_SCHEMA_H
+#ifndef MDL_PARENT_SCHEMA_H
+#define MDL_PARENT_SCHEMA_H
 
 #include <httpd.h>
 
-#include "core/service.h"
+#include "core/service/service.h"
 
 /**
  * Brings the schema up to date, or checks that it is, and that the storage folder and the secret

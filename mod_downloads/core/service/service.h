@@ -2,8 +2,8 @@
  * What all parts of a running service share.  httpd's parent creates it once; its children and the
  * background process inherit it.
  */
-#ifndef MDL_CORE_SERVICE_H
-#define MDL_CORE_SERVICE_H
+#ifndef MDL_CORE_SERVICE_SERVICE_H
+#define MDL_CORE_SERVICE_SERVICE_H
 
 #include "base/crypto.h"
 #include "core/job_begun.h"

@@ -1,8 +1,8 @@
 /*
  * What people do with a job, and what that means for the asset or the order that waits for it.
  */
-#ifndef MDL_CORE_JOB_CONTROL_H
-#define MDL_CORE_JOB_CONTROL_H
+#ifndef MDL_CORE_ORDER_JOB_CONTROL_H
+#define MDL_CORE_ORDER_JOB_CONTROL_H
 
 #include "core/order/fraud.h"
 #include "core/job.h"

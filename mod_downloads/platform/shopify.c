@@ -1,0 +1,325 @@
+/*
+ * Shopify's Admin GraphQL API.  In a response each part of HTTP's status, GraphQL's errors and the
+ * data may be of any type and length.
+ */
+#include "platform/platform.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/http/accept_language.h"
+#include "base/http/address.h"
+#include "base/text/json.h"
+#include "base/mail/mime.h"
+#include "base/names.h"
+#include "base/text/utf8.h"
+
+/* A version is served for a year; from then on the oldest that is served answers for it. */
+#define API_VERSION "2026-10"
+#define MAX_NAME    100 /* characters, as in a request */
+#define MAX_LOCALE  35
+#define MIN_WAIT_S  1
+#define MAX_WAIT_S  3600
+
+/* The order is asked for only where its risk is wanted: then a token that may read customers alone
+   is enough for a shop without fraud checks. */
+static const char query[] =
+    "query Lookup($customer: ID!, $order: ID!, $withOrder: Boolean!) {"
+    " customer(id: $customer) { firstName lastName locale defaultEmailAddress { emailAddress } }"
+    " order(id: $order) @include(if: $withOrder) { clientIp risk { assessments { riskLevel } } } "
+    "}";
+
+static void shopify_ask(mdl_http_post_request_t *request, const mdl_platform_question_t *question,
+                        apr_pool_t *p)
+{
+    mdl_json_t *document = mdl_json_object(p);
+    mdl_json_t *variables;
+    apr_array_header_t *headers = apr_array_make(p, 1, sizeof(const char *));
+
+    mdl_json_add_string(document, "query", query);
+    variables = mdl_json_add_object(document, "variables");
+    mdl_json_add_string(variables, "customer",
+                        apr_pstrcat(p, "gid://shopify/Customer/", question->customer_id, NULL));
+    mdl_json_add_string(variables, "order",
+                        apr_pstrcat(p, "gid://shopify/Order/", question->order_id, NULL));
+    mdl_json_add_bool(variables, "withOrder", question->with_order);
+    request->url = apr_pstrcat(p, question->url, "/admin/api/" API_VERSION "/graphql.json", NULL);
+    APR_ARRAY_PUSH(headers, const char *) = apr_pstrcat(
+        p, "X-Shopify-Access-Token: ", question->token, NULL);
+    request->headers = headers;
+    request->body = mdl_json_text(document, NULL, p);
+}
+
+static void shopify_later(mdl_platform_answer_t *answer, const char *code, const char *message)
+{
+    answer->outcome = MDL_PLATFORM_LATER;
+    answer->code = code;
+    answer->message = message;
+}
+
+static void shopify_refused(mdl_platform_answer_t *answer, const char *code, const char *message)
+{
+    answer->outcome = MDL_PLATFORM_REFUSED;
+    answer->code = code;
+    answer->message = message;
+}
+
+static void shopify_invalid(mdl_platform_answer_t *answer)
+{
+    shopify_later(answer, "storefront_invalid",
+                  "The storefront's answer is not one of its Admin GraphQL API.");
+}
+
+static void shopify_token_refused(mdl_platform_answer_t *answer)
+{
+    shopify_refused(
+        answer, "storefront_refused",
+        "The storefront refuses the access token, or the token may not read customers and "
+        "orders: the operator has to set a new one.");
+}
+
+static apr_interval_time_t shopify_bounded(double seconds)
+{
+    if (seconds >= MAX_WAIT_S) {
+        return apr_time_from_sec(MAX_WAIT_S);
+    }
+    return seconds <= MIN_WAIT_S ? apr_time_from_sec(MIN_WAIT_S)
+                                 : (apr_interval_time_t)(seconds * APR_USEC_PER_SEC);
+}
+
+/* Returns whether the HTTP status alone decides the outcome. */
+static int shopify_read_status(mdl_platform_answer_t *answer, const mdl_http_response_t *http)
+{
+    int status = http->status;
+
+    if (status == 200) {
+        return 0;
+    }
+    answer->retry_after = http->retry_after_s >= 0 ? shopify_bounded(http->retry_after_s) : 0;
+    if (status == 429) {
+        shopify_later(answer, "storefront_throttled", "The storefront wants fewer requests.");
+    } else if (status >= 500 || status == 408 || status == 425) {
+        shopify_later(answer, "storefront_unavailable", "The storefront can't answer now.");
+    } else if (status == 401 || status == 403) {
+        shopify_token_refused(answer);
+    } else if (status == 404) {
+        shopify_refused(
+            answer, "storefront_not_found",
+            "There is no Admin GraphQL API at the storefront's URL: the operator has to "
+            "correct it.");
+    } else {
+        shopify_refused(answer, "storefront_refused", "The storefront refuses the request.");
+    }
+    return 1;
+}
+
+/* Returns whether there was no usable answer, which decides the outcome. */
+static int shopify_read_result(mdl_platform_answer_t *answer, const mdl_http_response_t *http,
+                               apr_pool_t *p)
+{
+    switch (http->result) {
+    case MDL_HTTP_OK:
+        return 0;
+    case MDL_HTTP_ADDRESS_FORBIDDEN:
+        shopify_refused(answer, "storefront_address_forbidden",
+                        "The storefront's name leads to an address that is not allowed.");
+        break;
+    case MDL_HTTP_HOST_NOT_ALLOWED:
+    case MDL_HTTP_URL_INVALID:
+        shopify_refused(
+            answer, "storefront_not_allowed",
+            "The storefront's URL is not allowed any more: the operator has to correct it.");
+        break;
+    case MDL_HTTP_TIMEOUT:
+        shopify_later(answer, "storefront_timeout", "The storefront took too long.");
+        break;
+    case MDL_HTTP_TOO_LARGE:
+    case MDL_HTTP_REFUSED:
+        shopify_invalid(answer);
+        break;
+    default:
+        shopify_later(answer, "storefront_unavailable", apr_pstrdup(p, http->reason));
+    }
+    return 1;
+}
+
+/* How long the storefront needs to have what the query costs. */
+static apr_interval_time_t shopify_restoring(const mdl_json_t *document)
+{
+    const mdl_json_t *cost = mdl_json_member(mdl_json_member(document, "extensions"), "cost");
+    const mdl_json_t *throttle = mdl_json_member(cost, "throttleStatus");
+    double asked = mdl_json_number(mdl_json_member(cost, "requestedQueryCost"));
+    double there = mdl_json_number(mdl_json_member(throttle, "currentlyAvailable"));
+    double rate = mdl_json_number(mdl_json_member(throttle, "restoreRate"));
+
+    return rate > 0 ? shopify_bounded((asked - there) / rate) : 0;
+}
+
+static int shopify_is(const char *text, const char *other)
+{
+    return text != NULL && strcmp(text, other) == 0;
+}
+
+/* One of GraphQL's errors: throttling outweighs all others, and a passing fault a lasting one. */
+static void shopify_read_error(mdl_platform_answer_t *answer, const mdl_json_t *document,
+                               const mdl_json_t *error)
+{
+    const char *code = mdl_json_string(
+        mdl_json_member(mdl_json_member(error, "extensions"), "code"));
+
+    if (shopify_is(answer->code, "storefront_throttled")) {
+        return;
+    }
+    if (shopify_is(code, "THROTTLED") ||
+        (code == NULL &&
+         shopify_is(mdl_json_string(mdl_json_member(error, "message")), "Throttled"))) {
+        shopify_later(answer, "storefront_throttled", "The storefront wants fewer requests.");
+        answer->retry_after = shopify_restoring(document);
+    } else if (shopify_is(code, "INTERNAL_SERVER_ERROR")) {
+        shopify_later(answer, "storefront_unavailable", "The storefront can't answer now.");
+    } else if (answer->outcome != MDL_PLATFORM_LATER && shopify_is(code, "ACCESS_DENIED")) {
+        shopify_token_refused(answer);
+    } else if (answer->outcome == MDL_PLATFORM_ANSWERED) {
+        shopify_refused(answer, "storefront_refused", "The storefront refuses the request.");
+    }
+}
+
+/* Whether a member is a string, or null or absent: what a nullable one may be. */
+static int shopify_is_text(const mdl_json_t *object, const char *name)
+{
+    mdl_json_type_t type = mdl_json_type(mdl_json_member(object, name));
+
+    return type == MDL_JSON_STRING || type == MDL_JSON_NULL || type == MDL_JSON_ABSENT;
+}
+
+static int shopify_is_object(const mdl_json_t *json)
+{
+    mdl_json_type_t type = mdl_json_type(json);
+
+    return type == MDL_JSON_OBJECT || type == MDL_JSON_NULL || type == MDL_JSON_ABSENT;
+}
+
+static const char *shopify_text_of(const mdl_json_t *object, const char *name, apr_size_t max,
+                                   apr_pool_t *p)
+{
+    const char *text = mdl_json_string(mdl_json_member(object, name));
+
+    text = text != NULL ? mdl_utf8_trimmed(text, p) : NULL;
+    return text != NULL && mdl_utf8_is_name(text, strlen(text)) && mdl_utf8_length(text) <= max
+               ? apr_pstrdup(p, text)
+               : NULL;
+}
+
+static int shopify_read_customer(mdl_platform_found_t *found, const mdl_json_t *customer,
+                                 apr_pool_t *p)
+{
+    const mdl_json_t *address = mdl_json_member(customer, "defaultEmailAddress");
+    const char *email = mdl_json_string(mdl_json_member(address, "emailAddress"));
+    const char *locale;
+
+    if (!shopify_is_object(customer) || !shopify_is_object(address) ||
+        !shopify_is_text(address, "emailAddress") || !shopify_is_text(customer, "firstName") ||
+        !shopify_is_text(customer, "lastName") || !shopify_is_text(customer, "locale")) {
+        return 0;
+    }
+    found->email = email != NULL ? mdl_mime_address_of(mdl_utf8_trimmed(email, p), p) : NULL;
+    found->first_name = shopify_text_of(customer, "firstName", MAX_NAME, p);
+    found->last_name = shopify_text_of(customer, "lastName", MAX_NAME, p);
+    locale = shopify_text_of(customer, "locale", MAX_LOCALE, p);
+    found->locale = locale != NULL && mdl_language_tag_valid(locale) ? locale : NULL;
+    return 1;
+}
+
+/* The worst of the assessments; *pending when one is still under way. */
+static int shopify_read_risk(mdl_platform_found_t *found, const mdl_json_t *risk, int *pending)
+{
+    static const char *const levels[] = {[MDL_RISK_NONE] = "NONE",
+                                         [MDL_RISK_LOW] = "LOW",
+                                         [MDL_RISK_MEDIUM] = "MEDIUM",
+                                         [MDL_RISK_HIGH] = "HIGH",
+                                         NULL};
+    const mdl_json_t *assessments = mdl_json_member(risk, "assessments");
+    int worst = MDL_RISK_NONE;
+
+    if (mdl_json_type(assessments) != MDL_JSON_ARRAY) {
+        return 0;
+    }
+    for (apr_size_t i = 0; i < mdl_json_length(assessments); i++) {
+        const char *name = mdl_json_string(
+            mdl_json_member(mdl_json_element(assessments, i), "riskLevel"));
+        int level = mdl_names_find(levels, name);
+
+        if (level < 0 && !shopify_is(name, "PENDING")) {
+            return 0;
+        }
+        *pending |= level < 0;
+        worst = level > worst ? level : worst;
+    }
+    *pending &= worst < MDL_RISK_HIGH; /* it can't become worse */
+    found->rated = !*pending;
+    found->risk = (mdl_risk_t)worst;
+    return 1;
+}
+
+static int shopify_read_order(mdl_platform_found_t *found, const mdl_json_t *order, int *pending,
+                              apr_pool_t *p)
+{
+    const char *ip;
+
+    if (!shopify_is_object(order) || !shopify_is_text(order, "clientIp")) {
+        return 0;
+    }
+    if (mdl_json_type(order) != MDL_JSON_OBJECT) {
+        return 1;
+    }
+    ip = mdl_json_string(mdl_json_member(order, "clientIp"));
+    found->client_ip = ip != NULL ? mdl_address_text(ip, p) : NULL;
+    return shopify_read_risk(found, mdl_json_member(order, "risk"), pending);
+}
+
+static void shopify_read_data(mdl_platform_answer_t *answer, const mdl_json_t *data, int with_order,
+                              apr_pool_t *p)
+{
+    int pending = 0;
+
+    if (mdl_json_type(data) != MDL_JSON_OBJECT ||
+        !shopify_read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
+        (with_order &&
+         !shopify_read_order(&answer->found, mdl_json_member(data, "order"), &pending, p))) {
+        answer->found = (mdl_platform_found_t){0};
+        if (answer->outcome == MDL_PLATFORM_ANSWERED) {
+            shopify_invalid(answer);
+        }
+    } else if (pending && answer->outcome == MDL_PLATFORM_ANSWERED) {
+        shopify_later(answer, "storefront_risk_pending",
+                      "The storefront has not assessed the order's risk yet.");
+    }
+}
+
+static void shopify_read(mdl_platform_answer_t *answer, const mdl_http_response_t *http,
+                         int with_order, apr_pool_t *p)
+{
+    const mdl_json_t *errors;
+    mdl_json_t *document;
+    const char *why;
+
+    *answer = (mdl_platform_answer_t){.outcome = MDL_PLATFORM_ANSWERED};
+    if (shopify_read_result(answer, http, p) || shopify_read_status(answer, http)) {
+        return;
+    }
+    if (mdl_json_parse(&document, http->body, http->length, MDL_JSON_MAX_VALUES, &why, p) !=
+            APR_SUCCESS ||
+        mdl_json_type(document) != MDL_JSON_OBJECT) {
+        shopify_invalid(answer);
+        return;
+    }
+    errors = mdl_json_member(document, "errors");
+    for (apr_size_t i = 0; i < mdl_json_length(errors); i++) {
+        shopify_read_error(answer, document, mdl_json_element(errors, i));
+    }
+    shopify_read_data(answer, mdl_json_member(document, "data"), with_order, p);
+}
+
+const mdl_platform_t mdl_shopify = {.ask = shopify_ask, .read = shopify_read};
