@@ -42,7 +42,7 @@ CREATE TABLE api_key (
     name TEXT NOT NULL,
     scope TEXT NOT NULL CHECK (scope IN ('full', 'deliver', 'read')),
     secret_mac TEXT NOT NULL,
-    secret_id TEXT, -- of the server's secret that has signed the key
+    secret_id TEXT NOT NULL, -- of the server's secret that has signed the key
     created_at BIGINT NOT NULL,
     last_used_at BIGINT,
     expires_at BIGINT,
@@ -167,9 +167,9 @@ CREATE TABLE asset (
     category_id BIGINT REFERENCES category (id),
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'ready', 'failed'))}},
     filename TEXT NOT NULL,
-    filename_guessed INTEGER NOT NULL DEFAULT 0, -- from source_url, until the source says its own
+    filename_guessed SMALLINT NOT NULL DEFAULT 0, -- from source_url, until the source says its own
     title TEXT NOT NULL,
-    title_guessed INTEGER NOT NULL DEFAULT 0,
+    title_guessed SMALLINT NOT NULL DEFAULT 0,
     content_type TEXT,
     source_url TEXT,
     sha256 {{key_text}} REFERENCES blob (sha256),
@@ -444,11 +444,9 @@ CREATE TABLE license_key (
     -- A key above a lowered quantity, of a tag whose keys do not go back: its assignment shows it no more,
     -- and nobody else gets it.
     withdrawn_at BIGINT,
-    is_sealed SMALLINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
     UNIQUE (tag_id, license_key)
 );
-CREATE INDEX license_key_clear ON license_key (id) WHERE is_sealed = 0;
 CREATE INDEX license_key_available ON license_key (tag_id, id) WHERE assignment_id IS NULL;
 CREATE INDEX license_key_assignment ON license_key (assignment_id, id) WHERE assignment_id IS NOT NULL;
 CREATE INDEX license_key_assigned ON license_key (tag_id, id)

@@ -47,8 +47,6 @@ static const struct {
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
     {MDL_Q_LEASE_BEATS, "download_meter", "the table has a row for each process that delivers"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
-    {MDL_Q_LICENSE_KEYS_CLEAR, "license_key_clear",
-     "reads the index forwards and stops at its LIMIT"},
     {MDL_Q_DOWNLOAD_SESSIONS_SET_BACK, "download_session_idle",
      "reads what is not idle yet, once after the clock was set back"},
     {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and skips the order itself"},
