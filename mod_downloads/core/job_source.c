@@ -7,7 +7,6 @@
 #include "base/seal.h"
 
 #define PURPOSE "import-query"
-#define SEALED  "v1."
 #define BATCH   250
 #define HIDDEN  "***"
 
@@ -59,8 +58,7 @@ apr_status_t mdl_source_open(const mdl_secret_t *secret, const char *job_id, con
     apr_status_t rv;
 
     *url = source_url;
-    if (sealed == NULL ||
-        strncmp(sealed, SEALED, strlen(SEALED)) != 0) { /* no query, or a job of an older version */
+    if (sealed == NULL) {
         return APR_SUCCESS;
     }
     rv = mdl_unseal(secret, PURPOSE, job_id, sealed, &query, &length, p);

@@ -83,6 +83,8 @@ const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv)
     case MDL_DB_EGONE:
         sentence = "The database is out of reach: start it, or correct DBDriver and DBDParams.";
         break;
+    case MDL_MIGRATE_EOTHER:
+        return "The database's schema " MDL_SCHEMA_OTHER ".";
     default:
         sentence = "The database can't do that; its log may say more.";
     }

@@ -1,30 +1,50 @@
 #include "db/migrate.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/log.h"
 #include "base/version.h"
 
-#define FIRST_BUILT 41 /* the migration from which on a schema says which build has made it */
-
 /* The one table that no migration makes. */
 static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration ("
                                    "version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
+                                   "fingerprint TEXT NOT NULL, build TEXT NOT NULL, "
                                    "applied_at BIGINT NOT NULL)";
+
+static const mdl_migration_t *migration_of(int version)
+{
+    for (int i = 0; i < mdl_migration_count; i++) {
+        if (mdl_migrations[i].version == version) {
+            return &mdl_migrations[i];
+        }
+    }
+    return NULL;
+}
 
 static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_TABLE_COUNT, &row, p, MDL_NO_ARGS);
+    int *version = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_COLUMNS, &rows, p, MDL_NO_ARGS);
 
-    *(int *)arg = 0;
-    if (rv != APR_SUCCESS || mdl_rows_int(row, 0) == 0) {
+    *version = 0;
+    if (rv != APR_SUCCESS || mdl_rows_int(rows, 0) == 0) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_MIGRATION_VERSION, &row, p, MDL_NO_ARGS);
-    if (rv == APR_SUCCESS) {
-        *(int *)arg = (int)mdl_rows_int(row, 0);
+    if (mdl_rows_int(rows, 1) == 0) {
+        return MDL_MIGRATE_EOTHER;
+    }
+    rv = mdl_db_select(db, MDL_Q_MIGRATION_FINGERPRINTS, &rows, p, MDL_NO_ARGS);
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const mdl_migration_t *known = migration_of(*version = (int)mdl_rows_int(rows, 0));
+
+        if (known != NULL &&
+            strcmp(known->fingerprint[mdl_db_dialect(db)], mdl_rows_text(rows, 1)) != 0) {
+            rv = MDL_MIGRATE_EOTHER;
+        }
     }
     return rv;
 }
@@ -58,14 +78,15 @@ static apr_status_t migration_drop_statistics(mdl_db_t *db)
 
 static apr_status_t migration_create_table(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
+    int version;
     apr_status_t rv = migration_lock(db);
 
-    (void)p;
     (void)arg;
-    if (rv == APR_SUCCESS) {
-        rv = migration_drop_statistics(db);
+    if (rv != APR_SUCCESS || (rv = migration_read_version(db, p, &version)) != APR_SUCCESS ||
+        (rv = migration_drop_statistics(db)) != APR_SUCCESS) {
+        return rv;
     }
-    return rv == APR_SUCCESS ? mdl_db_command(db, create_table) : rv;
+    return mdl_db_command(db, create_table);
 }
 
 apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p)
@@ -93,9 +114,7 @@ const char *mdl_migrate_maker(mdl_db_t *db, int version, apr_pool_t *p)
 {
     maker_t maker = {.version = version};
 
-    if (version >= FIRST_BUILT) {
-        mdl_db_read(db, migration_read_build, &maker, p);
-    }
+    mdl_db_read(db, migration_read_build, &maker, p);
     return maker.build != NULL
                ? apr_psprintf(p, "version %d, made by mod_downloads %s", version, maker.build)
                : apr_psprintf(p, "version %d", version);
@@ -104,18 +123,6 @@ const char *mdl_migrate_maker(mdl_db_t *db, int version, apr_pool_t *p)
 int mdl_migrate_latest(void)
 {
     return mdl_migrations[mdl_migration_count - 1].version;
-}
-
-static apr_status_t migration_note(mdl_db_t *db, const mdl_migration_t *migration, apr_pool_t *p)
-{
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_MIGRATION_INSERT, NULL, p,
-        MDL_ARGS(mdl_int(migration->version), mdl_text(migration->name), mdl_int(apr_time_now())));
-
-    return rv == APR_SUCCESS && migration->version >= FIRST_BUILT
-               ? mdl_db_exec(db, MDL_Q_MIGRATION_BUILT, NULL, p,
-                             MDL_ARGS(mdl_text(mdl_build_name()), mdl_int(migration->version)))
-               : rv;
 }
 
 static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -146,7 +153,10 @@ static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
         }
     }
     *(int *)arg = next->version;
-    return migration_note(db, next, p);
+    return mdl_db_exec(db, MDL_Q_MIGRATION_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(next->version), mdl_text(next->name),
+                                mdl_text(next->fingerprint[mdl_db_dialect(db)]),
+                                mdl_text(mdl_build_name()), mdl_int(apr_time_now())));
 }
 
 static apr_status_t migration_apply_all(mdl_db_t *db, int *applied, apr_pool_t *p)

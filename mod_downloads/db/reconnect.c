@@ -49,8 +49,9 @@ static apr_status_t reconnect_migrate(mdl_reconnect_t *reconnect, const char **w
     if (reconnect->migrated) {
         return APR_SUCCESS;
     }
-    *why = "its schema can't be brought up to date";
     rv = mdl_migrate(reconnect->db, &applied, reconnect->pool);
+    *why = rv == MDL_MIGRATE_EOTHER ? "its schema " MDL_SCHEMA_OTHER
+                                    : "its schema can't be brought up to date";
     reconnect->migrated = rv == APR_SUCCESS;
     return rv;
 }

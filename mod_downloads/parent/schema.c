@@ -25,6 +25,7 @@ enum {
     SCHEMA_CURRENT = 0,
     SCHEMA_OLD,
     SCHEMA_NEWER,
+    SCHEMA_OTHER,
     SCHEMA_FAILED,
     DATABASE_AWAY,
     NO_FORK,
@@ -127,6 +128,9 @@ static int schema_prepare(const mdl_service_t *service, server_rec *s, apr_pool_
     if (mdl_db_unavailable(rv)) {
         return DATABASE_AWAY;
     }
+    if (rv == MDL_MIGRATE_EOTHER) {
+        return SCHEMA_OTHER;
+    }
     if (rv == APR_EMISMATCH ||
         (rv == APR_SUCCESS && !settings->migrate && count > mdl_migrate_latest())) {
         return schema_newer(db, s, p);
@@ -189,6 +193,7 @@ int mdl_schema_prepare(const mdl_service_t *service, server_rec *s, int *has_sto
     static const char *const sentences[RESULTS] = {
         [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
                        "\"downloadsctl migrate\", or set DownloadsMigrate On",
+        [SCHEMA_OTHER] = "MDL0354: the database's schema " MDL_SCHEMA_OTHER,
         [SCHEMA_FAILED] = "MDL0338: the database's schema can't be brought up to date; the lines "
                           "above say why",
         [DATABASE_AWAY] = "MDL0339: the database is out of reach; requests are answered 503 until "

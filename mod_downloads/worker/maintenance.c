@@ -38,7 +38,6 @@ enum {
     SWEEP_ORPHANS,
     SWEEP_DOWNLOADS,
     PRUNE,
-    SEAL_LICENSE_KEYS,
     READ_BOUNCES,
     PRUNE_BOUNCES,
     ROUTINES
@@ -437,20 +436,6 @@ static apr_interval_time_t prune_tables(mdl_maintenance_t *maintenance, apr_pool
     return again;
 }
 
-MDL_EFFECT(mdl_license_seal, mdl_license_seal_t *)
-
-/* Seals the license keys of older versions. */
-static apr_interval_time_t seal_license_keys(mdl_maintenance_t *maintenance, apr_pool_t *p)
-{
-    mdl_license_seal_t seal = {.secret = maintenance->service->secret};
-
-    if (mdl_reconnect_write(maintenance->database, mdl_license_seal_effect, &seal, p) !=
-        APR_SUCCESS) {
-        return MINUTE;
-    }
-    return seal.sealed > 0 ? SOON : HOUR;
-}
-
 static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     if (maintenance->bounces == NULL) {
@@ -485,7 +470,6 @@ static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *mainte
     [PRUNE] = prune_tables,
     [READ_BOUNCES] = read_bounces,
     [PRUNE_BOUNCES] = prune_bounces,
-    [SEAL_LICENSE_KEYS] = seal_license_keys,
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,

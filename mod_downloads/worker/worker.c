@@ -26,13 +26,11 @@ static const char *read_boot_id(apr_pool_t *p)
     return apr_pstrdup(p, id);
 }
 
-/* A schema that is too old to know of a folder serves what still fits. */
 static apr_status_t database_accept(mdl_db_t *db, void *baton, const char **why, apr_pool_t *p)
 {
     const mdl_settings_t *settings = baton;
-    apr_status_t rv = mdl_storage_belongs(db, settings->storage, 1, why, p);
 
-    return rv == MDL_DB_EOTHER ? APR_SUCCESS : rv;
+    return mdl_storage_belongs(db, settings->storage, 1, why, p);
 }
 
 /* The parent could not migrate, nor look at the storage folder, if the database was away at its

@@ -19,7 +19,7 @@ SELECT status FROM shop WHERE id = %lld {{for_update}}
 
 -- name: api_key_verify
 SELECT k.secret_mac, k.shop_id, k.scope, k.name, k.expires_at, k.revoked_at,
-    s.name, s.domain, s.status, s.blocked_at, COALESCE(k.secret_id, '')
+    s.name, s.domain, s.status, s.blocked_at, k.secret_id
 FROM api_key k JOIN shop s ON s.id = k.shop_id
 WHERE k.id = %s
 

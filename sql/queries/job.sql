@@ -9,7 +9,7 @@ id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, atte
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
 lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
 (SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id), interruptions,
-COALESCE(NULLIF(updated_at, 0), finished_at, started_at, created_at)
+updated_at
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s

@@ -70,47 +70,17 @@ WHERE c.tag_id = %lld AND c.assigned < c.wanted
     AND a.status = 'active' AND o.access_status IN ('active', 'held')
 ORDER BY c.assignment_id LIMIT %lld
 
--- Keys come as pairs: sealed, and as those that are not sealed yet lie there.
 -- name: license_keys_insert
 -- dialect: sqlite3
-INSERT INTO license_key (tag_id, created_at, is_sealed, license_key)
-SELECT %lld, %lld, 1, json_extract(value, '$[0]') FROM json_each(%s) WHERE (
-    SELECT count(*) FROM license_key k
-    WHERE k.tag_id = %lld AND k.license_key = json_extract(value, '$[1]') AND +k.is_sealed = 0
-) = 0
-ORDER BY key
+INSERT INTO license_key (tag_id, created_at, license_key)
+SELECT %lld, %lld, value FROM json_each(%s) WHERE true ORDER BY key
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
 -- name: license_keys_insert
 -- dialect: pgsql
-INSERT INTO license_key (tag_id, created_at, is_sealed, license_key)
-SELECT %lld, %lld, 1, value->>0 FROM jsonb_array_elements(%s::jsonb) WITH ORDINALITY WHERE (
-    SELECT count(*) FROM license_key k
-    WHERE k.tag_id = %lld AND k.license_key = value->>1 AND k.is_sealed = 0
-) = 0
-ORDER BY ordinality
+INSERT INTO license_key (tag_id, created_at, license_key)
+SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY ORDER BY ordinality
 ON CONFLICT (tag_id, license_key) DO NOTHING
-
--- Keys of older versions, which nobody else changes meanwhile.
--- name: license_keys_clear
--- dialect: sqlite3
-SELECT id, tag_id, license_key FROM license_key WHERE is_sealed = 0 ORDER BY id LIMIT %lld
-
--- name: license_keys_clear
--- dialect: pgsql
-SELECT id, tag_id, license_key FROM license_key WHERE is_sealed = 0 ORDER BY id LIMIT %lld
-FOR UPDATE SKIP LOCKED
-
--- Each key's id with its sealed text.
--- name: license_keys_seal
--- dialect: sqlite3
-UPDATE license_key SET license_key = json_each.value, is_sealed = 1
-FROM json_each(%s) WHERE license_key.id = CAST(json_each.key AS INTEGER)
-
--- name: license_keys_seal
--- dialect: pgsql
-UPDATE license_key SET license_key = pair.value, is_sealed = 1
-FROM jsonb_each_text(%s::jsonb) pair WHERE license_key.id = pair.key::bigint
 
 -- Locks the tags of given mappings and those that the order waits for already, before the order
 -- refers to any, always in the same sequence: else two orders and the deletion of a tag could deadlock.
@@ -268,8 +238,7 @@ GROUP BY order_id
 -- The keys of a tag, the newest first: those of the states that are asked for (1, or 0 for none), each
 -- from an index of its own.
 -- name: license_key_page
-SELECT k.id, k.license_key,
-    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END,
+SELECT k.id, k.license_key, COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), ''),
     k.assignment_id, k.assigned_at, k.withdrawn_at, k.created_at,
     (SELECT o.storefront_order_id FROM assignment a JOIN orders o ON o.id = a.order_id
         WHERE a.id = k.assignment_id)

@@ -1,19 +1,18 @@
 -- name: migration_insert
-INSERT INTO schema_migration (version, name, applied_at) VALUES (%lld, %s, %lld)
+INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (%lld, %s, %s, %s, %lld)
 
--- name: migration_version
-SELECT COALESCE(max(version), 0) FROM schema_migration
+-- name: migration_fingerprints
+SELECT version, fingerprint FROM schema_migration ORDER BY version
 
--- name: migration_table_count
+-- How many columns the table has, none if it is missing, and whether it has one of fingerprints.
+-- name: migration_columns
 -- dialect: sqlite3
-SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migration'
+SELECT count(*), count(*) FILTER (WHERE name = 'fingerprint') FROM pragma_table_info('schema_migration')
 
--- name: migration_table_count
+-- name: migration_columns
 -- dialect: pgsql
-SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('schema_migration')
-
--- name: migration_built
-UPDATE schema_migration SET build = %s WHERE version = %lld
+SELECT count(*), count(*) FILTER (WHERE attname = 'fingerprint')
+FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass('schema_migration') AND attnum > 0
 
 -- name: migration_build
 SELECT build FROM schema_migration WHERE version = %lld

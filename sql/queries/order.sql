@@ -308,14 +308,13 @@ FROM (
 JOIN link l ON l.id = f_rows.link_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
--- Keys are read of one assignment after the other, and none beyond the limit; with those that are sealed
--- comes the data key.
+-- Keys are read of one assignment after the other, and none beyond the limit; with each comes the data key.
 -- part: license_keys_of_a_rows
 -- dialect: sqlite3
 SELECT assignment_id, tag_id, license_key,
-    CASE WHEN is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END
+    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '')
 FROM (
-    SELECT turn_rows.turn, k.assignment_id, k.id, k.tag_id, k.license_key, k.is_sealed
+    SELECT turn_rows.turn, k.assignment_id, k.id, k.tag_id, k.license_key
     FROM (SELECT turn, id FROM a_rows ORDER BY turn, id LIMIT -1) turn_rows CROSS JOIN license_key k
     WHERE k.assignment_id = turn_rows.id AND +k.withdrawn_at IS NULL
     LIMIT %lld
@@ -325,9 +324,9 @@ ORDER BY turn, assignment_id, id
 -- part: license_keys_of_a_rows
 -- dialect: pgsql
 SELECT k.assignment_id, k.tag_id, k.license_key,
-    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END
+    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '')
 FROM (SELECT turn, id FROM a_rows ORDER BY turn, id) turn_rows CROSS JOIN LATERAL (
-    SELECT id, assignment_id, tag_id, license_key, is_sealed FROM license_key
+    SELECT id, assignment_id, tag_id, license_key FROM license_key
     WHERE assignment_id = turn_rows.id AND +withdrawn_at IS NULL ORDER BY id
 ) k
 ORDER BY turn_rows.turn, turn_rows.id, k.id LIMIT %lld

@@ -14,7 +14,7 @@ SELECT id, created_at FROM upload WHERE id > %s ORDER BY id LIMIT 1 OFFSET %lld
 
 -- name: prune_uploads
 DELETE FROM upload WHERE id > %s AND id <= %s AND status <> 'open'
-    AND COALESCE(NULLIF(updated_at, 0), expires_at) < %lld
+    AND updated_at < %lld
     AND (SELECT count(*) FROM job j WHERE j.upload_id = upload.id) = 0
 
 -- name: prune_emails_end

@@ -18,11 +18,11 @@ SELECT 1 FROM orders LIMIT 1
 -- Live keys that another secret has signed than the one that is named.
 -- name: api_keys_unsigned
 SELECT count(*) FROM api_key
-WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) AND COALESCE(secret_id, '') <> %s
+WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) AND secret_id <> %s
 
 -- name: api_keys_revoke_unsigned
 UPDATE api_key SET revoked_at = %lld
-WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) AND COALESCE(secret_id, '') <> %s
+WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld) AND secret_id <> %s
 
 -- Orders that had an email in a time.
 -- name: pages_sent

@@ -2,7 +2,7 @@
 
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, created_at, expires_at, reserved, COALESCE(NULLIF(updated_at, 0), created_at),
+asset_id, created_at, expires_at, reserved, updated_at,
 CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END
 
 -- One more open upload, unless the shop has as many as it may have, or no room for its size in its

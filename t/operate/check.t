@@ -230,14 +230,17 @@ my @broken = (
         database => qr/create it|start it, or correct DBDriver and DBDParams/, '=worker' ],
     [ 'there is no such driver', sub { set('DBDriver oracle7', qr/^DBDriver/) }, settings => qr/DBDriver/, '=httpd', '=database', '=worker' ],
     [ 'the schema is older', sub {
-            my ($last) = sql('SELECT version, name, applied_at FROM schema_migration ORDER BY version DESC LIMIT 1');
+            my ($last) = sql('SELECT version, name, fingerprint, build, applied_at FROM schema_migration ORDER BY version DESC LIMIT 1');
             sql("DELETE FROM schema_migration WHERE version = $last->[0]");
-            return sub { sql("INSERT INTO schema_migration (version, name, applied_at) VALUES ($last->[0], '$last->[1]', $last->[2])") } },
+            my $values = join ', ', map { "'$_'" } @$last;
+            return sub { sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES ($values)") } },
         database => qr/run 'downloadsctl migrate'/, '=worker' ],
     [ 'the schema is newer', sub {
-            sql(q{INSERT INTO schema_migration (version, name, applied_at) VALUES (9999, 'future', 0)});
+            sql(q{INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (9999, 'future', '', '0.9', 0)});
             return sub { sql('DELETE FROM schema_migration WHERE version = 9999') } },
         database => qr/at version 9999 .* use the downloadsctl of the newer/, '=worker' ],
+    [ 'the schema was made by other migrations', sub { change_rows('schema_migration', 'fingerprint', q{'other'}, 'version = 1') },
+        database => qr/use the build that made it, or begin with an empty database/, '=worker' ],
     [ "the database's disk is full", \&full_disk, database => qr/disk is full.*free some space/ ],
     [ 'the database is read-only', \&read_only, database => qr/read-only|chmod u\+rw/,
         database() eq 'sqlite3' ? '=worker' : () ],

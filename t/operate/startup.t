@@ -198,17 +198,33 @@ subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
 subtest 'a newer schema keeps a server from starting, but not from restarting' => sub {
     my $server = MDL::Instance->new(empty => 1)->start;
     like $server->error_log, qr/MDL0112/, 'with DownloadsMigrate On the server creates the schema';
-    sql(q{INSERT INTO schema_migration (version, name, applied_at) VALUES (9999, 'future', 0)});
+    sql(q{INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (9999, 'future', '', '9.9.9 (abc)', 0)});
     httpd_graceful();
     is api('GET', '/health')->{status}, 200, 'the server still answers';
     like $server->error_log, qr/MDL0337: .*install the release that made it/, 'the log names the problem';
-    like $server->error_log, qr/MDL0337: .*\(version 9999; this is \d+\.\S+.* knows version \d+\)/, 'and both versions';
+    like $server->error_log, qr/MDL0337: .*\(version 9999, made by mod_downloads 9\.9\.9 \(abc\); this is \d+\.\S+.* knows version \d+\)/,
+        'both versions, and which build made the schema';
     like $server->error_log, qr/MDL0140: mod_downloads \d+\.\d+\.\d+/, 'the start names the build';
-    sql(q{UPDATE schema_migration SET build = '9.9.9 (abc)' WHERE version = 9999});
-    httpd_graceful();
-    like $server->error_log, qr/MDL0337: .*version 9999, made by mod_downloads 9\.9\.9 \(abc\);/, 'and which build made the schema';
     $server->stop;
     like refused($server), qr/MDL0337/, 'it does not start again';
+};
+
+subtest 'a schema of other migrations keeps a server from starting, but not from restarting' => sub {
+    my $server = MDL::Instance->new(empty => 1)->start;
+    my ($ours) = sql('SELECT fingerprint FROM schema_migration WHERE version = 1');
+    sql(q{UPDATE schema_migration SET fingerprint = 'other' WHERE version = 1});
+    httpd_graceful();
+    is api('GET', '/health')->{status}, 200, 'the server still answers';
+    like $server->error_log, qr/MDL0354: .*use the build that made it, or begin with an empty database/, 'the log says what to do';
+    $server->stop;
+    like refused($server), qr/MDL0354/, 'it does not start again';
+    sql(q{INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (9999, 'of_another', '', '', 0)});
+    like refused($server), qr/MDL0354(?!.*MDL0337)/s, 'whatever the version is';
+    sql("UPDATE schema_migration SET fingerprint = '$ours->[0]'");
+    sql('ALTER TABLE schema_migration DROP COLUMN fingerprint');
+    like refused($server), qr/MDL0354/, 'nor on a database that has no fingerprints';
+    $server->configure(extra => "DownloadsMigrate Off\n");
+    like refused($server), qr/MDL0354/, 'nor with DownloadsMigrate Off';
 };
 
 subtest 'a request whose body does not arrive holds no database connection' => sub {

@@ -1,6 +1,6 @@
 /*
- * A connection: values, error classes, transactions, migrations.  Lost connections are in
- * db_lost.c, locks of others and full disks in db_faults.c.
+ * A connection: values, error classes, transactions.  Migrations are in migrate.c, lost
+ * connections in db_lost.c, locks of others and full disks in db_faults.c.
  */
 #include "t/unit/counter.h"
 #include "t/unit/number.h"
@@ -352,192 +352,6 @@ static void test_attach(const database_t *database, apr_pool_t *p)
     apr_pool_destroy(connection);
 }
 
-static void test_statistics(const database_t *database, apr_pool_t *p)
-{
-    const char *count = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'";
-    mdl_db_t *analyzed = database_ready(database, p);
-    int applied;
-
-    if (database->dialect != MDL_SQLITE3) {
-        return;
-    }
-    mdl_db_command(analyzed, "ANALYZE");
-    is_int(number_of(database, count), 1, "ANALYZE leaves statistics");
-    is_int(mdl_migrate(analyzed, &applied, p), APR_SUCCESS, "the database is migrated then");
-    is_int(number_of(database, count), 0, "the statistics are gone");
-}
-
-static void test_migrate(const database_t *database, apr_pool_t *p)
-{
-    mdl_db_t *fresh = database_open(database, p);
-    int version = -1, applied = -1;
-
-    is_int(mdl_migrate_version(fresh, &version, p), APR_SUCCESS,
-           "the version of a database without a schema is read");
-    is_int(version, 0, "it is version 0");
-    is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated");
-    is_int(applied, mdl_migration_count, "every migration is applied");
-    is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated once more");
-    is_int(applied, 0, "no migration is left to apply");
-    mdl_migrate_version(fresh, &version, p);
-    is_int(version, mdl_migrate_latest(), "it is at the latest version");
-
-    mdl_db_command(fresh, "INSERT INTO schema_migration (version, name, applied_at) "
-                          "VALUES (9999, 'of_tomorrow', 1)");
-    is_int(mdl_migrate(fresh, &applied, p), APR_EMISMATCH,
-           "a schema newer than the program is refused");
-    mdl_db_command(fresh, "DELETE FROM schema_migration WHERE version = 9999");
-}
-
-#define MIGRATORS 4
-
-/* A second database, since the first one already has its schema. */
-static database_t empty_twin(const database_t *database, const char *name, apr_pool_t *p)
-{
-    database_t twin = *database;
-
-    if (database->dialect == MDL_SQLITE3) {
-        twin.params = apr_pstrcat(p, database->params, "-", name, NULL);
-    } else {
-        pgsql_command(
-            database->params,
-            "SET client_min_messages = warning; DROP SCHEMA public CASCADE; CREATE SCHEMA public");
-    }
-    return twin;
-}
-
-static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
-{
-    database_t twin = empty_twin(database, "twin", p);
-    pid_t children[MIGRATORS];
-    int start[2], results[2], total = 0, good = 1, version = 0;
-    char byte;
-
-    if (pipe(start) != 0 || pipe(results) != 0) {
-        exit(2);
-    }
-    for (int i = 0; i < MIGRATORS; i++) {
-        if ((children[i] = child_begin()) == 0) {
-            int applied = 0;
-            apr_status_t rv;
-
-            close(start[1]);
-            (void)!read(start[0], &byte, 1); /* until the parent closes it */
-            rv = mdl_migrate(database_open(&twin, p), &applied, p);
-            byte = (char)applied;
-            child_end(rv == APR_SUCCESS && write(results[1], &byte, 1) == 1);
-        }
-    }
-    close(start[0]);
-    close(start[1]);
-    for (int i = 0; i < MIGRATORS; i++) {
-        good &= child_good(children[i]);
-    }
-    close(results[1]);
-    while (read(results[0], &byte, 1) == 1) {
-        total += byte;
-    }
-    close(results[0]);
-    ok(good, "four processes that migrate an empty database at once all succeed");
-    is_int(total, mdl_migration_count, "each migration was applied by one of them");
-    mdl_migrate_version(database_open(&twin, p), &version, p);
-    is_int(version, mdl_migrate_latest(), "and the schema is there");
-}
-
-#define FIRST_DEPLOYED 4 /* the oldest schema that a database in use may have */
-
-/* The schema as the release of a version has left it. */
-static void migrate_to(mdl_db_t *on, int version, apr_pool_t *p)
-{
-    for (int i = 0; i < mdl_migration_count && mdl_migrations[i].version <= version; i++) {
-        const mdl_migration_t *migration = &mdl_migrations[i];
-
-        for (const char *const *statement = migration->statements[mdl_db_dialect(on)];
-             *statement != NULL; statement++) {
-            mdl_db_command(on, *statement);
-        }
-        mdl_db_command(
-            on,
-            apr_psprintf(
-                p, "INSERT INTO schema_migration (version, name, applied_at) VALUES (%d, '%s', 1)",
-                migration->version, migration->name));
-    }
-}
-
-static void test_upgrade(const database_t *database, apr_pool_t *p)
-{
-    static const char create_table[] = "CREATE TABLE schema_migration (version INTEGER PRIMARY "
-                                       "KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)";
-    static const char *const rows[] = {
-        "INSERT INTO shop (id, name, domain, status, created_at, updated_at) "
-        "VALUES (7, 'Old', 'old.test', 'approved', 1, 2)",
-        "INSERT INTO customer (id, shop_id, storefront_customer_id, created_at, updated_at) "
-        "VALUES (8, 7, 'c', 1, 2)",
-        "INSERT INTO orders (id, shop_id, storefront_order_id, customer_id, page_id, "
-        "access_status, fraud_decision, created_at, updated_at) "
-        "VALUES (9, 7, 'o', 8, 'page', 'active', 'passed', 1, 2)",
-        "INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, "
-        "lease_token, bytes_received, created_at) "
-        "VALUES ('job_old', 7, 'asset_import', 'small', 'queued', 0, 5, 1, 0, 0, 1)"};
-
-    for (int known = FIRST_DEPLOYED; known <= mdl_migration_count; known++) {
-        int version = mdl_migrations[known - 1].version;
-        database_t old = empty_twin(database, apr_psprintf(p, "version-%d", version), p);
-        mdl_db_t *on = database_open(&old, p);
-        mdl_rows_t *row;
-        int applied, good = 1;
-
-        mdl_db_command(on, create_table);
-        migrate_to(on, version, p);
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            good &= mdl_db_command(on, rows[i]) == APR_SUCCESS;
-        }
-        ok(good, apr_psprintf(p, "a database of version %d has data", version));
-        is_int(mdl_migrate(on, &applied, p), APR_SUCCESS, "it is migrated to the newest");
-        is_int(applied, mdl_migration_count - known, "the missing migrations are applied");
-        is_int(mdl_db_select_one(on, MDL_Q_ORDER_BY_PAGE_ID, &row, p, MDL_ARGS(mdl_text("page"))),
-               APR_SUCCESS, "an order from before the upgrade is found");
-        is_int(mdl_rows_int(row, 0), 9, "it is unchanged");
-        is_int(mdl_db_select_one(on, MDL_Q_JOB_BY_ID, &row, p, MDL_ARGS(mdl_text("job_old"))),
-               APR_SUCCESS, "a job from before the upgrade is found");
-    }
-}
-
-#define IDLE_WHEN_OPEN 35 /* the last version in which every session had a time to end */
-
-static void test_upgrade_sessions(const database_t *database, apr_pool_t *p)
-{
-    static const char *const rows[] = {
-        "INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, "
-        "status, bytes, transfers, opened_at, updated_at, idle_at) VALUES "
-        "('idle', 1, 1, 1, '1', 'e', 9, 'open', 0, 1, 1, 1, 5), "
-        "('sending', 1, 1, 1, '1', 'e', 9, 'open', 0, 1, 1, 1, 5), "
-        "('counted', 1, 1, 1, '1=', 'e', 9, 'counted', 0, 1, 1, 1, 5)",
-        "INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, "
-        "files, bytes) VALUES ('one', 'sending', 1, 1, 'm', '', 3)"};
-    database_t old = empty_twin(database, "sessions", p);
-    mdl_db_t *on = database_open(&old, p);
-    mdl_rows_t *found;
-    int applied;
-
-    mdl_db_command(on, "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, "
-                       "name TEXT NOT NULL, applied_at BIGINT NOT NULL)");
-    migrate_to(on, IDLE_WHEN_OPEN, p);
-    if (database->dialect == MDL_SQLITE3) {
-        mdl_db_command(on, "PRAGMA foreign_keys = OFF"); /* there is no order */
-    }
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        is_int(mdl_db_command(on, rows[i]), APR_SUCCESS, "a database of version 35 has downloads");
-    }
-    is_int(mdl_migrate(on, &applied, p), APR_SUCCESS, "it is migrated");
-    mdl_db_select(on, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &found, p, MDL_ARGS(mdl_int(5), mdl_int(9)));
-    ok(mdl_rows_next(found) && strcmp(mdl_rows_text(found, 0), "idle") == 0,
-       "a session that was idle is found");
-    ok(!mdl_rows_next(found), "and no other");
-    mdl_db_select(on, MDL_Q_TRANSFERS_OF_LEASE, &found, p, MDL_ARGS(mdl_text("m"), mdl_int(9)));
-    ok(mdl_rows_next(found) && mdl_rows_int(found, 4) == 3, "a transfer that ran is its process's");
-}
-
 /* Reads the counter before and after another connection has changed it. */
 typedef struct {
     mdl_db_t *other;
@@ -636,8 +450,6 @@ static void test_configure(void)
 
 static void tests(const database_t *database, apr_pool_t *p)
 {
-    test_migrate(database, p);
-    test_statistics(database, p);
     db = database_ready(database, p);
     test_values(p);
     test_rows(p);
@@ -650,9 +462,6 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_end_snapshot(database, p);
     test_open(database, p);
     test_attach(database, p);
-    test_migrate_at_once(database, p);
-    test_upgrade(database, p);
-    test_upgrade_sessions(database, p);
     test_configure();
 }
 

@@ -221,8 +221,9 @@ static apr_status_t bump_as_waiter(mdl_db_t *on, apr_pool_t *p, void *arg)
     }
     if (rv == APR_SUCCESS && waiter->number % 4 == 2) {
         /* the version is there already */
-        return mdl_db_exec(on, MDL_Q_MIGRATION_INSERT, NULL, p,
-                           MDL_ARGS(mdl_int(1), mdl_text("again"), mdl_int(1)));
+        return mdl_db_exec(
+            on, MDL_Q_MIGRATION_INSERT, NULL, p,
+            MDL_ARGS(mdl_int(1), mdl_text("again"), mdl_text(""), mdl_text(""), mdl_int(1)));
     }
     return rv;
 }
@@ -282,8 +283,9 @@ static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_exec(on, MDL_Q_MIGRATION_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(-7), mdl_text(arg), mdl_int(1)));
+    return mdl_db_exec(
+        on, MDL_Q_MIGRATION_INSERT, NULL, p,
+        MDL_ARGS(mdl_int(-7), mdl_text(arg), mdl_text(""), mdl_text(""), mdl_int(1)));
 }
 
 /* How many of this process's open files have a path with this prefix. */

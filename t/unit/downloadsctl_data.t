@@ -25,10 +25,15 @@ sub test_schema
     like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
         'a second run does nothing');
 
-    sql("INSERT INTO schema_migration (version, name, applied_at) VALUES (999, 'later', 0)");
+    sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (999, 'later', '', '0.9', 0)");
     refuses(3, qr/version 999 .*newer/, 'shop', 'list');
     refuses(3, qr/newer/, 'migrate');
     sql('DELETE FROM schema_migration WHERE version = 999');
+
+    sql(q{UPDATE schema_migration SET fingerprint = 'other' || fingerprint});
+    refuses(3, qr/other migrations .*empty database/, @$_) for [ 'shop', 'list' ], ['migrate'];
+    check_finds('database', qr/other migrations/, 'the schema is of another build');
+    sql('UPDATE schema_migration SET fingerprint = substr(fingerprint, 6)');
     return;
 }
 

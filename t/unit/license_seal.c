@@ -1,6 +1,6 @@
 /*
- * License keys at rest: sealed when they are added, or later those of an older version; unique per
- * tag all the same; opened where they are shown, under the old secret and the new one.
+ * License keys at rest: sealed when they are added; unique per tag all the same; opened where they
+ * are shown, under the old secret and the new one.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -12,9 +12,7 @@
 #include "t/unit/effects.h"
 
 #define PROCESSES 4
-#define OLD_KEYS  1200 /* more than are sealed at once */
-#define CLEAR     "SELECT count(*) FROM license_key WHERE is_sealed = 0"
-#define SEALED    "SELECT count(*) FROM license_key WHERE is_sealed = 1 AND license_key LIKE 'v1.%'"
+#define SEALED    "SELECT count(*) FROM license_key WHERE license_key LIKE 'v1.%'"
 #define KEYS      "SELECT count(*) FROM license_key"
 
 static mdl_db_t *db;
@@ -61,39 +59,6 @@ static int add(mdl_db_t *to_db, apr_int64_t tag_id, int from, int to, apr_pool_t
                                                                                  : -1;
 }
 
-/* The same as an older version did. */
-static void add_clear(apr_int64_t tag_id, int from, int to, apr_pool_t *p)
-{
-    mdl_db_command(db, "BEGIN");
-    for (int i = from; i < to; i++) {
-        mdl_db_command(db, apr_psprintf(p,
-                                        "INSERT INTO license_key (tag_id, license_key, created_at) "
-                                        "VALUES (%" APR_INT64_T_FMT ", 'KEY-%d', 1)",
-                                        tag_id, i));
-    }
-    mdl_db_command(db,
-                   apr_psprintf(p,
-                                "UPDATE license_key_tag SET available = available + %d WHERE id "
-                                "= %" APR_INT64_T_FMT,
-                                to - from, tag_id));
-    mdl_db_command(db, "COMMIT");
-}
-
-/* Seals what is clear; returns how many keys that was, or -1. */
-static int seal_all(mdl_db_t *in_db, apr_pool_t *p)
-{
-    mdl_license_seal_t seal = {.secret = secret};
-    int sealed = 0;
-
-    do {
-        if (mdl_db_write(in_db, mdl_license_seal_effect, &seal, p) != APR_SUCCESS) {
-            return -1;
-        }
-        sealed += (int)seal.sealed;
-    } while (seal.sealed > 0);
-    return sealed;
-}
-
 /* What an order of a product gets, shown by a secret: its keys with blanks between them, NULL if
    they can't be opened. */
 static const char *keys_of(const char *order_id, const char *product, const mdl_secret_t *by,
@@ -124,59 +89,37 @@ static void keys_are_sealed(const database_t *database, apr_pool_t *p)
     is_int(number_of(database, "SELECT count(*) FROM data_key"), 1, "there is one data key");
 }
 
-static void older_keys_are_sealed_later(const database_t *database, apr_pool_t *p)
-{
-    add_clear(tag, 1000, 1000 + OLD_KEYS, p);
-    is_int(add(db, tag, 998, 1002, p), 2, "of keys that are added, those in clear are known");
-    is_str(keys_of("2", PRODUCT("1"), secret, p), "KEY-1", "an order gets a sealed one");
-    mdl_db_command(db, "UPDATE license_key SET assignment_id = 1 WHERE license_key = 'KEY-1000'");
-    is_str(keys_of("1", PRODUCT("1"), secret, p), "KEY-0 KEY-1000", "and shows one in clear, too");
-    is_int(seal_all(db, p), OLD_KEYS, "those in clear are sealed");
-    is_int(number_of(database, CLEAR), 0, "none is left");
-    is_int(number_of(database, SEALED), OLD_KEYS + 6, "all lie there sealed");
-    is_str(keys_of("1", PRODUCT("1"), secret, p), "KEY-0 KEY-1000", "an order shows the same");
-    is_int(add(db, tag, 998, 1002, p), 0, "and they are known as before");
-    is_int(seal_all(db, p), 0, "there is nothing left to do");
-}
-
 static int add_some(mdl_db_t *own, int process, apr_pool_t *p)
 {
     int good = 1;
 
-    /* Clear ones, and as many that are new; other processes add half of these, too. */
+    /* Other processes add half of these, too. */
     for (int i = 0; i < 20; i++) {
-        good &= add(own, tag, 5000 + 50 * i, 5010 + 50 * i, p) == 0;
         good &= add(own, tag, 7000 + 10 * (i + 10 * process), 7010 + 10 * (i + 10 * process), p) >=
                 0;
     }
     return good;
 }
 
-static void processes_add_and_seal_at_once(const database_t *database, apr_pool_t *p)
+static void processes_add_at_once(const database_t *database, apr_pool_t *p)
 {
     int good = 1;
-    pid_t children[2 * PROCESSES];
+    pid_t children[PROCESSES];
 
-    add_clear(tag, 5000, 6000, p);
     mdl_db_command(db, "DELETE FROM data_key");
-    mdl_db_command(db, "DELETE FROM license_key WHERE is_sealed = 1");
-    for (int n = 0; n < 2 * PROCESSES; n++) {
+    mdl_db_command(db, "DELETE FROM license_key");
+    for (int n = 0; n < PROCESSES; n++) {
         if ((children[n] = child_begin()) == 0) {
-            mdl_db_t *own = database_open(database, p);
-
-            child_end(n < PROCESSES ? add_some(own, n, p) : seal_all(own, p) >= 0);
+            child_end(add_some(database_open(database, p), n, p));
         }
     }
-    for (int n = 0; n < 2 * PROCESSES; n++) {
+    for (int n = 0; n < PROCESSES; n++) {
         good &= child_good(children[n]);
     }
-    ok(good, "four processes add keys and four seal them, all with success");
-    seal_all(db, p);
-    is_int(number_of(database, CLEAR), 0, "all keys are sealed in the end");
-    is_int(number_of(database, KEYS), 1000 + 10 * (20 + 10 * (PROCESSES - 1)),
-           "each is there once");
-    is_int(add(db, tag, 5000, 6000, p), 0, "none of those that were sealed is new");
-    is_int(add(db, tag, 7000, 7500, p), 0, "nor any of those that were added");
+    ok(good, "four processes add keys at once, all with success");
+    is_int(number_of(database, KEYS), 10 * (20 + 10 * (PROCESSES - 1)), "each is there once");
+    is_int(number_of(database, SEALED), 10 * (20 + 10 * (PROCESSES - 1)), "sealed");
+    is_int(add(db, tag, 7000, 7500, p), 0, "none of those that were added is new");
     is_int(number_of(database, "SELECT count(*) FROM data_key"), 1,
            "those that made the data key at once ended with one");
 }
@@ -196,20 +139,6 @@ static void two_make_the_data_key_at_once(const database_t *database, apr_pool_t
     mdl_db_command(db, "DELETE FROM license_key");
 }
 
-static void a_key_that_is_held_is_sealed_later(const database_t *database, apr_pool_t *p)
-{
-    PGconn *holder = PQconnectdb(database->params);
-
-    add_clear(tag, 0, 10, p);
-    PQclear(PQexec(holder, "BEGIN"));
-    PQclear(PQexec(holder, "UPDATE license_key SET assigned_at = 1 WHERE license_key = 'KEY-5'"));
-    is_int(seal_all(db, p), 9, "a key that another transaction holds is not waited for");
-    PQclear(PQexec(holder, "COMMIT"));
-    PQfinish(holder);
-    is_int(seal_all(db, p), 1, "but sealed later");
-    mdl_db_command(db, "DELETE FROM license_key");
-}
-
 static apr_status_t renew_effect(mdl_db_t *in, apr_pool_t *p, void *arg)
 {
     return mdl_data_key_renew(in, p, arg);
@@ -223,7 +152,7 @@ static mdl_data_key_renew_t renew(const mdl_secret_t *by, int only_count, apr_po
     return renewal;
 }
 
-static void the_secret_is_replaced(const database_t *database, apr_pool_t *p)
+static void the_secret_is_replaced(apr_pool_t *p)
 {
     const mdl_secret_t *old = secret, *both = make_secrets("ns", p), *next = make_secret('n', p);
     const char *keys = keys_of("8", PRODUCT("1"), old, p);
@@ -239,12 +168,11 @@ static void the_secret_is_replaced(const database_t *database, apr_pool_t *p)
     is_int(renew(both, 0, p).renewed, 1, "and seal the data key anew");
     is_int(renew(both, 0, p).renewed, 0, "once");
     is_str(keys_of("8", PRODUCT("1"), next, p), keys, "then the new one opens them");
-    is_int(add(db, tag, 5000, 5001, p), 0, "and knows what is there");
+    is_int(add(db, tag, 7000, 7001, p), 0, "and knows what is there");
     ok(keys_of("8", PRODUCT("1"), old, p) == NULL, "and the old one opens nothing");
     secret = next;
     mdl_db_command(db, "UPDATE license_key SET tag_id = tag_id + 1");
     ok(keys_of("8", PRODUCT("1"), next, p) == NULL, "nor are keys opened in another tag");
-    is_int(number_of(database, CLEAR), 0, "no key is in clear");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
@@ -255,12 +183,10 @@ static void tests(const database_t *database, apr_pool_t *p)
     tag = make_tag(PRODUCT("1"), p);
     if (database->dialect == MDL_PGSQL) {
         two_make_the_data_key_at_once(database, p);
-        a_key_that_is_held_is_sealed_later(database, p);
     }
     keys_are_sealed(database, p);
-    older_keys_are_sealed_later(database, p);
-    processes_add_and_seal_at_once(database, p);
-    the_secret_is_replaced(database, p);
+    processes_add_at_once(database, p);
+    the_secret_is_replaced(p);
 }
 
 int main(void)

@@ -14,8 +14,8 @@ INSERT INTO secret (id, since) SELECT 'secret' || i, i FROM seed;
 
 INSERT INTO data_key (id, sealed) VALUES (1, 'v1.sealed');
 
-INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at)
-SELECT 'key' || i, 1 + i % 2, 'Key', 'full', 'mac', i FROM seed WHERE i <= 100 ORDER BY seed.i;
+INSERT INTO api_key (id, shop_id, name, scope, secret_mac, secret_id, created_at)
+SELECT 'key' || i, 1 + i % 2, 'Key', 'full', 'mac', 'secret', i FROM seed WHERE i <= 100 ORDER BY seed.i;
 
 INSERT INTO member (user_name, shop_id, role, created_at)
 SELECT 'user' || i, 1 + i % 2, 'staff', i FROM seed WHERE i <= 100 ORDER BY seed.i;
@@ -105,8 +105,8 @@ SELECT i, 2, 0 FROM seed WHERE i % 4 = 1;
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
 SELECT i, 1, 1, 0 FROM seed;
 
-INSERT INTO license_key (tag_id, license_key, is_sealed, assignment_id, assigned_at, created_at)
-SELECT 1, 'key' || i, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END, CASE WHEN i % 2 = 0 THEN i END,
+INSERT INTO license_key (tag_id, license_key, assignment_id, assigned_at, created_at)
+SELECT 1, 'key' || i, CASE WHEN i % 2 = 0 THEN i END,
     CASE WHEN i % 2 = 0 THEN i END, i
 FROM seed ORDER BY seed.i;
 
@@ -118,9 +118,9 @@ SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', '
     CASE WHEN i % 10 = 0 THEN 'queued' WHEN i % 10 = 1 THEN 'failed' ELSE 'sent' END, 1, i
 FROM seed ORDER BY seed.i;
 
-INSERT INTO upload (id, shop_id, status, filename, title, sha256, asset_id, created_at, expires_at)
+INSERT INTO upload (id, shop_id, status, filename, title, sha256, asset_id, created_at, updated_at, expires_at)
 SELECT 'upl_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
-    CASE WHEN i % 100 = 0 THEN 'open' ELSE 'completed' END, 'file' || i, 'File', 'sha' || i, i, i, i
+    CASE WHEN i % 100 = 0 THEN 'open' ELSE 'completed' END, 'file' || i, 'File', 'sha' || i, i, i, i, i
 FROM seed ORDER BY seed.i;
 
 -- One in ten waits for an attempt, and one in a thousand runs.

@@ -363,21 +363,18 @@ static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
                                          const mdl_secret_t *data_key, apr_size_t from,
                                          apr_pool_t *p)
 {
-    mdl_arg_t tag_id = mdl_int(add->ref.id);
-    mdl_json_t *pairs = mdl_json_array(p);
+    mdl_json_t *sealed = mdl_json_array(p);
     apr_int64_t inserted;
     apr_status_t rv;
 
     for (apr_size_t i = from; i < from + BATCH && i < mdl_json_length(add->keys); i++) {
         const char *key = mdl_json_string(mdl_json_element(add->keys, i));
-        mdl_json_t *pair = mdl_json_add_array(pairs, NULL);
 
-        mdl_json_add_string(pair, NULL, mdl_license_key_seal(data_key, add->ref.id, key, p));
-        mdl_json_add_string(pair, NULL, key);
+        mdl_json_add_string(sealed, NULL, mdl_license_key_seal(data_key, add->ref.id, key, p));
     }
-    rv = mdl_db_exec(
-        db, MDL_Q_LICENSE_KEYS_INSERT, &inserted, p,
-        MDL_ARGS(tag_id, mdl_int(apr_time_now()), mdl_text(mdl_json_text(pairs, NULL, p)), tag_id));
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &inserted, p,
+                     MDL_ARGS(mdl_int(add->ref.id), mdl_int(apr_time_now()),
+                              mdl_text(mdl_json_text(sealed, NULL, p))));
     add->added += rv == APR_SUCCESS ? inserted : 0;
     return rv;
 }
@@ -573,26 +570,4 @@ apr_status_t mdl_license_reclaim(mdl_db_t *db, const apr_array_header_t *assignm
         *reclaimed += n;
     }
     return rv;
-}
-
-apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *seal)
-{
-    mdl_json_t *sealed = mdl_json_object(p);
-    mdl_secret_t *data_key;
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_CLEAR, &rows, p,
-                                    MDL_ARGS(mdl_int(BATCH)));
-
-    seal->sealed = 0;
-    if (rv != APR_SUCCESS || !mdl_rows_next(rows) ||
-        (rv = mdl_data_key_get(db, seal->secret, &data_key, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    do {
-        mdl_json_add_string(
-            sealed, mdl_rows_text(rows, 0),
-            mdl_license_key_seal(data_key, mdl_rows_int(rows, 1), mdl_rows_text(rows, 2), p));
-    } while (mdl_rows_next(rows));
-    return mdl_db_exec(db, MDL_Q_LICENSE_KEYS_SEAL, &seal->sealed, p,
-                       MDL_ARGS(mdl_text(mdl_json_text(sealed, NULL, p))));
 }

@@ -76,13 +76,6 @@ typedef struct {
 } mdl_license_add_t;
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add);
 
-/** Effect: seals some of the keys that an older version has added.  APR_EINVAL as above. */
-typedef struct {
-    const mdl_secret_t *secret;
-    apr_int64_t sealed; /* out: 0 when there are none left */
-} mdl_license_seal_t;
-apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *seal);
-
 /** Tells of a tag whose stock has come down to its threshold: a notice and, once a day at most, an
     email to the shop's staff. */
 apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p);

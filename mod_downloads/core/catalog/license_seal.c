@@ -19,7 +19,7 @@ const char *mdl_license_key_seal(const mdl_secret_t *data_key, apr_int64_t tag_i
 
 apr_size_t mdl_license_key_size(const mdl_license_key_t *key)
 {
-    return key->data_key != NULL ? mdl_sealed_size(key->text) : strlen(key->text);
+    return mdl_sealed_size(key->text);
 }
 
 /* *data_key is opened at the first key that needs it. */
@@ -30,10 +30,6 @@ static apr_status_t license_key_open(const mdl_secret_t *secret, mdl_secret_t **
     apr_size_t length;
     apr_status_t rv;
 
-    if (key->data_key == NULL) {
-        *text = key->text;
-        return APR_SUCCESS;
-    }
     if (*data_key == NULL &&
         (rv = mdl_data_key_open(secret, key->data_key, data_key, p)) != APR_SUCCESS) {
         return rv;

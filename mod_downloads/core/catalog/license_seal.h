@@ -13,8 +13,7 @@
 typedef struct {
     apr_int64_t tag_id;
     const char *text;
-    const char *data_key; /* with which text is sealed, sealed itself; NULL: text is the key, which
-                             was added by an older version */
+    const char *data_key; /* with which text is sealed, sealed itself */
 } mdl_license_key_t;
 
 /** A key of a tag, sealed with the data key. */

@@ -76,7 +76,7 @@ apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list);
 typedef struct {
     int known;
     unsigned char mac[MDL_SHA256_LENGTH];
-    const char *secret_id; /* of the secret that gave mac (mdl_secret_id); "" for not known */
+    const char *secret_id; /* of the secret that gave mac (mdl_secret_id) */
     mdl_key_t key;
     const char *shop_name;
     const char *shop_domain;

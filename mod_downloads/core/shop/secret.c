@@ -26,7 +26,6 @@ static int secret_has_id(const mdl_secret_t *secret, const char *id)
     return 0;
 }
 
-/* Keys of versions that noted no secret are of none that is known. */
 static apr_status_t keys_count(mdl_db_t *db, mdl_secret_signed_t *of, apr_pool_t *p)
 {
     mdl_rows_t *rows;
@@ -34,11 +33,9 @@ static apr_status_t keys_count(mdl_db_t *db, mdl_secret_signed_t *of, apr_pool_t
                                     MDL_ARGS(mdl_int(apr_time_now())));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *id = mdl_rows_text(rows, 0);
-
-        if (id != NULL) {
-            *(secret_has_id(of->secret, id) ? &of->keys : &of->strange) += mdl_rows_int(rows, 1);
-        }
+        *(secret_has_id(of->secret, mdl_rows_text(rows, 0))
+              ? &of->keys
+              : &of->strange) += mdl_rows_int(rows, 1);
     }
     return rv;
 }

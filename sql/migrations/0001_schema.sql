@@ -1,0 +1,694 @@
+-- The schema.  Until the first release this file is changed in place; afterwards a change is a migration.
+--
+-- Times are microseconds since 1970 in UTC; booleans are 0 and 1; digests are lower-case hexadecimal.  A
+-- deleted asset, mapping or tag stays as a row, for orders, jobs and past downloads name it.
+--
+-- Only SQLite checks words and most references.  PostgreSQL parses a CHECK anew for each statement that
+-- writes to its table, 10 to 18 us each; the module writes these words from its own tables of names, and
+-- a word that is not in them is an error where it is read.  To check a reference PostgreSQL locks the row
+-- that it names, which is a multixact as soon as two write at once; shops, customers, orders, assignments
+-- and assets are never deleted.
+--
+-- Lists use the indexes on (shop_id, id).  If PostgreSQL knew that a shop has a large part of a table's
+-- rows, it would rather walk the primary key backwards and skip the other shops' rows: for a shop whose
+-- rows are old, all newer ones.  So it keeps no statistics of these tables' shop_id.
+
+
+-- Shops, and who acts for them
+
+CREATE TABLE shop (
+    id {{identity}},
+    name TEXT NOT NULL,
+    domain TEXT NOT NULL UNIQUE,
+    email TEXT,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'suspended')),
+    blocked_at BIGINT, -- by the operator; NULL: it is not blocked
+    block_reason TEXT,
+    bytes_stored BIGINT NOT NULL DEFAULT 0, -- by its assets, for the quota
+    sender_name TEXT, -- of its emails; NULL: the shop's name
+    reply_to TEXT, -- NULL: the shop's email
+    mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
+    hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
+    storefront_url TEXT,
+    storefront_token TEXT, -- sealed with the server's secret
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX shop_blocked ON shop (id) WHERE blocked_at IS NOT NULL;
+
+CREATE TABLE api_key (
+    id {{key_text}} PRIMARY KEY,
+    shop_id BIGINT NOT NULL REFERENCES shop (id),
+    name TEXT NOT NULL,
+    scope TEXT NOT NULL CHECK (scope IN ('full', 'deliver', 'read')),
+    secret_mac TEXT NOT NULL,
+    secret_id TEXT NOT NULL, -- of the server's secret that has signed the key
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT,
+    expires_at BIGINT,
+    revoked_at BIGINT
+);
+CREATE INDEX api_key_shop ON api_key (shop_id, created_at);
+
+-- One row; its number grows with each change of a key, a scope or a shop's approval.
+CREATE TABLE epoch (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    n BIGINT NOT NULL
+);
+INSERT INTO epoch (id, n) VALUES (1, 1);
+
+-- The server's secrets, which can be replaced, and since when each signs.
+CREATE TABLE secret (
+    id {{key_text}} PRIMARY KEY,
+    since BIGINT NOT NULL
+);
+
+-- Who may open a shop's settings.  httpd says who a user is.
+CREATE TABLE member (
+    user_name {{key_text}} NOT NULL,
+    shop_id BIGINT NOT NULL, -- 0: every shop
+    role TEXT NOT NULL CHECK (role IN ('read-only', 'staff', 'owner', 'operator')),
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (user_name, shop_id),
+    CHECK ((role = 'operator') = (shop_id = 0))
+);
+CREATE INDEX member_shop ON member (shop_id, user_name);
+
+-- Who is signed in to the settings with a name and a password.
+CREATE TABLE staff_session (
+    id {{key_text}} PRIMARY KEY, -- SHA-256 of what the browser has
+    user_name {{key_text}} NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL -- later with each visit
+);
+CREATE INDEX staff_session_user ON staff_session (user_name, created_at);
+CREATE INDEX staff_session_expires ON staff_session (expires_at);
+
+-- Forms that have taken effect, each until it would be refused as too old.
+CREATE TABLE form (
+    id {{key_text}} PRIMARY KEY,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX form_expires ON form (expires_at);
+
+-- An email address of a shop's staff: an owner's name, or the shop's own address.
+CREATE TABLE staff_address (
+    shop_id BIGINT NOT NULL,
+    address {{key_text}} NOT NULL,
+    asked_at BIGINT NOT NULL, -- when its owner was last asked to confirm it
+    confirmed_at BIGINT, -- before that it gets nothing else
+    PRIMARY KEY (shop_id, address)
+);
+
+-- What staff were sent within a day, by what bounds it.
+CREATE TABLE staff_email_budget (
+    name {{key_text}} PRIMARY KEY, -- "email/shop/7", "confirmation/address/ada@example.com", …
+    began_at BIGINT NOT NULL, -- of the day
+    taken BIGINT NOT NULL
+);
+CREATE INDEX staff_email_budget_began ON staff_email_budget (began_at);
+
+-- Answers to requests with an Idempotency-Key.  SQLite keeps the rows by rowid: in the index by key a
+-- search would compare with whole answers of up to megabytes.
+CREATE TABLE idempotency (
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    key_hi BIGINT NOT NULL, -- with key_lo the first 16 bytes of the key's SHA-256
+    key_lo BIGINT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    status SMALLINT NOT NULL,
+    location TEXT,
+    body TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (shop_id, key_hi, key_lo)
+);
+CREATE INDEX idempotency_created ON idempotency (created_at);
+
+-- Every change by a person or a key.  id is in the order of time, on PostgreSQL nearly.
+CREATE TABLE audit (
+    id {{identity}},
+    shop_id BIGINT, -- NULL: of no shop, such as an operator
+    noun TEXT NOT NULL,
+    noun_id TEXT,
+    action TEXT NOT NULL,
+    via TEXT NOT NULL {{sqlite3: CHECK (via IN ('api', 'settings', 'command'))}},
+    key_id TEXT,
+    user_name TEXT,
+    detail TEXT,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX audit_shop ON audit (shop_id, id);
+{{pgsql: ALTER TABLE audit ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+
+-- Files
+
+CREATE TABLE blob (
+    sha256 {{key_text}} PRIMARY KEY,
+    size BIGINT NOT NULL,
+    crc32 BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    released_at BIGINT -- since when it may be without references: the sweep checks that, and removes it
+);
+CREATE INDEX blob_released ON blob (released_at) WHERE released_at IS NOT NULL;
+
+CREATE TABLE category (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    name TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX category_shop ON category (shop_id, id);
+{{pgsql: ALTER TABLE category ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+CREATE TABLE asset (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    category_id BIGINT REFERENCES category (id),
+    status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'ready', 'failed'))}},
+    filename TEXT NOT NULL,
+    filename_guessed SMALLINT NOT NULL DEFAULT 0, -- from source_url, until the source says its own
+    title TEXT NOT NULL,
+    title_guessed SMALLINT NOT NULL DEFAULT 0,
+    content_type TEXT,
+    source_url TEXT,
+    sha256 {{key_text}} REFERENCES blob (sha256),
+    size BIGINT, -- of the blob, whose look-up took more than all else of an order's files
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT
+);
+{{pgsql: ALTER TABLE asset ALTER COLUMN shop_id SET STATISTICS 0;}}
+CREATE INDEX asset_blob ON asset (sha256);
+CREATE INDEX asset_category ON asset (category_id) WHERE category_id IS NOT NULL;
+CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NULL;
+CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL;
+CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL;
+-- For lists alone, which say id > 0.  Of a table without statistics PostgreSQL would rather take this
+-- small index than the one that finds a file, and read all of a shop's rows.
+CREATE INDEX asset_shop ON asset (shop_id, id) WHERE deleted_at IS NULL AND id > 0;
+
+CREATE TABLE upload (
+    id {{key_text}} PRIMARY KEY,
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    category_id BIGINT REFERENCES category (id),
+    status TEXT NOT NULL {{sqlite3: CHECK (status IN ('open', 'completed', 'aborted'))}},
+    filename TEXT NOT NULL,
+    title TEXT NOT NULL,
+    content_type TEXT,
+    size BIGINT, -- as announced, or as it came
+    reserved BIGINT NOT NULL DEFAULT 0, -- of the quota, while it is open and its size unknown
+    expected_sha256 TEXT,
+    sha256 {{key_text}} REFERENCES blob (sha256), -- once all bytes came in one piece
+    asset_id BIGINT REFERENCES asset (id), -- the asset that it became
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL DEFAULT 0,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX upload_blob ON upload (sha256);
+CREATE INDEX upload_category ON upload (category_id) WHERE category_id IS NOT NULL;
+CREATE INDEX upload_open ON upload (expires_at) WHERE status = 'open';
+CREATE INDEX upload_shop_open ON upload (shop_id, id) WHERE status = 'open';
+
+CREATE TABLE pack (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    name TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX pack_shop ON pack (shop_id, id);
+{{pgsql: ALTER TABLE pack ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+-- What refers to an asset, a pack, a link or a tag is listed in the order of its ids.
+CREATE TABLE pack_file (
+    pack_id BIGINT NOT NULL REFERENCES pack (id),
+    asset_id BIGINT NOT NULL REFERENCES asset (id),
+    position INTEGER NOT NULL,
+    PRIMARY KEY (pack_id, asset_id)
+);
+CREATE INDEX pack_file_asset ON pack_file (asset_id, pack_id);
+
+CREATE TABLE link (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    title TEXT NOT NULL,
+    url TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX link_shop ON link (shop_id, id);
+{{pgsql: ALTER TABLE link ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+
+-- Mappings: what is delivered for a storefront's product
+
+CREATE TABLE mapping (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    storefront_product_id TEXT NOT NULL,
+    variants_hash TEXT NOT NULL, -- of the sorted set; '' for the whole product; '#' and its id once deleted
+    download_type TEXT NOT NULL {{sqlite3: CHECK (download_type IN ('ZIP', 'FILES'))}},
+    is_active SMALLINT NOT NULL,
+    download_limit BIGINT,
+    access_days BIGINT,
+    content TEXT NOT NULL {{sqlite3: CHECK (content IN ('live', 'pinned'))}},
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT, -- it goes on serving its orders
+    UNIQUE (shop_id, storefront_product_id, variants_hash)
+);
+{{pgsql: ALTER TABLE mapping ALTER COLUMN shop_id SET STATISTICS 0;}}
+CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0; -- as asset_shop
+
+CREATE TABLE mapping_variant (
+    mapping_id BIGINT NOT NULL REFERENCES mapping (id),
+    storefront_variant_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (mapping_id, storefront_variant_id)
+) {{sqlite3: WITHOUT ROWID}};
+
+-- PostgreSQL: asset_known locks the assets before this is written.
+CREATE TABLE mapping_file (
+    mapping_id BIGINT NOT NULL REFERENCES mapping (id),
+    asset_id BIGINT NOT NULL {{sqlite3: REFERENCES asset (id)}},
+    position INTEGER NOT NULL,
+    PRIMARY KEY (mapping_id, asset_id)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX mapping_file_asset ON mapping_file (asset_id, mapping_id);
+
+CREATE TABLE mapping_pack (
+    mapping_id BIGINT NOT NULL REFERENCES mapping (id),
+    pack_id BIGINT NOT NULL REFERENCES pack (id),
+    position INTEGER NOT NULL,
+    PRIMARY KEY (mapping_id, pack_id)
+);
+CREATE INDEX mapping_pack_pack ON mapping_pack (pack_id, mapping_id);
+
+CREATE TABLE mapping_link (
+    mapping_id BIGINT NOT NULL REFERENCES mapping (id),
+    link_id BIGINT NOT NULL REFERENCES link (id),
+    position INTEGER NOT NULL,
+    PRIMARY KEY (mapping_id, link_id)
+);
+CREATE INDEX mapping_link_link ON mapping_link (link_id, mapping_id);
+
+-- Both counts change together with the keys, in one transaction.
+CREATE TABLE license_key_tag (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    name TEXT NOT NULL,
+    low_stock_threshold BIGINT,
+    warned_at BIGINT, -- when the staff were last told that the stock is low
+    reclaims SMALLINT NOT NULL DEFAULT 0, -- whether keys of revoked assignments go back to the stock
+    available BIGINT NOT NULL,
+    assigned BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT
+);
+CREATE INDEX license_key_tag_shop ON license_key_tag (shop_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX license_key_tag_watched ON license_key_tag (shop_id, id)
+    WHERE deleted_at IS NULL AND low_stock_threshold >= 0;
+{{pgsql: ALTER TABLE license_key_tag ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+CREATE TABLE mapping_license_key_tag (
+    mapping_id BIGINT NOT NULL REFERENCES mapping (id),
+    tag_id BIGINT NOT NULL REFERENCES license_key_tag (id),
+    position INTEGER NOT NULL,
+    PRIMARY KEY (mapping_id, tag_id)
+);
+CREATE INDEX mapping_license_key_tag_tag ON mapping_license_key_tag (tag_id, mapping_id);
+
+
+-- Orders
+
+CREATE TABLE customer (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    storefront_customer_id TEXT NOT NULL,
+    email TEXT,
+    first_name TEXT,
+    last_name TEXT,
+    locale TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (shop_id, storefront_customer_id)
+);
+CREATE INDEX customer_email ON customer (shop_id, lower(email)) WHERE email IS NOT NULL;
+
+CREATE TABLE orders (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    storefront_order_id TEXT NOT NULL,
+    customer_id BIGINT NOT NULL {{sqlite3: REFERENCES customer (id)}},
+    page_id TEXT NOT NULL UNIQUE,
+    page_replaced_at BIGINT, -- when the shop replaced the page's address; NULL: never
+    access_status TEXT NOT NULL
+        {{sqlite3: CHECK (access_status IN ('active', 'held', 'revoked', 'rejected'))}},
+    access_reason TEXT,
+    client_ip TEXT, -- as long as the fraud check looks back
+    storefront_risk TEXT {{sqlite3: CHECK (storefront_risk IN ('none', 'low', 'medium', 'high'))}},
+    risk_pending SMALLINT NOT NULL DEFAULT 0, -- the storefront has yet to answer
+    fraud_level TEXT {{sqlite3: CHECK (fraud_level IN ('none', 'low', 'medium', 'high'))}},
+    fraud_signals TEXT, -- a JSON array
+    fraud_decision TEXT NOT NULL
+        {{sqlite3: CHECK (fraud_decision IN ('not_checked', 'passed', 'held', 'approved', 'rejected'))}},
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (shop_id, storefront_order_id)
+);
+{{pgsql: ALTER TABLE orders ALTER COLUMN shop_id SET STATISTICS 0;}}
+CREATE INDEX orders_customer ON orders (customer_id, created_at, id);
+-- Orders in the order of time, whichever filter comes first.  The conditions, which hold for all, keep other
+-- statements from these indexes.
+CREATE INDEX orders_created ON orders (shop_id, created_at, id) WHERE created_at > 0;
+CREATE INDEX orders_updated ON orders (shop_id, updated_at, id) WHERE updated_at > 0;
+CREATE INDEX orders_state ON orders (shop_id, access_status, created_at, id) WHERE access_status <> 'active';
+-- For the fraud check.  The first 19 characters are an IPv4 address, or the network that an IPv6 one
+-- belongs to.
+CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), created_at)
+    WHERE client_ip IS NOT NULL;
+CREATE INDEX orders_client_ip_kept ON orders (created_at) WHERE client_ip IS NOT NULL;
+CREATE INDEX orders_refused ON orders (customer_id) WHERE access_status IN ('revoked', 'rejected');
+
+-- The audit trail of an order: rows are added and never changed.
+CREATE TABLE order_event (
+    id {{identity}},
+    order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
+    action TEXT NOT NULL,
+    assignment_ids TEXT, -- a JSON array; NULL: the whole order
+    key_id TEXT, -- the API key that asked; NULL with user_name: the service itself
+    user_name TEXT, -- who of the shop's staff asked, in the settings
+    reason TEXT,
+    details TEXT, -- a JSON object
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX order_event_order ON order_event (order_id, id);
+
+-- A line of an order, and the mapping that it follows.
+CREATE TABLE assignment (
+    id {{identity}},
+    shop_id BIGINT NOT NULL DEFAULT 0,
+    order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
+    storefront_product_id TEXT NOT NULL,
+    storefront_variant_id TEXT NOT NULL, -- '' for none
+    quantity INTEGER NOT NULL,
+    mapping_id BIGINT NOT NULL REFERENCES mapping (id),
+    content TEXT NOT NULL {{sqlite3: CHECK (content IN ('live', 'pinned'))}},
+    status TEXT NOT NULL {{sqlite3: CHECK (status IN ('active', 'revoked'))}},
+    expires_at BIGINT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (order_id, storefront_product_id, storefront_variant_id)
+);
+-- Whether an order follows a mapping, which may have made any number of others.
+CREATE INDEX assignment_mapping ON assignment (mapping_id, content);
+CREATE INDEX assignment_product ON assignment (shop_id, storefront_product_id, order_id) WHERE shop_id > 0;
+
+-- What an assignment with pinned content keeps.  A pack is pinned by its files.
+CREATE TABLE assignment_file (
+    assignment_id BIGINT NOT NULL REFERENCES assignment (id),
+    asset_id BIGINT NOT NULL REFERENCES asset (id),
+    position INTEGER NOT NULL,
+    PRIMARY KEY (assignment_id, asset_id)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX assignment_file_asset ON assignment_file (asset_id);
+CREATE INDEX assignment_file_position ON assignment_file (assignment_id, position);
+
+CREATE TABLE assignment_link (
+    assignment_id BIGINT NOT NULL REFERENCES assignment (id),
+    link_id BIGINT NOT NULL REFERENCES link (id),
+    position INTEGER NOT NULL,
+    PRIMARY KEY (assignment_id, link_id)
+);
+CREATE INDEX assignment_link_link ON assignment_link (link_id);
+
+
+-- License keys
+
+-- What seals the keys, itself sealed with the server's secret: one row.
+CREATE TABLE data_key (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    sealed TEXT NOT NULL
+);
+
+CREATE TABLE license_key (
+    id {{identity}},
+    tag_id BIGINT NOT NULL REFERENCES license_key_tag (id),
+    license_key {{key_text}} NOT NULL, -- sealed
+    assignment_id BIGINT {{sqlite3: REFERENCES assignment (id)}},
+    assigned_at BIGINT,
+    -- A key above a lowered quantity, of a tag whose keys do not go back: its assignment shows it no more,
+    -- and nobody else gets it.
+    withdrawn_at BIGINT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (tag_id, license_key)
+);
+CREATE INDEX license_key_available ON license_key (tag_id, id) WHERE assignment_id IS NULL;
+CREATE INDEX license_key_assignment ON license_key (assignment_id, id) WHERE assignment_id IS NOT NULL;
+CREATE INDEX license_key_assigned ON license_key (tag_id, id)
+    WHERE assignment_id IS NOT NULL AND withdrawn_at IS NULL;
+CREATE INDEX license_key_withdrawn ON license_key (tag_id, id) WHERE withdrawn_at IS NOT NULL;
+
+-- How many keys of a tag an assignment should have, and how many it has.
+CREATE TABLE license_claim (
+    assignment_id BIGINT NOT NULL {{sqlite3: REFERENCES assignment (id)}},
+    tag_id BIGINT NOT NULL REFERENCES license_key_tag (id),
+    wanted BIGINT NOT NULL,
+    assigned BIGINT NOT NULL,
+    PRIMARY KEY (assignment_id, tag_id)
+);
+CREATE INDEX license_claim_waiting ON license_claim (tag_id, assignment_id) WHERE assigned < wanted;
+
+
+-- Downloads
+
+-- What an assignment has used of a file's downloads.
+CREATE TABLE allowance (
+    assignment_id BIGINT NOT NULL {{sqlite3: REFERENCES assignment (id)}},
+    asset_id BIGINT NOT NULL {{sqlite3: REFERENCES asset (id)}},
+    downloads_used BIGINT NOT NULL,
+    downloads_extra BIGINT NOT NULL,
+    kept TEXT NOT NULL DEFAULT '', -- what sessions delivered of files that they gave back
+    kept_bytes BIGINT NOT NULL DEFAULT 0, -- the sum over sessions
+    PRIMARY KEY (assignment_id, asset_id)
+) {{sqlite3: WITHOUT ROWID}};
+
+-- A download by a signed link.  What was delivered is kept for each file of the link, as in
+-- mod_downloads/core/download/progress.h.
+CREATE TABLE download_session (
+    id {{key_text}} NOT NULL, -- of the signed link
+    generation INTEGER NOT NULL, -- from 1; a link whose download is complete can begin another
+    assignment_id BIGINT NOT NULL {{sqlite3: REFERENCES assignment (id)}},
+    asset_id BIGINT {{sqlite3: REFERENCES asset (id)}}, -- NULL: the archive of all files
+    etag TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    status TEXT NOT NULL {{sqlite3: CHECK (status IN ('open', 'counted', 'returned'))}},
+    files TEXT NOT NULL, -- whose downloads it reserved; a whole one is charged
+    bytes BIGINT NOT NULL, -- bytes delivered twice count twice
+    transfers INTEGER NOT NULL,
+    opened_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    -- When it ends; NULL: a transfer runs, or it is not open.  A session that delivers a file at once
+    -- changes no column of an index, and PostgreSQL writes its new row beside the old one.
+    idle_at BIGINT,
+    PRIMARY KEY (id, generation)
+) {{pgsql: WITH (fillfactor = 80)}};
+CREATE INDEX download_session_assignment ON download_session (assignment_id, opened_at, id, generation);
+CREATE INDEX download_session_opened ON download_session (opened_at);
+CREATE INDEX download_session_idle ON download_session (idle_at) WHERE idle_at IS NOT NULL;
+
+-- A process that delivers.  Others settle what it has not settled when its lease ends.
+CREATE TABLE download_meter (
+    id {{key_text}} PRIMARY KEY,
+    leased_until BIGINT NOT NULL
+);
+
+-- A request that sends bytes, until it is settled.
+CREATE TABLE download_transfer (
+    id {{key_text}} NOT NULL,
+    meter_id {{key_text}} NOT NULL,
+    session_id {{key_text}} NOT NULL,
+    generation INTEGER NOT NULL,
+    assignment_id BIGINT NOT NULL,
+    files TEXT NOT NULL, -- what it delivered, as last known
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (meter_id, id)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
+
+
+-- Emails and jobs
+
+-- An email to a customer.
+CREATE TABLE email (
+    id {{identity}},
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
+    recipient TEXT,
+    message_id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL {{sqlite3: CHECK (status IN ('queued', 'sent', 'failed', 'no_recipient'))}},
+    held SMALLINT NOT NULL DEFAULT 0, -- queued, but not to be sent before the order is approved
+    attempts INTEGER NOT NULL,
+    last_error TEXT,
+    created_at BIGINT NOT NULL,
+    sent_at BIGINT,
+    bounced_at BIGINT -- the status stays "sent"
+);
+CREATE INDEX email_order ON email (order_id, id);
+CREATE INDEX email_undelivered ON email (shop_id, id)
+    WHERE status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL;
+
+-- An email to the staff of a shop, as long as its job has not ended.
+CREATE TABLE staff_email (
+    job_id {{key_text}} PRIMARY KEY,
+    recipient TEXT NOT NULL,
+    template TEXT NOT NULL,
+    data TEXT NOT NULL -- what the template shows, a JSON object
+);
+
+CREATE TABLE job (
+    id {{key_text}} PRIMARY KEY,
+    shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
+    type TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    asset_id BIGINT {{sqlite3: REFERENCES asset (id)}},
+    upload_id {{key_text}} REFERENCES upload (id),
+    order_id BIGINT {{sqlite3: REFERENCES orders (id)}},
+    email_id BIGINT REFERENCES email (id),
+    source_url TEXT,
+    expected_sha256 TEXT,
+    status TEXT NOT NULL
+        {{sqlite3: CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled'))}},
+    attempts INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    interruptions INTEGER NOT NULL DEFAULT 0, -- how often in a row the background process died at it
+    due_at BIGINT, -- when it may be claimed: the next attempt, or the end of a lease; NULL once finished
+    lease_owner TEXT,
+    lease_token BIGINT NOT NULL, -- fencing: grows with each claim
+    bytes_received BIGINT NOT NULL,
+    bytes_total BIGINT,
+    validator TEXT, -- of the partial file: boot id and strong entity tag
+    error_code TEXT,
+    error_message TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL DEFAULT 0,
+    started_at BIGINT,
+    finished_at BIGINT
+) {{sqlite3: WITHOUT ROWID}};
+{{pgsql: ALTER TABLE job ALTER COLUMN shop_id SET STATISTICS 0;}}
+CREATE INDEX job_due ON job (lane, due_at) WHERE due_at IS NOT NULL;
+-- A shop's due jobs in a lane, beside the backlog of another shop.  On PostgreSQL job_claim_shared alone
+-- can use it: with statistics of a database in which one shop has most of the jobs, it took the index of a
+-- shop's jobs, and read all of them for each claim.
+CREATE INDEX job_due_of_shop ON job (lane, {{sqlite3: shop_id}}{{pgsql: (shop_id + 0)}}, due_at)
+    WHERE due_at IS NOT NULL;
+CREATE INDEX job_owner ON job (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE INDEX job_shop ON job (shop_id, id);
+CREATE INDEX job_shop_type ON job (shop_id, id) WHERE type <> 'email';
+CREATE INDEX job_failed ON job (shop_id, id) WHERE status = 'failed' AND type <> 'email';
+CREATE INDEX job_failed_id ON job (id) WHERE status = 'failed';
+-- A job has one of these, and needs no place in the indexes of the others.
+CREATE INDEX job_asset ON job (asset_id, id) WHERE asset_id IS NOT NULL;
+CREATE INDEX job_upload ON job (upload_id) WHERE upload_id IS NOT NULL;
+CREATE INDEX job_order ON job (order_id, id) WHERE order_id IS NOT NULL;
+CREATE INDEX job_email ON job (email_id) WHERE email_id IS NOT NULL;
+
+
+-- Events and webhooks
+
+-- What a shop's system is told of: the API's events.  number counts a shop's notices in the order in which
+-- they were committed; the background process gives it.
+CREATE TABLE notice (
+    id {{identity}},
+    shop_id BIGINT NOT NULL,
+    endpoint_id BIGINT, -- it is for this endpoint alone
+    type TEXT NOT NULL,
+    order_id BIGINT,
+    data TEXT NOT NULL, -- a JSON object
+    created_at BIGINT NOT NULL,
+    number BIGINT
+);
+CREATE INDEX notice_waiting ON notice (id) WHERE number IS NULL;
+CREATE INDEX notice_number ON notice (shop_id, number) WHERE number > 0;
+{{pgsql: ALTER TABLE notice ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+-- The last number that the notices of a shop, by its id, have got.
+CREATE TABLE notice_count (
+    id {{sqlite3: INTEGER}}{{pgsql: BIGINT}} PRIMARY KEY,
+    last BIGINT NOT NULL
+);
+
+-- Which count the numbers of events are of: after a backup was restored they are given again.
+CREATE TABLE event_feed (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    name TEXT NOT NULL
+);
+INSERT INTO event_feed (id, name) VALUES (1, 'feed_' ||
+    {{sqlite3: lower(hex(randomblob(16)))}}{{pgsql: replace(gen_random_uuid()::text, '-', '')}});
+
+-- Where a shop's system is told of notices.  The job sends what is due; it stays as long as its endpoint.
+CREATE TABLE webhook_endpoint (
+    id {{identity}},
+    shop_id BIGINT NOT NULL,
+    job_id {{key_text}} NOT NULL UNIQUE,
+    url TEXT NOT NULL,
+    description TEXT,
+    types TEXT, -- a JSON array; NULL: all
+    secret TEXT NOT NULL, -- sealed, as the next
+    old_secret TEXT, -- signs as well until old_until
+    old_until BIGINT,
+    is_active SMALLINT NOT NULL,
+    failing_since BIGINT, -- the first failure since the last success
+    disabled_at BIGINT, -- by the service
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT
+);
+CREATE INDEX webhook_endpoint_shop ON webhook_endpoint (shop_id, id) WHERE deleted_at IS NULL;
+{{pgsql: ALTER TABLE webhook_endpoint ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+CREATE TABLE webhook_delivery (
+    id {{identity}},
+    endpoint_id BIGINT NOT NULL,
+    notice_id BIGINT NOT NULL,
+    status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'succeeded', 'failed'))}},
+    attempts INTEGER NOT NULL, -- since it was asked for
+    due_at BIGINT, -- NULL: it is over
+    response_status INTEGER,
+    response_body TEXT, -- its beginning
+    error TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX webhook_delivery_endpoint ON webhook_delivery (endpoint_id, id);
+CREATE INDEX webhook_delivery_due ON webhook_delivery (endpoint_id, due_at) WHERE due_at IS NOT NULL;
+
+
+-- The service itself
+
+-- Each httpd whose background process works on this database.
+CREATE TABLE node (
+    host {{key_text}} NOT NULL,
+    pid_file {{key_text}} NOT NULL,
+    pid BIGINT NOT NULL, -- of the background process
+    build TEXT NOT NULL,
+    beat_at BIGINT NOT NULL, -- by the database's clock
+    PRIMARY KEY (host, pid_file)
+) {{sqlite3: WITHOUT ROWID}};
+
+-- The storage folder that belongs with this database: what its file "identity" says.
+CREATE TABLE storage (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    identity {{key_text}} NOT NULL
+);
+
+-- Who copies the storage folder keeps the service from removing files meanwhile.
+CREATE TABLE storage_hold (
+    id {{key_text}} PRIMARY KEY,
+    user_name TEXT NOT NULL,
+    held_at BIGINT NOT NULL
+) {{sqlite3: WITHOUT ROWID}};

@@ -1,1 +1,0 @@
--- A reference is checked without a lock here, and the plans are as they should be.

@@ -1,1 +1,0 @@
--- SQLite compiles a CHECK once, with the statement.

@@ -1,9 +1,0 @@
--- Who is signed in to the settings with a name and a password.
-CREATE TABLE staff_session (
-    id TEXT PRIMARY KEY, -- SHA-256 of what the browser has
-    user_name TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL -- later with each visit
-);
-CREATE INDEX staff_session_user ON staff_session (user_name, created_at);
-CREATE INDEX staff_session_expires ON staff_session (expires_at);
