@@ -1,4 +1,4 @@
-#include "api/categories.h"
+#include "api/routes.h"
 
 #include "api/list.h"
 #include "api/members.h"
@@ -38,67 +38,24 @@ static apr_status_t category_parse_change(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_category_page, mdl_list_page_t *)
-
-const mdl_route_t mdl_route_category_list = {
-    .method = "GET",
-    .path = "/categories",
-    .write_entity = category_write_members,
-    .parse = mdl_list_parse,
-    .effect = mdl_category_page_effect,
-    .write = mdl_list_write,
-};
-
 MDL_EFFECT(mdl_category_create, mdl_category_edit_t *)
-
-const mdl_route_t mdl_route_category_create = {
-    .method = "POST",
-    .path = "/categories",
-    .versioned = 1,
-    .noun = "category",
-    .action = "created",
-    .write_entity = category_write_members,
-    .parse = category_parse_create,
-    .effect = mdl_category_create_effect,
-    .write = mdl_resource_write_created,
-};
-
 MDL_EFFECT(mdl_category_find, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_category = {
-    .method = "GET",
-    .path = "/categories/{}",
-    .versioned = 1,
-    .write_entity = category_write_members,
-    .parse = mdl_resource_parse,
-    .effect = mdl_category_find_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_category_change, mdl_category_edit_t *)
-
-const mdl_route_t mdl_route_category_change = {
-    .method = "PATCH",
-    .path = "/categories/{}",
-    .versioned = 1,
-    .noun = "category",
-    .action = "changed",
-    .write_entity = category_write_members,
-    .parse = category_parse_change,
-    .effect = mdl_category_change_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_category_delete, mdl_entity_ref_t *)
 
-const mdl_route_t mdl_route_category_delete = {
-    .method = "DELETE",
-    .path = "/categories/{}",
-    .versioned = 1,
-    .noun = "category",
-    .action = "deleted",
-    .optional_body = 1,
-    .write_entity = category_write_members,
-    .parse = mdl_resource_parse_delete,
-    .effect = mdl_category_delete_effect,
-    .write = mdl_resource_write_deleted,
+const mdl_route_t mdl_category_routes[] = {
+    {"GET", "/categories", .write_entity = category_write_members, .parse = mdl_list_parse,
+     .effect = mdl_category_page_effect, .write = mdl_list_write},
+    {"POST", "/categories", "category", "created", .versioned = 1,
+     .write_entity = category_write_members, .parse = category_parse_create,
+     .effect = mdl_category_create_effect, .write = mdl_resource_write_created},
+    {"GET", "/categories/{}", .versioned = 1, .write_entity = category_write_members,
+     .parse = mdl_resource_parse, .effect = mdl_category_find_effect, .write = mdl_resource_write},
+    {"PATCH", "/categories/{}", "category", "changed", .versioned = 1,
+     .write_entity = category_write_members, .parse = category_parse_change,
+     .effect = mdl_category_change_effect, .write = mdl_resource_write},
+    {"DELETE", "/categories/{}", "category", "deleted", .versioned = 1, .optional_body = 1,
+     .write_entity = category_write_members, .parse = mdl_resource_parse_delete,
+     .effect = mdl_category_delete_effect, .write = mdl_resource_write_deleted},
+    {NULL},
 };

@@ -5,10 +5,10 @@
 #include <apr_strings.h>
 #include <apr_tables.h>
 
-#include "api/identifier.h"
 #include "api/resource.h"
 #include "base/clock.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 
 #define DEFAULT_LIMIT 25
 #define MAX_LIMIT     100

@@ -6,10 +6,10 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "base/mail/mime.h"
 #include "base/names.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 
 #define MAX_LIST  250
 #define MAX_NAME  200 /* bytes of a name that a response repeats */

@@ -1,8 +1,8 @@
-#include "api/order_actions.h"
+#include "api/routes.h"
 
-#include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
+#include "core/identifier.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
 #include "core/order/resend.h"
@@ -77,74 +77,10 @@ static void access_write(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_access_revoke, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_revoke = {
-    .method = "POST",
-    .path = "/orders/{}/revoke",
-    .versioned = 1,
-    .noun = "order",
-    .action = "revoked",
-    .optional_body = 1,
-    .parse = access_parse,
-    .effect = mdl_access_revoke_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_restore, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_restore = {
-    .method = "POST",
-    .path = "/orders/{}/restore",
-    .versioned = 1,
-    .noun = "order",
-    .action = "restored",
-    .optional_body = 1,
-    .parse = access_parse,
-    .effect = mdl_access_restore_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_approve, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_approve = {
-    .method = "POST",
-    .path = "/orders/{}/approve",
-    .versioned = 1,
-    .noun = "order",
-    .action = "approved",
-    .optional_body = 1,
-    .parse = access_parse_reason,
-    .effect = mdl_access_approve_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_reject, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_reject = {
-    .method = "POST",
-    .path = "/orders/{}/reject",
-    .versioned = 1,
-    .noun = "order",
-    .action = "rejected",
-    .optional_body = 1,
-    .parse = access_parse_reason,
-    .effect = mdl_access_reject_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_rotate_link, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_rotate_link = {
-    .method = "POST",
-    .path = "/orders/{}/rotate-link",
-    .versioned = 1,
-    .noun = "order",
-    .action = "link_rotated",
-    .optional_body = 1,
-    .parse = access_parse_reason,
-    .effect = mdl_access_rotate_link_effect,
-    .write = access_write,
-};
 
 static apr_status_t grant_parse(mdl_request_t *request)
 {
@@ -170,17 +106,6 @@ static void grant_write(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_access_grant, mdl_access_grant_t *)
-
-const mdl_route_t mdl_route_order_grant = {
-    .method = "POST",
-    .path = "/orders/{}/grant-downloads",
-    .versioned = 1,
-    .noun = "order",
-    .action = "downloads_granted",
-    .parse = grant_parse,
-    .effect = mdl_access_grant_effect,
-    .write = grant_write,
-};
 
 typedef struct {
     mdl_request_t *request;
@@ -222,18 +147,6 @@ static void resend_write(mdl_request_t *request)
     mdl_order_write(request->response, request, ((resend_t *)request->arg)->resend.order);
 }
 
-const mdl_route_t mdl_route_order_resend = {
-    .method = "POST",
-    .path = "/orders/{}/resend",
-    .versioned = 1,
-    .noun = "order",
-    .action = "email_resent",
-    .optional_body = 1,
-    .parse = resend_parse,
-    .effect = resend_effect,
-    .write = resend_write,
-};
-
 static apr_status_t quantity_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -257,13 +170,22 @@ static void quantity_write(mdl_request_t *request)
                          mdl_access_assignment(&change->access, change->assignment_id));
 }
 
-const mdl_route_t mdl_route_assignment_change = {
-    .method = "PATCH",
-    .path = "/orders/{}/assignments/{}",
-    .versioned = 1,
-    .noun = "order",
-    .action = "quantity_changed",
-    .parse = quantity_parse,
-    .effect = mdl_access_set_quantity_effect,
-    .write = quantity_write,
+const mdl_route_t mdl_order_action_routes[] = {
+    {"POST", "/orders/{}/revoke", "order", "revoked", .versioned = 1, .optional_body = 1,
+     .parse = access_parse, .effect = mdl_access_revoke_effect, .write = access_write},
+    {"POST", "/orders/{}/restore", "order", "restored", .versioned = 1, .optional_body = 1,
+     .parse = access_parse, .effect = mdl_access_restore_effect, .write = access_write},
+    {"POST", "/orders/{}/approve", "order", "approved", .versioned = 1, .optional_body = 1,
+     .parse = access_parse_reason, .effect = mdl_access_approve_effect, .write = access_write},
+    {"POST", "/orders/{}/reject", "order", "rejected", .versioned = 1, .optional_body = 1,
+     .parse = access_parse_reason, .effect = mdl_access_reject_effect, .write = access_write},
+    {"POST", "/orders/{}/rotate-link", "order", "link_rotated", .versioned = 1, .optional_body = 1,
+     .parse = access_parse_reason, .effect = mdl_access_rotate_link_effect, .write = access_write},
+    {"POST", "/orders/{}/grant-downloads", "order", "downloads_granted", .versioned = 1,
+     .parse = grant_parse, .effect = mdl_access_grant_effect, .write = grant_write},
+    {"POST", "/orders/{}/resend", "order", "email_resent", .versioned = 1, .optional_body = 1,
+     .parse = resend_parse, .effect = resend_effect, .write = resend_write},
+    {"PATCH", "/orders/{}/assignments/{}", "order", "quantity_changed", .versioned = 1,
+     .parse = quantity_parse, .effect = mdl_access_set_quantity_effect, .write = quantity_write},
+    {NULL},
 };

@@ -2,8 +2,8 @@
 
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "api/members.h"
+#include "core/identifier.h"
 
 const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
 {
@@ -12,10 +12,8 @@ const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
 
 mdl_entity_ref_t mdl_resource_ref(mdl_request_t *request)
 {
-    const char *id = request->parameters[0];
-
     return (mdl_entity_ref_t){.shop_id = request->caller.shop_id,
-                              .id = id != NULL ? mdl_identifier_parse(id) : 0,
+                              .id = mdl_identifier_parse(request->parameters[0]),
                               .versions = request->versions,
                               .problem = &request->problem};
 }

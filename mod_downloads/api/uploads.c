@@ -5,6 +5,7 @@
 #include "api/assets.h"
 #include "api/jobs.h"
 #include "api/members.h"
+#include "api/routes.h"
 #include "child_storage.h"
 #include "base/ulid.h"
 #include "core/download/signed_url.h"
@@ -135,17 +136,6 @@ static void upload_write_begin(mdl_request_t *request)
 
 MDL_EFFECT(mdl_upload_begin, mdl_upload_begin_t *)
 
-const mdl_route_t mdl_route_upload_begin = {
-    .method = "POST",
-    .path = "/assets/uploads",
-    .versioned = 1,
-    .noun = "upload",
-    .action = "begun",
-    .parse = upload_parse_begin,
-    .effect = mdl_upload_begin_effect,
-    .write = upload_write_begin,
-};
-
 static apr_status_t upload_parse_get(mdl_request_t *request)
 {
     mdl_upload_get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
@@ -169,15 +159,6 @@ static void upload_write_get(mdl_request_t *request)
 
 MDL_EFFECT(mdl_upload_get, mdl_upload_get_t *)
 
-const mdl_route_t mdl_route_upload = {
-    .method = "GET",
-    .path = "/assets/uploads/{}",
-    .versioned = 1,
-    .parse = upload_parse_get,
-    .effect = mdl_upload_get_effect,
-    .write = upload_write_get,
-};
-
 static apr_status_t upload_parse_abort(mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_none(request);
@@ -191,18 +172,6 @@ static void upload_write_abort(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_upload_abort, mdl_upload_get_t *)
-
-const mdl_route_t mdl_route_upload_abort = {
-    .method = "DELETE",
-    .path = "/assets/uploads/{}",
-    .versioned = 1,
-    .noun = "upload",
-    .action = "aborted",
-    .optional_body = 1,
-    .parse = upload_parse_abort,
-    .effect = mdl_upload_abort_effect,
-    .write = upload_write_abort,
-};
 
 apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *complete,
                                 const char *id)
@@ -261,14 +230,15 @@ static void upload_write_complete(mdl_request_t *request)
 
 MDL_EFFECT(mdl_upload_complete, mdl_upload_complete_t *)
 
-const mdl_route_t mdl_route_upload_complete = {
-    .method = "POST",
-    .path = "/assets/uploads/{}/complete",
-    .versioned = 1,
-    .noun = "upload",
-    .action = "completed",
-    .optional_body = 1,
-    .parse = upload_parse_complete,
-    .effect = mdl_upload_complete_effect,
-    .write = upload_write_complete,
+const mdl_route_t mdl_upload_routes[] = {
+    {"POST", "/assets/uploads", "upload", "begun", .versioned = 1, .parse = upload_parse_begin,
+     .effect = mdl_upload_begin_effect, .write = upload_write_begin},
+    {"GET", "/assets/uploads/{}", .versioned = 1, .parse = upload_parse_get,
+     .effect = mdl_upload_get_effect, .write = upload_write_get},
+    {"DELETE", "/assets/uploads/{}", "upload", "aborted", .versioned = 1, .optional_body = 1,
+     .parse = upload_parse_abort, .effect = mdl_upload_abort_effect, .write = upload_write_abort},
+    {"POST", "/assets/uploads/{}/complete", "upload", "completed", .versioned = 1,
+     .optional_body = 1, .parse = upload_parse_complete, .effect = mdl_upload_complete_effect,
+     .write = upload_write_complete},
+    {NULL},
 };

@@ -1,4 +1,4 @@
-#include "settings/audit.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -60,7 +60,7 @@ static const char *audit_next(const mdl_audit_list_t *list, apr_pool_t *p)
                         list->who != NULL ? ap_escape_urlencoded(p, list->who) : "", list->next);
 }
 
-int mdl_audit_show(mdl_visit_t *visit)
+static int audit_show(mdl_visit_t *visit)
 {
     int noun = mdl_names_find(nouns, mdl_visit_parameter(visit, "noun"));
     mdl_audit_list_t list = {.shop_id = visit->shop != NULL ? visit->shop->id : 0,
@@ -91,3 +91,9 @@ int mdl_audit_show(mdl_visit_t *visit)
     }
     return mdl_frame_send(visit, HTTP_OK, "audit.html", data, NULL);
 }
+
+const mdl_page_t mdl_audit_pages[] = {
+    {"audit", .sees = MDL_ROLE_OPERATOR, .get = audit_show},
+    {"{}/audit", .sees = MDL_ROLE_OWNER, .get = audit_show},
+    {NULL},
+};

@@ -176,6 +176,9 @@ int mdl_frame_message(mdl_visit_t *visit, int status, const char *state)
 
 int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)
 {
+    if (rv == APR_ENOENT || (rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND)) {
+        return mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
+    }
     if (rv == MDL_EPROBLEM) {
         return mdl_frame_message(visit, visit->problem.status,
                                  strcmp(visit->problem.code, "form_used") == 0 ? "form_used"

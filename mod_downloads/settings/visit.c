@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 #include "core/shop/key.h"
 #include "core/shop/key_cache.h"
 
@@ -41,7 +42,7 @@ static apr_status_t visit_check_role(mdl_db_t *db, const mdl_visit_t *visit, apr
     apr_status_t rv = mdl_member_role(db, visit->user, visit->shop != NULL ? visit->shop->id : 0,
                                       &role, p);
 
-    return rv == APR_ENOENT || (rv == APR_SUCCESS && role < visit->acts) ? APR_EACCES : rv;
+    return rv == APR_ENOENT || (rv == APR_SUCCESS && role < visit->page->acts) ? APR_EACCES : rv;
 }
 
 static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -150,21 +151,11 @@ const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
     return NULL;
 }
 
-static int visit_is_id(const char *text)
-{
-    return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19;
-}
-
 apr_int64_t mdl_visit_before(const mdl_visit_t *visit)
 {
-    const char *text = mdl_visit_parameter(visit, "before");
+    apr_int64_t before = mdl_identifier_parse(mdl_visit_parameter(visit, "before"));
 
-    return visit_is_id(text) ? apr_atoi64(text) : APR_INT64_MAX;
-}
-
-apr_int64_t mdl_visit_id(const char *text)
-{
-    return visit_is_id(text) ? apr_atoi64(text) : 0;
+    return before != 0 ? before : APR_INT64_MAX;
 }
 
 int mdl_visit_number(const char *text, int max)
