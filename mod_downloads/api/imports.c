@@ -6,6 +6,7 @@
 
 #include "api/assets.h"
 #include "api/jobs.h"
+#include "api/resource.h"
 #include "api/uploads.h"
 #include "base/http/url.h"
 #include "base/ulid.h"
@@ -102,6 +103,7 @@ static void import_write_queued(mdl_request_t *request, const mdl_import_t *impo
     request->status = 202;
     request->location = apr_pstrcat(request->r->pool, request->root, "/jobs/", import->job.id,
                                     NULL);
+    request->entity_id = mdl_resource_id(request, import->asset.id);
     mdl_asset_write(request, &import->asset);
     mdl_job_write(request, &import->job);
 }

@@ -152,12 +152,12 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
 static void mapping_write_put(mdl_request_t *request)
 {
     const mdl_mapping_put_t *put = request->arg;
-    const char *id = mapping_write_members(request->response, request, &put->mapping);
 
+    request->entity_id = mapping_write_members(request->response, request, &put->mapping);
     if (put->created) {
         request->status = HTTP_CREATED;
-        request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id,
-                                        NULL);
+        request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/",
+                                        request->entity_id, NULL);
     }
 }
 

@@ -35,7 +35,8 @@ typedef struct {
     mdl_problem_t problem;
     /* The response. */
     int status;
-    const char *location; /* or NULL */
+    const char *entity_id; /* what it is about: of the path, or write fills it */
+    const char *location;  /* or NULL */
     mdl_json_t *response;
     const char *text; /* a response that is text already; NULL */
     int retry_after;  /* seconds; 0 for none */

@@ -51,10 +51,10 @@ void mdl_resource_write(mdl_request_t *request)
 
 void mdl_resource_write_created(mdl_request_t *request)
 {
-    const char *id = resource_write(request);
-
+    request->entity_id = resource_write(request);
     request->status = HTTP_CREATED;
-    request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id, NULL);
+    request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/",
+                                    request->entity_id, NULL);
 }
 
 void mdl_resource_write_deleted(mdl_request_t *request)

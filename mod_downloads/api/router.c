@@ -73,6 +73,7 @@ static void route_consider(mdl_request_t *request, const mdl_route_t *route, rou
                               strcmp(route->method, "GET") == 0 ? ", HEAD" : "", NULL);
     if (strcmp(route->method, method) == 0) {
         memcpy(request->parameters, parameters, sizeof parameters);
+        request->entity_id = parameters[0];
         request->route = route;
     }
 }

@@ -128,6 +128,7 @@ static void upload_write_begin(mdl_request_t *request)
 {
     const mdl_upload_t *upload = &((mdl_upload_begin_t *)request->arg)->upload;
 
+    request->entity_id = upload->id;
     request->status = 201;
     request->location = apr_pstrcat(request->r->pool, request->root, "/assets/uploads/", upload->id,
                                     NULL);

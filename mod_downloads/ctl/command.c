@@ -13,6 +13,7 @@
 #include <apr_time.h>
 
 #include "base/text/utf8.h"
+#include "core/write.h"
 #include "ctl/owner.h"
 #include "db/migrate.h"
 
@@ -222,25 +223,13 @@ static int effect_run(mdl_ctl_t *ctl, mdl_db_run_fn *how, mdl_effect_fn *effect,
                         mdl_ctl_database_error(ctl, rv));
 }
 
-typedef struct {
-    mdl_ctl_t *ctl;
-    mdl_effect_fn *effect;
-    void *arg;
-} audited_t;
-
-static apr_status_t audited_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    audited_t *audited = arg;
-    apr_status_t rv = audited->effect(db, p, audited->arg);
-
-    return rv == APR_SUCCESS ? mdl_audit_add(db, &audited->ctl->audit, p) : rv;
-}
+MDL_EFFECT(mdl_write, mdl_write_t *)
 
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    audited_t audited = {.ctl = ctl, .effect = effect, .arg = arg};
+    mdl_write_t write = {.effect = effect, .arg = arg, .audit = &ctl->audit, .problem = problem};
 
-    return effect_run(ctl, mdl_db_write, audited_effect, &audited, problem);
+    return effect_run(ctl, mdl_db_write, mdl_write_effect, &write, problem);
 }
 
 int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)

@@ -114,7 +114,7 @@ static int keys_create(mdl_visit_t *visit)
         key->expires_at = apr_time_now() + apr_atoi64(expires) * DAY;
     }
     rv = mdl_visit_write(visit, keys_create_effect, &keys);
-    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+    if (rv == MDL_EPROBLEM) {
         return keys_send(visit, visit->problem.status);
     }
     if (rv != APR_SUCCESS) {
@@ -180,6 +180,6 @@ const mdl_page_t mdl_key_pages[] = {
     {"{}/keys", "api_key", "created", .sees = MDL_ROLE_READ_ONLY, .get = keys_show,
      .acts = MDL_ROLE_OWNER, .post = keys_create},
     {"{}/keys/{}/revoke", "api_key", "revoked", .sees = MDL_ROLE_OWNER, .get = keys_ask,
-     .acts = MDL_ROLE_OWNER, .post = keys_revoke},
+     .acts = MDL_ROLE_OWNER, .post = keys_revoke, .changes_keys = 1},
     {NULL},
 };

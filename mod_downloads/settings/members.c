@@ -99,9 +99,8 @@ static int members_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
         return mdl_frame_redirect(
             visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/members", visit->shop->id), done);
     }
-    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0
-               ? members_send(visit, visit->problem.status)
-               : mdl_frame_failure(visit, rv);
+    return rv == MDL_EPROBLEM ? members_send(visit, visit->problem.status)
+                              : mdl_frame_failure(visit, rv);
 }
 
 MDL_EFFECT(mdl_member_put, mdl_member_put_t *)

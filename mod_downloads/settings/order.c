@@ -267,9 +267,8 @@ static int order_run(mdl_visit_t *visit, void *arg)
                            ap_escape_path_segment(visit->r->pool, visit->argument)),
             visit->page->done);
     }
-    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0
-               ? order_send(visit, visit->problem.status)
-               : mdl_frame_failure(visit, rv);
+    return rv == MDL_EPROBLEM ? order_send(visit, visit->problem.status)
+                              : mdl_frame_failure(visit, rv);
 }
 
 /* The reason that was typed; false when it is too long. */

@@ -118,7 +118,7 @@ static int shops_add(mdl_visit_t *visit)
                         .visit = visit};
     apr_status_t rv = mdl_visit_write(visit, shop_add_effect, &shops);
 
-    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+    if (rv == MDL_EPROBLEM) {
         return shops_send(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS
@@ -210,7 +210,7 @@ static int shops_block(mdl_visit_t *visit)
     const char *reason = mdl_visit_field(visit, "reason");
     apr_status_t rv = shop_set_blocked(visit, reason != NULL ? reason : "");
 
-    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+    if (rv == MDL_EPROBLEM) {
         return shop_ask_block(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS
@@ -231,10 +231,13 @@ const mdl_page_t mdl_shop_pages[] = {
     {"", .sees = MDL_ROLE_READ_ONLY, .get = shops_mine},
     {"shops", "shop", "created", .sees = MDL_ROLE_OPERATOR, .get = shops_show,
      .acts = MDL_ROLE_OPERATOR, .post = shops_add},
-    {"{}/approve", "shop", "approved", .acts = MDL_ROLE_OPERATOR, .post = shops_approve},
-    {"{}/suspend", "shop", "suspended", .acts = MDL_ROLE_OPERATOR, .post = shops_suspend},
+    {"{}/approve", "shop", "approved", .acts = MDL_ROLE_OPERATOR, .post = shops_approve,
+     .changes_keys = 1},
+    {"{}/suspend", "shop", "suspended", .acts = MDL_ROLE_OPERATOR, .post = shops_suspend,
+     .changes_keys = 1},
     {"{}/block", "shop", "blocked", .sees = MDL_ROLE_OPERATOR, .get = shops_ask_block,
-     .acts = MDL_ROLE_OPERATOR, .post = shops_block},
-    {"{}/unblock", "shop", "unblocked", .acts = MDL_ROLE_OPERATOR, .post = shops_unblock},
+     .acts = MDL_ROLE_OPERATOR, .post = shops_block, .changes_keys = 1},
+    {"{}/unblock", "shop", "unblocked", .acts = MDL_ROLE_OPERATOR, .post = shops_unblock,
+     .changes_keys = 1},
     {NULL},
 };

@@ -26,6 +26,7 @@ typedef struct {
     int (*post)(mdl_visit_t *visit); /* or NULL */
     mdl_effect_fn *effect;           /* of a form of which many are alike, */
     const char *done;                /* and what its redirect says */
+    int changes_keys; /* of the API, which this node heeds from the next request on */
 } mdl_page_t;
 
 struct mdl_visit_t {
@@ -47,11 +48,10 @@ struct mdl_visit_t {
 apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
 /**
- * Runs the effect of the form that was sent, once: MDL_EPROBLEM with the problem "form_used" when
- * it has taken effect before, and a sentence for people when the effect refuses with 412;
- * APR_EACCES when the user has no longer the role for it.  What visit->audit says is noted after
- * it.  The jobs that it queues are begun at once, and keys of the API are as it leaves them from
- * the next request on.
+ * Runs the effect of the form that was sent, once (core/write.h): MDL_EUSED when it has taken
+ * effect before, MDL_EPROBLEM when it is refused for what it says, with a sentence for people in
+ * place of 412; APR_EACCES when the user has no longer the role for it.  What visit->audit says is
+ * noted after it.  The jobs that it queues are begun at once.
  */
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 

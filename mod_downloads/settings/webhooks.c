@@ -32,12 +32,6 @@ static const char *webhook_path(const mdl_visit_t *visit)
                           visit->argument);
 }
 
-/* Whether the form was refused for what it says, so that it is shown again with that. */
-static int form_is_refused(const mdl_visit_t *visit, apr_status_t rv)
-{
-    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0;
-}
-
 /* --- what the templates get ----------------------------------------------------------------- */
 
 /* The type, and a member of its name for a template to have words for. */
@@ -280,7 +274,7 @@ static int webhooks_create(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_write(visit, webhook_create_effect, &create);
     }
-    if (form_is_refused(visit, rv)) {
+    if (rv == MDL_EPROBLEM) {
         return webhooks_send(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS ? secret_send(visit, create.edit.ref.entity, 0)
@@ -335,8 +329,8 @@ static int webhooks_change(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_write(visit, mdl_webhook_change_effect, &edit);
     }
-    return form_is_refused(visit, rv) ? webhook_send(visit, visit->problem.status)
-                                      : webhook_done(visit, rv, "webhook_changed");
+    return rv == MDL_EPROBLEM ? webhook_send(visit, visit->problem.status)
+                              : webhook_done(visit, rv, "webhook_changed");
 }
 
 MDL_EFFECT(mdl_webhook_rotate, mdl_webhook_edit_t *)
