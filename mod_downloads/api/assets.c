@@ -11,11 +11,11 @@
 #include "core/job_source.h"
 #include "base/http/media_type.h"
 #include "child_storage.h"
+#include "core/identifier.h"
 
 APLOG_USE_MODULE(downloads);
 
 #define MAX_FILENAME 255
-#define MAX_TITLE    255
 #define SHA256_CHARS "0123456789abcdefABCDEF"
 
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
@@ -37,7 +37,7 @@ const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
 
 const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence)
 {
-    return mdl_members_text(members, "title", presence, MAX_TITLE);
+    return mdl_members_text(members, "title", presence, MDL_NAME_MAX);
 }
 
 const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presence)
@@ -54,7 +54,7 @@ const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presen
 
 apr_int64_t mdl_asset_category_id(mdl_members_t *members)
 {
-    return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, (APR_INT64_C(1) << 53) - 1, 0);
+    return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, MDL_IDENTIFIER_MAX, 0);
 }
 
 apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size)

@@ -5,8 +5,6 @@
 #include "api/resource.h"
 #include "core/catalog/category.h"
 
-#define MAX_NAME 255
-
 static const char *category_write_members(mdl_json_t *to, mdl_request_t *request,
                                           const void *entity)
 {
@@ -24,7 +22,7 @@ static apr_status_t category_parse_create(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MDL_NAME_MAX);
     return mdl_members_end(members);
 }
 
@@ -33,7 +31,7 @@ static apr_status_t category_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", MDL_OPTIONAL, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_OPTIONAL, MDL_NAME_MAX);
     return mdl_members_end(members);
 }
 

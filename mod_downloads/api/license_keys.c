@@ -7,7 +7,6 @@
 #include "core/catalog/license.h"
 #include "core/catalog/license_key.h"
 
-#define MAX_NAME      255
 #define MAX_THRESHOLD 1000000000
 #define MAX_KEYS      10000
 #define MAX_KEY       512
@@ -36,7 +35,7 @@ static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *mem
 {
     mdl_license_tag_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", name, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", name, MDL_NAME_MAX);
     edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
     edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", MDL_NULLABLE, 0,
                                                 MAX_THRESHOLD, -1);

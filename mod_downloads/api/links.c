@@ -6,8 +6,7 @@
 #include "base/http/url.h"
 #include "core/catalog/link.h"
 
-#define MAX_TITLE 255
-#define MAX_URL   2048
+#define MAX_URL 2048
 
 static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
@@ -38,7 +37,7 @@ static apr_status_t link_parse_create(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MAX_TITLE);
+    edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MDL_NAME_MAX);
     edit->url = link_url_of(members, MDL_REQUIRED);
     return mdl_members_end(members);
 }
@@ -48,7 +47,7 @@ static apr_status_t link_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->title = mdl_members_text(members, "title", MDL_OPTIONAL, MAX_TITLE);
+    edit->title = mdl_members_text(members, "title", MDL_OPTIONAL, MDL_NAME_MAX);
     edit->url = link_url_of(members, MDL_OPTIONAL);
     return mdl_members_end(members);
 }

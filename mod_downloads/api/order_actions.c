@@ -2,12 +2,11 @@
 
 #include "api/members.h"
 #include "api/order_view.h"
+#include "core/audit.h"
 #include "core/identifier.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
 #include "core/order/resend.h"
-
-#define MAX_REASON 500
 
 /* The ids, or NULL when the member is absent.  An empty list is refused, since a client may mean
    none or all by it. */
@@ -25,7 +24,7 @@ static const apr_array_header_t *order_action_ids(mdl_members_t *members, mdl_re
 
 static const char *order_action_reason(mdl_members_t *members)
 {
-    return mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
+    return mdl_members_text(members, "reason", MDL_OPTIONAL, MDL_REASON_MAX);
 }
 
 static void access_read(mdl_access_t *access, mdl_members_t *members, mdl_request_t *request)
@@ -90,8 +89,10 @@ static apr_status_t grant_parse(mdl_request_t *request)
     access_read(&grant->access, members, request);
     grant->access.assignment_ids = order_action_ids(members, request, "assignment_ids");
     grant->file_ids = order_action_ids(members, request, "file_ids");
-    grant->downloads = (int)mdl_members_int(members, "downloads", MDL_OPTIONAL, 1, 1000, 0);
-    grant->extend_days = (int)mdl_members_int(members, "extend_days", MDL_OPTIONAL, 1, 3650, 0);
+    grant->downloads = (int)mdl_members_int(members, "downloads", MDL_OPTIONAL, 1,
+                                            MDL_GRANT_DOWNLOADS_MAX, 0);
+    grant->extend_days = (int)mdl_members_int(members, "extend_days", MDL_OPTIONAL, 1,
+                                              MDL_GRANT_DAYS_MAX, 0);
     if (!mdl_members_given(members, "downloads") && !mdl_members_given(members, "extend_days")) {
         mdl_members_fault(members, "downloads", "required",
                           "Give downloads, extend_days or both: there is nothing to grant.");

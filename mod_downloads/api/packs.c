@@ -6,8 +6,6 @@
 #include "core/ids.h"
 #include "core/catalog/pack.h"
 
-#define MAX_NAME 255
-
 static const char *pack_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
     const mdl_pack_t *pack = entity;
@@ -27,7 +25,7 @@ static apr_status_t pack_parse_create(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MDL_NAME_MAX);
     edit->file_ids = mdl_members_ids(members, "file_ids");
     return mdl_members_end(members);
 }
@@ -37,7 +35,7 @@ static apr_status_t pack_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", MDL_OPTIONAL, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_OPTIONAL, MDL_NAME_MAX);
     edit->file_ids = mdl_members_new_ids(members, "file_ids");
     return mdl_members_end(members);
 }

@@ -8,9 +8,8 @@
 #include "api/routes.h"
 #include "child_storage.h"
 #include "base/ulid.h"
+#include "core/identifier.h"
 #include "core/download/signed_url.h"
-
-#define MAX_INT ((APR_INT64_C(1) << 53) - 1)
 
 static apr_status_t uploads_not_found(mdl_request_t *request)
 {
@@ -100,7 +99,7 @@ static apr_status_t upload_parse_begin(mdl_request_t *request)
     upload->title = mdl_asset_title(members, MDL_OPTIONAL);
     upload->content_type = mdl_asset_content_type(members, MDL_OPTIONAL);
     upload->category_id = mdl_asset_category_id(members);
-    upload->size = mdl_members_int(members, "size", MDL_OPTIONAL, 0, MAX_INT, -1);
+    upload->size = mdl_members_int(members, "size", MDL_OPTIONAL, 0, MDL_IDENTIFIER_MAX, -1);
     upload->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
         (rv = upload_check_size(request, members, upload->size)) != APR_SUCCESS) {

@@ -10,6 +10,7 @@
 
 #include "db/db.h"
 
+#define MDL_REASON_MAX       500 /* characters of a reason that somebody gives */
 #define MDL_AUDIT_DETAIL_MAX 500 /* bytes */
 
 typedef enum { MDL_VIA_API, MDL_VIA_SETTINGS, MDL_VIA_COMMAND } mdl_via_t;

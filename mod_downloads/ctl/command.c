@@ -13,14 +13,13 @@
 #include <apr_time.h>
 
 #include "base/text/utf8.h"
+#include "core/shop/member.h"
 #include "core/write.h"
 #include "ctl/owner.h"
 #include "db/migrate.h"
 
 /* A process reads the epoch every 250 ms; the rest allows for a slow database. */
 #define EPOCH_WAIT apr_time_from_sec(1)
-
-#define MAX_USER 255 /* bytes */
 
 static void settings_load(mdl_ctl_t *ctl)
 {
@@ -102,7 +101,7 @@ const char *mdl_ctl_user(apr_pool_t *p)
 {
     const char *sudo = getenv("SUDO_USER");
 
-    return sudo != NULL && mdl_utf8_valid(sudo) && mdl_utf8_is_name(sudo, MAX_USER)
+    return sudo != NULL && mdl_utf8_valid(sudo) && mdl_utf8_is_name(sudo, MDL_MEMBER_USER_MAX)
                ? sudo
                : user_name(getuid(), p);
 }

@@ -8,8 +8,7 @@
 #include "base/text/present.h"
 #include "settings/frame.h"
 
-#define LINES   50
-#define WHO_MAX 255 /* bytes, those of a user's name */
+#define LINES 50
 
 /* What the templates have words for; the filter offers the nouns. */
 static const char *const nouns[] = {"order",  "asset", "upload",           "job",     "category",
@@ -71,7 +70,7 @@ static int audit_show(mdl_visit_t *visit)
     mdl_json_t *data, *entries;
     apr_status_t rv;
 
-    if (list.who != NULL && strlen(list.who) > WHO_MAX) {
+    if (list.who != NULL && strlen(list.who) > MDL_MEMBER_USER_MAX) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
     if ((rv = mdl_visit_read(visit, mdl_audit_list_effect, &list)) != APR_SUCCESS) {

@@ -17,10 +17,7 @@
 #include "settings/frame.h"
 #include "settings/orders.h"
 
-#define FILES_SHOWN   200
-#define REASON_MAX    500 /* bytes */
-#define DOWNLOADS_MAX 1000
-#define DAYS_MAX      3650
+#define FILES_SHOWN 200
 
 /* What an event can have done, for the template to name. */
 static const char *const actions[] = {
@@ -275,11 +272,11 @@ static int order_run(mdl_visit_t *visit, void *arg)
 static int order_reason(mdl_visit_t *visit, const char **reason)
 {
     *reason = visit->audit.detail = mdl_visit_field(visit, "reason");
-    if (*reason == NULL || mdl_utf8_is_name(*reason, REASON_MAX)) {
+    if (*reason == NULL || mdl_utf8_is_text(*reason, MDL_REASON_MAX)) {
         return 1;
     }
     mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_reason",
-                    "A reason has 1 to 500 bytes, in one line.");
+                    "A reason has 1 to " APR_STRINGIFY(MDL_REASON_MAX) " characters, in one line.");
     return 0;
 }
 
@@ -313,12 +310,14 @@ static int order_grant(mdl_visit_t *visit)
 {
     mdl_access_grant_t grant = {
         .access = order_access(visit),
-        .downloads = mdl_visit_number(mdl_visit_field(visit, "downloads"), DOWNLOADS_MAX),
-        .extend_days = mdl_visit_number(mdl_visit_field(visit, "days"), DAYS_MAX)};
+        .downloads = mdl_visit_number(mdl_visit_field(visit, "downloads"), MDL_GRANT_DOWNLOADS_MAX),
+        .extend_days = mdl_visit_number(mdl_visit_field(visit, "days"), MDL_GRANT_DAYS_MAX)};
 
     if (grant.downloads < 0 || grant.extend_days < 0 || grant.downloads + grant.extend_days == 0) {
-        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_grant",
-                        "Give 1 to 1000 downloads, 1 to 3650 days, or both.");
+        mdl_problem_set(
+            &visit->problem, HTTP_BAD_REQUEST, "invalid_grant",
+            "Give 1 to " APR_STRINGIFY(MDL_GRANT_DOWNLOADS_MAX) " downloads, 1 to " APR_STRINGIFY(
+                MDL_GRANT_DAYS_MAX) " days, or both.");
         return order_send(visit, HTTP_BAD_REQUEST);
     }
     return order_reason(visit, &grant.access.reason) ? order_run(visit, &grant)

@@ -151,10 +151,10 @@ apr_int64_t mdl_visit_before(const mdl_visit_t *visit)
 
 int mdl_visit_number(const char *text, int max)
 {
-    apr_size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
+    apr_int64_t number = mdl_identifier_parse(text);
 
-    if (digits == 0 || digits > 9 || text[digits] != '\0' || apr_atoi64(text) > max) {
+    if (number == 0 && (text == NULL || strcmp(text, "0") != 0)) {
         return -1;
     }
-    return (int)apr_atoi64(text);
+    return number <= max ? (int)number : -1;
 }

@@ -207,23 +207,17 @@ static apr_status_t form_read_types(mdl_visit_t *visit, mdl_webhook_edit_t *edit
     return APR_SUCCESS;
 }
 
-static int form_is_text(const char *text, apr_size_t max)
-{
-    return mdl_utf8_length(text) <= max && mdl_utf8_is_name(text, strlen(text));
-}
-
-/* The same checks as the API's. */
 static apr_status_t form_read(mdl_visit_t *visit, mdl_webhook_edit_t *edit)
 {
     edit->url = mdl_visit_field(visit, "url");
     edit->description = mdl_visit_field(visit, "description");
     edit->set_description = edit->set_types = 1;
-    if (edit->url == NULL || !form_is_text(edit->url, MDL_WEBHOOK_URL_MAX) ||
+    if (edit->url == NULL ||
         !mdl_webhook_url_valid(visit->service->settings, edit->url, visit->r->pool)) {
         return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_webhook_url",
                                "The URL has up to 2,048 characters, and " MDL_WEBHOOK_URL_RULE);
     }
-    if (edit->description != NULL && !form_is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
+    if (edit->description != NULL && !mdl_utf8_is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
         return mdl_problem_set(
             &visit->problem, HTTP_BAD_REQUEST, "invalid_description",
             "A description has up to 255 characters, none of them a control character.");

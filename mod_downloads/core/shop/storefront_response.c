@@ -188,9 +188,7 @@ static const char *storefront_response_text_of(const mdl_json_t *object, const c
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
     text = text != NULL ? mdl_utf8_trimmed(text, p) : NULL;
-    return text != NULL && mdl_utf8_is_name(text, strlen(text)) && mdl_utf8_length(text) <= max
-               ? apr_pstrdup(p, text)
-               : NULL;
+    return text != NULL && mdl_utf8_is_text(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
 static int storefront_response_read_customer(mdl_storefront_found_t *found,
