@@ -61,33 +61,9 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
     return exit_code;
 }
 
-/* The database's message, to be appended to a sentence. */
-static const char *database_said(const char *error, apr_pool_t *p)
-{
-    return error != NULL && *error ? apr_pstrcat(p, "  It says: ", error, NULL) : "";
-}
-
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv)
 {
-    const char *sentence;
-
-    switch (rv) {
-    case MDL_DB_EBUSY:
-    case MDL_DB_ELOCKED:
-        sentence = "The database is busy: something has held a lock for more than 5 seconds.";
-        break;
-    case MDL_DB_EFULL:
-        sentence = "The database's disk is full, and nothing can be written: free some space, or "
-                   "enlarge it.";
-        break;
-    case MDL_DB_EGONE:
-        sentence = "The database is out of reach: start it, or correct DBDriver and DBDParams.";
-        break;
-    default:
-        sentence = "The database can't do that; its log may say more.";
-    }
-    return apr_pstrcat(ctl->p, sentence,
-                       database_said(ctl->db != NULL ? mdl_db_error(ctl->db) : "", ctl->p), NULL);
+    return mdl_health_database_error(rv, ctl->db != NULL ? mdl_db_error(ctl->db) : NULL, ctl->p);
 }
 
 static const char *user_name(uid_t uid, apr_pool_t *p)
@@ -149,9 +125,7 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
         return MDL_EXIT_DONE;
     }
     ctl->db = NULL;
-    *why = rv == MDL_DB_EGONE ? apr_pstrcat(ctl->p, mdl_ctl_database_error(ctl, rv),
-                                            database_said(error, ctl->p), NULL)
-                              : error;
+    *why = rv == MDL_DB_EGONE ? mdl_health_database_error(rv, error, ctl->p) : error;
     return MDL_EXIT_DATABASE;
 }
 
