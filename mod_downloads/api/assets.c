@@ -7,14 +7,15 @@
 
 #include "api/list.h"
 #include "api/resource.h"
+#include "api/routes.h"
 #include "core/job_source.h"
 #include "base/http/media_type.h"
 #include "child_storage.h"
+#include "core/identifier.h"
 
 APLOG_USE_MODULE(downloads);
 
 #define MAX_FILENAME 255
-#define MAX_TITLE    255
 #define SHA256_CHARS "0123456789abcdefABCDEF"
 
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
@@ -36,7 +37,7 @@ const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
 
 const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence)
 {
-    return mdl_members_text(members, "title", presence, MAX_TITLE);
+    return mdl_members_text(members, "title", presence, MDL_NAME_MAX);
 }
 
 const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presence)
@@ -53,7 +54,7 @@ const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presen
 
 apr_int64_t mdl_asset_category_id(mdl_members_t *members)
 {
-    return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, (APR_INT64_C(1) << 53) - 1, 0);
+    return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, MDL_IDENTIFIER_MAX, 0);
 }
 
 apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size)
@@ -139,27 +140,7 @@ static apr_status_t asset_parse_list(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_asset_list, mdl_asset_list_t *)
-
-const mdl_route_t mdl_route_asset_list = {
-    .method = "GET",
-    .path = "/assets",
-    .write_entity = asset_write_members,
-    .parse = asset_parse_list,
-    .effect = mdl_asset_list_effect,
-    .write = mdl_list_write,
-};
-
 MDL_EFFECT(mdl_asset_get, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_asset = {
-    .method = "GET",
-    .path = "/assets/{}",
-    .versioned = 1,
-    .write_entity = asset_write_members,
-    .parse = mdl_resource_parse,
-    .effect = mdl_asset_get_effect,
-    .write = mdl_resource_write,
-};
 
 static apr_status_t asset_parse_change(mdl_request_t *request)
 {
@@ -176,29 +157,17 @@ static apr_status_t asset_parse_change(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_asset_change, mdl_asset_change_t *)
-
-const mdl_route_t mdl_route_asset_change = {
-    .method = "PATCH",
-    .path = "/assets/{}",
-    .versioned = 1,
-    .noun = "asset",
-    .action = "changed",
-    .write_entity = asset_write_members,
-    .parse = asset_parse_change,
-    .effect = mdl_asset_change_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
 
-const mdl_route_t mdl_route_asset_delete = {
-    .method = "DELETE",
-    .path = "/assets/{}",
-    .versioned = 1,
-    .noun = "asset",
-    .action = "deleted",
-    .optional_body = 1,
-    .parse = mdl_resource_parse_delete,
-    .effect = mdl_asset_delete_effect,
-    .write = mdl_resource_write_deleted,
+const mdl_route_t mdl_asset_routes[] = {
+    {"GET", "/assets", .write_entity = asset_write_members, .parse = asset_parse_list,
+     .effect = mdl_asset_list_effect, .write = mdl_list_write},
+    {"GET", "/assets/{}", .versioned = 1, .write_entity = asset_write_members,
+     .parse = mdl_resource_parse, .effect = mdl_asset_get_effect, .write = mdl_resource_write},
+    {"PATCH", "/assets/{}", "asset", "changed", .versioned = 1, .write_entity = asset_write_members,
+     .parse = asset_parse_change, .effect = mdl_asset_change_effect, .write = mdl_resource_write},
+    {"DELETE", "/assets/{}", "asset", "deleted", .versioned = 1, .optional_body = 1,
+     .parse = mdl_resource_parse_delete, .effect = mdl_asset_delete_effect,
+     .write = mdl_resource_write_deleted},
+    {NULL},
 };

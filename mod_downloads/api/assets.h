@@ -8,11 +8,6 @@
 #include "api/members.h"
 #include "core/catalog/asset.h"
 
-extern const mdl_route_t mdl_route_asset_list;
-extern const mdl_route_t mdl_route_asset;
-extern const mdl_route_t mdl_route_asset_change;
-extern const mdl_route_t mdl_route_asset_delete;
-
 /** Adds an asset to the response, as its member "asset". */
 void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset);
 

@@ -1,11 +1,11 @@
-#include "api/assignments.h"
+#include "api/routes.h"
 
 #include <apr_time.h>
 
-#include "api/identifier.h"
 #include "api/list.h"
 #include "api/order_view.h"
 #include "api/resource.h"
+#include "core/identifier.h"
 #include "core/download/archive.h"
 #include "core/download/signed_url.h"
 #include "core/order/offer.h"
@@ -42,16 +42,6 @@ static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *reque
 
 MDL_EFFECT(mdl_assignment_list, mdl_assignment_list_t *)
 
-const mdl_route_t mdl_route_assignment_list = {
-    .method = "GET",
-    .path = "/orders/{}/assignments",
-    .write_entity = assignment_write_members,
-    .parse = assignment_parse_list,
-    .snapshot = 1,
-    .effect = mdl_assignment_list_effect,
-    .write = mdl_list_write,
-};
-
 static apr_status_t assignment_parse(mdl_request_t *request)
 {
     mdl_assignment_list_t *list = assignment_begin(request);
@@ -87,15 +77,6 @@ static void assignment_write(mdl_request_t *request)
 {
     mdl_assignment_write(request->response, request, assignment_found(request->arg));
 }
-
-const mdl_route_t mdl_route_assignment = {
-    .method = "GET",
-    .path = "/orders/{}/assignments/{}",
-    .parse = assignment_parse,
-    .snapshot = 1,
-    .effect = assignment_read,
-    .write = assignment_write,
-};
 
 static apr_status_t urls_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -169,12 +150,14 @@ static void urls_write(mdl_request_t *request)
     urls_write_zip(request, request->arg, &link);
 }
 
-const mdl_route_t mdl_route_download_urls = {
-    .method = "GET",
-    .path = "/orders/{}/assignments/{}/download-urls",
-    .scope = MDL_KEY_SCOPE_DELIVER, /* whoever has such a URL may download */
-    .parse = assignment_parse,
-    .snapshot = 1,
-    .effect = urls_read,
-    .write = urls_write,
+const mdl_route_t mdl_assignment_routes[] = {
+    {"GET", "/orders/{}/assignments", .write_entity = assignment_write_members,
+     .parse = assignment_parse_list, .snapshot = 1, .effect = mdl_assignment_list_effect,
+     .write = mdl_list_write},
+    {"GET", "/orders/{}/assignments/{}", .parse = assignment_parse, .snapshot = 1,
+     .effect = assignment_read, .write = assignment_write},
+    /* whoever has such a URL may download */
+    {"GET", "/orders/{}/assignments/{}/download-urls", .scope = MDL_KEY_SCOPE_DELIVER,
+     .parse = assignment_parse, .snapshot = 1, .effect = urls_read, .write = urls_write},
+    {NULL},
 };

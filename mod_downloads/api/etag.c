@@ -122,18 +122,6 @@ apr_status_t mdl_etag_parse(mdl_request_t *request)
     return APR_SUCCESS;
 }
 
-static const char *etag_id(const mdl_request_t *request, const mdl_json_t *entity)
-{
-    const mdl_json_t *id = mdl_json_member(entity, "id");
-
-    if (request->parameters[0] != NULL) {
-        return request->parameters[0];
-    }
-    return mdl_json_type(id) == MDL_JSON_INT
-               ? apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, mdl_json_int(id))
-               : mdl_json_string(id);
-}
-
 static const char *etag_digits(const char *text, apr_pool_t *p)
 {
     char *digits = apr_palloc(p, strlen(text) + 1);
@@ -162,7 +150,7 @@ const char *mdl_etag_of(const mdl_request_t *request, const char *text)
         text = mdl_json_text(entity, NULL, p);
     }
     mdl_sha256(text, strlen(text), digest);
-    return apr_pstrcat(p, "\"", etag_id(request, entity), "-", etag_digits(updated_at, p), ".",
+    return apr_pstrcat(p, "\"", request->entity_id, "-", etag_digits(updated_at, p), ".",
                        mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL);
 }
 

@@ -1,11 +1,12 @@
-#include "api/events.h"
+#include "api/routes.h"
 
 #include <string.h>
 
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "api/list.h"
+#include "core/identifier.h"
+#include "core/shop/notice.h"
 
 #define LATEST   "latest"
 #define FEED_MAX 40 /* characters */
@@ -56,10 +57,8 @@ static void events_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "feed", list->feed);
 }
 
-const mdl_route_t mdl_route_event_list = {
-    .method = "GET",
-    .path = "/events",
-    .parse = events_parse,
-    .effect = mdl_notice_list_effect,
-    .write = events_write,
+const mdl_route_t mdl_event_routes[] = {
+    {"GET", "/events", .parse = events_parse, .effect = mdl_notice_list_effect,
+     .write = events_write},
+    {NULL},
 };

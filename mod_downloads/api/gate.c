@@ -12,16 +12,14 @@
 #include "api/list.h"
 #include "api/rate.h"
 #include "api/resource.h"
-#include "core/audit.h"
-#include "core/idempotency.h"
+#include "core/write.h"
 #include "request_body.h"
 
 typedef struct {
+    mdl_write_t write;
     mdl_request_t *request;
     mdl_idempotency_t idempotency;
-    mdl_stored_response_t response;
-    mdl_db_due_t due; /* what the effect has for the background process */
-    int replayed;
+    mdl_audit_t audit;
 } gate_write_t;
 
 static apr_status_t gate_idempotency_key(mdl_request_t *request, const char **key)
@@ -41,12 +39,6 @@ static apr_status_t gate_idempotency_key(mdl_request_t *request, const char **ke
     return APR_SUCCESS;
 }
 
-static apr_status_t gate_conflict(mdl_request_t *request)
-{
-    return mdl_problem_set(&request->problem, 409, "idempotency_conflict",
-                           "This Idempotency-Key was used with another request.");
-}
-
 static void gate_fill_response(mdl_request_t *request, mdl_stored_response_t *response)
 {
     request->status = 200;
@@ -62,15 +54,6 @@ static void gate_fill_response(mdl_request_t *request, mdl_stored_response_t *re
                              ? ""
                              : mdl_json_text(request->response, NULL, request->r->pool);
     }
-}
-
-static const char *gate_created_id(const mdl_request_t *request)
-{
-    const mdl_json_t *id = mdl_json_member(mdl_resource_entity(request), "id");
-
-    return mdl_json_type(id) == MDL_JSON_INT
-               ? apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, mdl_json_int(id))
-               : mdl_json_string(id);
 }
 
 typedef struct {
@@ -101,64 +84,32 @@ static const char *gate_audit_detail(const mdl_request_t *request)
     return reason != NULL ? reason : members.names;
 }
 
-static apr_status_t gate_audit(mdl_db_t *db, const mdl_request_t *request, apr_pool_t *p)
-{
-    mdl_audit_t entry = {.shop_id = request->caller.shop_id,
-                         .noun = request->route->noun,
-                         .noun_id = request->parameters[0] != NULL ? request->parameters[0]
-                                                                   : gate_created_id(request),
-                         .action = request->route->action,
-                         .via = MDL_VIA_API,
-                         .key_id = request->caller.key_id,
-                         .detail = gate_audit_detail(request)};
-
-    return mdl_audit_add(db, &entry, p);
-}
-
-/* The transaction of a write: replay, or effect, audit and response together. */
-static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+/* The effect of the route, and the response that is stored with it. */
+static apr_status_t gate_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     gate_write_t *write = arg;
     mdl_request_t *request = write->request;
-    apr_status_t rv = mdl_idempotency_find(db, &write->idempotency, &write->response, p);
+    mdl_stored_response_t *response = &write->write.response;
+    apr_status_t rv = request->route->effect(db, p, request->arg);
 
-    write->replayed = rv == APR_SUCCESS;
-    if (rv == APR_EMISMATCH) {
-        return gate_conflict(request);
+    if (rv == APR_SUCCESS) {
+        gate_fill_response(request, response);
+        response->etag = mdl_etag_of(request, response->body);
+        write->audit.noun_id = request->entity_id;
     }
-    if (rv != APR_ENOENT) {
-        return rv;
-    }
-    mdl_problem_clear(&request->problem);
-    mdl_db_take_due(db);
-    if ((rv = request->route->effect(db, p, request->arg)) != APR_SUCCESS) {
-        return rv;
-    }
-    write->due = mdl_db_take_due(db);
-    gate_fill_response(request, &write->response);
-    write->response.etag = mdl_etag_of(request, write->response.body);
-    if ((rv = gate_audit(db, request, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    return mdl_idempotency_store(db, &write->idempotency, &write->response, p);
-}
-
-static apr_status_t gate_replay_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    gate_write_t *write = arg;
-    apr_status_t rv = mdl_idempotency_find(db, &write->idempotency, &write->response, p);
-
-    write->replayed = rv == APR_SUCCESS;
     return rv;
 }
 
-static apr_status_t gate_run_write(mdl_request_t *request, gate_write_t *write)
+MDL_EFFECT(mdl_write, mdl_write_t *)
+MDL_EFFECT(mdl_write_replay, mdl_write_t *)
+
+static apr_status_t gate_run_write(mdl_request_t *request, mdl_write_t *write)
 {
-    apr_status_t rv = mdl_request_run(request, mdl_db_write, gate_write_effect, write);
+    apr_status_t rv = mdl_request_run(request, mdl_db_write, mdl_write_effect, write);
 
     /* Another request with this key committed first: its response is there now. */
     if (rv == MDL_DB_ENULL) {
-        rv = mdl_request_run(request, mdl_db_write, gate_write_effect, write);
+        rv = mdl_request_run(request, mdl_db_write, mdl_write_effect, write);
     }
     if (rv == MDL_DB_ELOCKED) {
         request->retry_after = 1;
@@ -176,13 +127,23 @@ static apr_status_t gate_prepare_write(mdl_request_t *request, gate_write_t *wri
         (rv = mdl_body_read(request)) != APR_SUCCESS) {
         return rv;
     }
-    write->request = request;
     write->idempotency.secret = request->service->secret;
     write->idempotency.shop_id = request->caller.shop_id;
     write->idempotency.retention = request->service->settings->idempotency_retention;
     write->idempotency.now = apr_time_now();
     write->idempotency.fingerprint = mdl_idempotency_fingerprint(request->r->method, request->path,
                                                                  request->body, request->r->pool);
+    write->audit = (mdl_audit_t){.shop_id = request->caller.shop_id,
+                                 .noun = request->route->noun,
+                                 .action = request->route->action,
+                                 .via = MDL_VIA_API,
+                                 .key_id = request->caller.key_id,
+                                 .detail = gate_audit_detail(request)};
+    write->write = (mdl_write_t){.effect = gate_effect,
+                                 .arg = write,
+                                 .audit = &write->audit,
+                                 .problem = &request->problem,
+                                 .idempotency = &write->idempotency};
     return APR_SUCCESS;
 }
 
@@ -251,26 +212,26 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     }
     if ((rv = mdl_etag_parse(request)) == APR_SUCCESS &&
         (rv = gate_parse(request)) == APR_SUCCESS) {
-        rv = gate_run_write(request, &write);
+        rv = gate_run_write(request, &write.write);
     }
     /* A request that succeeded once gets that response again, even if it would be refused by
        now: its own effect, another request or a setting may have made it so. */
-    if (rv == MDL_EPROBLEM &&
-        mdl_request_run(request, mdl_db_read, gate_replay_effect, &write) == APR_SUCCESS) {
+    if (rv == MDL_EPROBLEM && mdl_request_run(request, mdl_db_read, mdl_write_replay_effect,
+                                              &write.write) == APR_SUCCESS) {
         request->retry_after = 0;
         rv = APR_SUCCESS;
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    *response = write.response;
+    *response = write.write.response;
     if (response->etag != NULL) {
         apr_table_setn(request->r->headers_out, "ETag", response->etag);
     }
-    if (write.replayed) {
+    if (write.write.replayed) {
         apr_table_setn(request->r->headers_out, "Idempotent-Replayed", "true");
     } else {
-        mdl_service_wake(request->service, write.due);
+        mdl_service_wake(request->service, write.write.due);
     }
     return APR_SUCCESS;
 }

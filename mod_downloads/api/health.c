@@ -1,4 +1,4 @@
-#include "api/health.h"
+#include "api/routes.h"
 
 #include <apr_time.h>
 
@@ -18,15 +18,6 @@ static void health_write(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
-
-const mdl_route_t mdl_route_health = {
-    .method = "GET",
-    .path = "/health",
-    .no_key = 1,
-    .parse = health_parse,
-    .effect = mdl_key_epoch_effect,
-    .write = health_write,
-};
 
 static apr_status_t try_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -96,13 +87,6 @@ static void ready_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "worker", ready_word(ready.worker));
 }
 
-const mdl_route_t mdl_route_health_ready = {
-    .method = "GET",
-    .path = "/health/ready",
-    .no_key = 1,
-    .write = ready_write,
-};
-
 /* All of it is known from the key. */
 static void ping_write(mdl_request_t *request)
 {
@@ -122,8 +106,10 @@ static void ping_write(mdl_request_t *request)
     mdl_json_add_time(request->response, "server_time", apr_time_now());
 }
 
-const mdl_route_t mdl_route_ping = {
-    .method = "GET",
-    .path = "/ping",
-    .write = ping_write,
+const mdl_route_t mdl_health_routes[] = {
+    {"GET", "/health", .no_key = 1, .parse = health_parse, .effect = mdl_key_epoch_effect,
+     .write = health_write},
+    {"GET", "/health/ready", .no_key = 1, .write = ready_write},
+    {"GET", "/ping", .write = ping_write},
+    {NULL},
 };

@@ -1,15 +1,16 @@
-#include "api/imports.h"
+#include "api/routes.h"
 
 #include <string.h>
 
 #include <apr_strings.h>
 
 #include "api/assets.h"
-#include "api/identifier.h"
 #include "api/jobs.h"
+#include "api/resource.h"
 #include "api/uploads.h"
 #include "base/http/url.h"
 #include "base/ulid.h"
+#include "core/identifier.h"
 #include "core/catalog/import.h"
 
 #define MAX_URL       8192
@@ -102,6 +103,7 @@ static void import_write_queued(mdl_request_t *request, const mdl_import_t *impo
     request->status = 202;
     request->location = apr_pstrcat(request->r->pool, request->root, "/jobs/", import->job.id,
                                     NULL);
+    request->entity_id = mdl_resource_id(request, import->asset.id);
     mdl_asset_write(request, &import->asset);
     mdl_job_write(request, &import->job);
 }
@@ -112,17 +114,6 @@ static void import_write(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_import_queue, mdl_import_t *)
-
-const mdl_route_t mdl_route_asset_import = {
-    .method = "POST",
-    .path = "/assets",
-    .versioned = 1,
-    .noun = "asset",
-    .action = "imported",
-    .parse = import_parse,
-    .effect = mdl_import_queue_effect,
-    .write = import_write,
-};
 
 static apr_status_t version_unknown_upload(mdl_problem_t *problem, apr_pool_t *p)
 {
@@ -202,13 +193,10 @@ static void version_write(mdl_request_t *request)
     }
 }
 
-const mdl_route_t mdl_route_asset_version = {
-    .method = "POST",
-    .path = "/assets/{}/versions",
-    .versioned = 1,
-    .noun = "asset",
-    .action = "version_added",
-    .parse = version_parse,
-    .effect = version_effect,
-    .write = version_write,
+const mdl_route_t mdl_import_routes[] = {
+    {"POST", "/assets", "asset", "imported", .versioned = 1, .parse = import_parse,
+     .effect = mdl_import_queue_effect, .write = import_write},
+    {"POST", "/assets/{}/versions", "asset", "version_added", .versioned = 1,
+     .parse = version_parse, .effect = version_effect, .write = version_write},
+    {NULL},
 };

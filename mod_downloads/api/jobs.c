@@ -5,6 +5,7 @@
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
+#include "api/routes.h"
 #include "base/ulid.h"
 #include "core/order/job_control.h"
 
@@ -105,15 +106,6 @@ static void job_write_response(mdl_request_t *request)
     job_write_members(request->response, job);
 }
 
-const mdl_route_t mdl_route_job = {
-    .method = "GET",
-    .path = "/jobs/{}",
-    .versioned = 1,
-    .parse = job_parse,
-    .effect = job_effect,
-    .write = job_write_response,
-};
-
 static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
     const mdl_job_t *job = row;
@@ -140,15 +132,6 @@ static apr_status_t job_parse_list(mdl_request_t *request)
     request->arg = list;
     return mdl_list_end(query, &list->page);
 }
-
-const mdl_route_t mdl_route_job_list = {
-    .method = "GET",
-    .path = "/jobs",
-    .write_entity = job_write_row,
-    .parse = job_parse_list,
-    .effect = mdl_job_page_effect,
-    .write = mdl_list_write,
-};
 
 static apr_status_t job_parse_control(mdl_request_t *request)
 {
@@ -182,29 +165,16 @@ static void job_write_retry(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_job_cancel, mdl_job_control_t *)
-
-const mdl_route_t mdl_route_job_cancel = {
-    .method = "POST",
-    .path = "/jobs/{}/cancel",
-    .versioned = 1,
-    .noun = "job",
-    .action = "cancelled",
-    .optional_body = 1,
-    .parse = job_parse_control,
-    .effect = mdl_job_cancel_effect,
-    .write = job_write_control,
-};
-
 MDL_EFFECT(mdl_job_retry, mdl_job_control_t *)
 
-const mdl_route_t mdl_route_job_retry = {
-    .method = "POST",
-    .path = "/jobs/{}/retry",
-    .versioned = 1,
-    .noun = "job",
-    .action = "retried",
-    .optional_body = 1,
-    .parse = job_parse_control,
-    .effect = mdl_job_retry_effect,
-    .write = job_write_retry,
+const mdl_route_t mdl_job_routes[] = {
+    {"GET", "/jobs/{}", .versioned = 1, .parse = job_parse, .effect = job_effect,
+     .write = job_write_response},
+    {"GET", "/jobs", .write_entity = job_write_row, .parse = job_parse_list,
+     .effect = mdl_job_page_effect, .write = mdl_list_write},
+    {"POST", "/jobs/{}/cancel", "job", "cancelled", .versioned = 1, .optional_body = 1,
+     .parse = job_parse_control, .effect = mdl_job_cancel_effect, .write = job_write_control},
+    {"POST", "/jobs/{}/retry", "job", "retried", .versioned = 1, .optional_body = 1,
+     .parse = job_parse_control, .effect = mdl_job_retry_effect, .write = job_write_retry},
+    {NULL},
 };

@@ -7,11 +7,6 @@
 #include "api/request.h"
 #include "core/job.h"
 
-extern const mdl_route_t mdl_route_job_list;
-extern const mdl_route_t mdl_route_job;
-extern const mdl_route_t mdl_route_job_cancel;
-extern const mdl_route_t mdl_route_job_retry;
-
 /** Adds a job to the response, as its member "job", and Retry-After while it is not over. */
 void mdl_job_write(mdl_request_t *request, const mdl_job_t *job);
 

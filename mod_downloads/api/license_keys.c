@@ -1,13 +1,12 @@
-#include "api/license_keys.h"
+#include "api/routes.h"
 
-#include "api/identifier.h"
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
+#include "core/identifier.h"
 #include "core/catalog/license.h"
 #include "core/catalog/license_key.h"
 
-#define MAX_NAME      255
 #define MAX_THRESHOLD 1000000000
 #define MAX_KEYS      10000
 #define MAX_KEY       512
@@ -36,7 +35,7 @@ static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *mem
 {
     mdl_license_tag_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->name = mdl_members_text(members, "name", name, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", name, MDL_NAME_MAX);
     edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
     edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", MDL_NULLABLE, 0,
                                                 MAX_THRESHOLD, -1);
@@ -57,70 +56,10 @@ static apr_status_t license_tag_parse_change(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_license_tag_page, mdl_list_page_t *)
-
-const mdl_route_t mdl_route_license_tags = {
-    .method = "GET",
-    .path = "/license-key-tags",
-    .write_entity = license_tag_write_members,
-    .parse = mdl_list_parse,
-    .effect = mdl_license_tag_page_effect,
-    .write = mdl_list_write,
-};
-
 MDL_EFFECT(mdl_license_tag_create, mdl_license_tag_edit_t *)
-
-const mdl_route_t mdl_route_license_tag_create = {
-    .method = "POST",
-    .path = "/license-key-tags",
-    .versioned = 1,
-    .noun = "license_key_tag",
-    .action = "created",
-    .write_entity = license_tag_write_members,
-    .parse = license_tag_parse_create,
-    .effect = mdl_license_tag_create_effect,
-    .write = mdl_resource_write_created,
-};
-
 MDL_EFFECT(mdl_license_tag_find, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_license_tag = {
-    .method = "GET",
-    .path = "/license-key-tags/{}",
-    .versioned = 1,
-    .write_entity = license_tag_write_members,
-    .parse = mdl_resource_parse,
-    .effect = mdl_license_tag_find_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_license_tag_change, mdl_license_tag_edit_t *)
-
-const mdl_route_t mdl_route_license_tag_change = {
-    .method = "PATCH",
-    .path = "/license-key-tags/{}",
-    .versioned = 1,
-    .noun = "license_key_tag",
-    .action = "changed",
-    .write_entity = license_tag_write_members,
-    .parse = license_tag_parse_change,
-    .effect = mdl_license_tag_change_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_license_tag_delete, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_license_tag_delete = {
-    .method = "DELETE",
-    .path = "/license-key-tags/{}",
-    .versioned = 1,
-    .noun = "license_key_tag",
-    .action = "deleted",
-    .optional_body = 1,
-    .write_entity = license_tag_write_members,
-    .parse = mdl_resource_parse_delete,
-    .effect = mdl_license_tag_delete_effect,
-    .write = mdl_resource_write_deleted,
-};
 
 static apr_status_t license_keys_parse_add(mdl_request_t *request)
 {
@@ -142,19 +81,6 @@ static void license_keys_write_add(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_license_add, mdl_license_add_t *)
-
-const mdl_route_t mdl_route_license_keys_add = {
-    .method = "POST",
-    .path = "/license-key-tags/{}/keys",
-    .versioned = 1,
-    .noun = "license_key_tag",
-    .action = "keys_added",
-    .max_body = MAX_KEYS_BODY,
-    .max_values = 2 * MAX_KEYS, /* so that a list that is too long is named */
-    .parse = license_keys_parse_add,
-    .effect = mdl_license_add_effect,
-    .write = license_keys_write_add,
-};
 
 static const char *license_key_write_members(mdl_json_t *to, mdl_request_t *request,
                                              const void *entity)
@@ -193,15 +119,6 @@ static apr_status_t license_keys_parse_page(mdl_request_t *request)
 
 MDL_EFFECT(mdl_license_page, mdl_license_page_t *)
 
-const mdl_route_t mdl_route_license_keys = {
-    .method = "GET",
-    .path = "/license-key-tags/{}/keys",
-    .write_entity = license_key_write_members,
-    .parse = license_keys_parse_page,
-    .effect = mdl_license_page_effect,
-    .write = mdl_list_write,
-};
-
 static apr_status_t license_key_parse_delete(mdl_request_t *request)
 {
     mdl_license_delete_t *removal = mdl_resource_begin(request, sizeof *removal);
@@ -212,14 +129,30 @@ static apr_status_t license_key_parse_delete(mdl_request_t *request)
 
 MDL_EFFECT(mdl_license_delete, mdl_license_delete_t *)
 
-const mdl_route_t mdl_route_license_key_delete = {
-    .method = "DELETE",
-    .path = "/license-key-tags/{}/keys/{}",
-    .versioned = 1,
-    .noun = "license_key_tag",
-    .action = "key_deleted",
-    .optional_body = 1,
-    .parse = license_key_parse_delete,
-    .effect = mdl_license_delete_effect,
-    .write = mdl_resource_write_deleted,
+const mdl_route_t mdl_license_key_routes[] = {
+    {"GET", "/license-key-tags", .write_entity = license_tag_write_members, .parse = mdl_list_parse,
+     .effect = mdl_license_tag_page_effect, .write = mdl_list_write},
+    {"POST", "/license-key-tags", "license_key_tag", "created", .versioned = 1,
+     .write_entity = license_tag_write_members, .parse = license_tag_parse_create,
+     .effect = mdl_license_tag_create_effect, .write = mdl_resource_write_created},
+    {"GET", "/license-key-tags/{}", .versioned = 1, .write_entity = license_tag_write_members,
+     .parse = mdl_resource_parse, .effect = mdl_license_tag_find_effect,
+     .write = mdl_resource_write},
+    {"PATCH", "/license-key-tags/{}", "license_key_tag", "changed", .versioned = 1,
+     .write_entity = license_tag_write_members, .parse = license_tag_parse_change,
+     .effect = mdl_license_tag_change_effect, .write = mdl_resource_write},
+    {"DELETE", "/license-key-tags/{}", "license_key_tag", "deleted", .versioned = 1,
+     .optional_body = 1, .write_entity = license_tag_write_members,
+     .parse = mdl_resource_parse_delete, .effect = mdl_license_tag_delete_effect,
+     .write = mdl_resource_write_deleted},
+    /* so that a list that is too long is named */
+    {"POST", "/license-key-tags/{}/keys", "license_key_tag", "keys_added", .versioned = 1,
+     .max_body = MAX_KEYS_BODY, .max_values = 2 * MAX_KEYS, .parse = license_keys_parse_add,
+     .effect = mdl_license_add_effect, .write = license_keys_write_add},
+    {"GET", "/license-key-tags/{}/keys", .write_entity = license_key_write_members,
+     .parse = license_keys_parse_page, .effect = mdl_license_page_effect, .write = mdl_list_write},
+    {"DELETE", "/license-key-tags/{}/keys/{}", "license_key_tag", "key_deleted", .versioned = 1,
+     .optional_body = 1, .parse = license_key_parse_delete, .effect = mdl_license_delete_effect,
+     .write = mdl_resource_write_deleted},
+    {NULL},
 };

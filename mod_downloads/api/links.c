@@ -1,4 +1,4 @@
-#include "api/links.h"
+#include "api/routes.h"
 
 #include "api/list.h"
 #include "api/members.h"
@@ -6,8 +6,7 @@
 #include "base/http/url.h"
 #include "core/catalog/link.h"
 
-#define MAX_TITLE 255
-#define MAX_URL   2048
+#define MAX_URL 2048
 
 static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
@@ -38,7 +37,7 @@ static apr_status_t link_parse_create(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MAX_TITLE);
+    edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MDL_NAME_MAX);
     edit->url = link_url_of(members, MDL_REQUIRED);
     return mdl_members_end(members);
 }
@@ -48,73 +47,29 @@ static apr_status_t link_parse_change(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
-    edit->title = mdl_members_text(members, "title", MDL_OPTIONAL, MAX_TITLE);
+    edit->title = mdl_members_text(members, "title", MDL_OPTIONAL, MDL_NAME_MAX);
     edit->url = link_url_of(members, MDL_OPTIONAL);
     return mdl_members_end(members);
 }
 
 MDL_EFFECT(mdl_link_page, mdl_list_page_t *)
-
-const mdl_route_t mdl_route_link_list = {
-    .method = "GET",
-    .path = "/links",
-    .write_entity = link_write_members,
-    .parse = mdl_list_parse,
-    .effect = mdl_link_page_effect,
-    .write = mdl_list_write,
-};
-
 MDL_EFFECT(mdl_link_create, mdl_link_edit_t *)
-
-const mdl_route_t mdl_route_link_create = {
-    .method = "POST",
-    .path = "/links",
-    .versioned = 1,
-    .noun = "link",
-    .action = "created",
-    .write_entity = link_write_members,
-    .parse = link_parse_create,
-    .effect = mdl_link_create_effect,
-    .write = mdl_resource_write_created,
-};
-
 MDL_EFFECT(mdl_link_find, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_link = {
-    .method = "GET",
-    .path = "/links/{}",
-    .versioned = 1,
-    .write_entity = link_write_members,
-    .parse = mdl_resource_parse,
-    .effect = mdl_link_find_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_link_change, mdl_link_edit_t *)
-
-const mdl_route_t mdl_route_link_change = {
-    .method = "PATCH",
-    .path = "/links/{}",
-    .versioned = 1,
-    .noun = "link",
-    .action = "changed",
-    .write_entity = link_write_members,
-    .parse = link_parse_change,
-    .effect = mdl_link_change_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_link_delete, mdl_entity_ref_t *)
 
-const mdl_route_t mdl_route_link_delete = {
-    .method = "DELETE",
-    .path = "/links/{}",
-    .versioned = 1,
-    .noun = "link",
-    .action = "deleted",
-    .optional_body = 1,
-    .write_entity = link_write_members,
-    .parse = mdl_resource_parse_delete,
-    .effect = mdl_link_delete_effect,
-    .write = mdl_resource_write_deleted,
+const mdl_route_t mdl_link_routes[] = {
+    {"GET", "/links", .write_entity = link_write_members, .parse = mdl_list_parse,
+     .effect = mdl_link_page_effect, .write = mdl_list_write},
+    {"POST", "/links", "link", "created", .versioned = 1, .write_entity = link_write_members,
+     .parse = link_parse_create, .effect = mdl_link_create_effect,
+     .write = mdl_resource_write_created},
+    {"GET", "/links/{}", .versioned = 1, .write_entity = link_write_members,
+     .parse = mdl_resource_parse, .effect = mdl_link_find_effect, .write = mdl_resource_write},
+    {"PATCH", "/links/{}", "link", "changed", .versioned = 1, .write_entity = link_write_members,
+     .parse = link_parse_change, .effect = mdl_link_change_effect, .write = mdl_resource_write},
+    {"DELETE", "/links/{}", "link", "deleted", .versioned = 1, .optional_body = 1,
+     .write_entity = link_write_members, .parse = mdl_resource_parse_delete,
+     .effect = mdl_link_delete_effect, .write = mdl_resource_write_deleted},
+    {NULL},
 };

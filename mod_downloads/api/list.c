@@ -5,10 +5,10 @@
 #include <apr_strings.h>
 #include <apr_tables.h>
 
-#include "api/identifier.h"
 #include "api/resource.h"
 #include "base/clock.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 
 #define DEFAULT_LIMIT 25
 #define MAX_LIMIT     100
@@ -159,8 +159,7 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
         return NULL;
     }
     value = mdl_utf8_trimmed(value, list->pool);
-    if (!mdl_utf8_is_name(value, strlen(value)) || !mdl_utf8_valid(value) ||
-        mdl_utf8_length(value) > max) {
+    if (!mdl_utf8_valid(value) || !mdl_utf8_is_text(value, max)) {
         mdl_list_fault(list, name, "invalid",
                        "This parameter has no value that can be looked for.");
         return NULL;

@@ -1,11 +1,11 @@
-#include "api/mappings.h"
+#include "api/routes.h"
 
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
+#include "core/identifier.h"
 #include "core/ids.h"
 #include "core/catalog/mapping.h"
 
@@ -152,65 +152,19 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
 static void mapping_write_put(mdl_request_t *request)
 {
     const mdl_mapping_put_t *put = request->arg;
-    const char *id = mapping_write_members(request->response, request, &put->mapping);
 
+    request->entity_id = mapping_write_members(request->response, request, &put->mapping);
     if (put->created) {
         request->status = HTTP_CREATED;
-        request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id,
-                                        NULL);
+        request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/",
+                                        request->entity_id, NULL);
     }
 }
 
 MDL_EFFECT(mdl_mapping_list, mdl_mapping_list_t *)
-
-const mdl_route_t mdl_route_mapping_list = {
-    .method = "GET",
-    .path = "/mappings",
-    .write_entity = mapping_write_members,
-    .parse = mapping_parse_list,
-    .snapshot = 1,
-    .effect = mdl_mapping_list_effect,
-    .write = mdl_list_write,
-};
-
 MDL_EFFECT(mdl_mapping_put, mdl_mapping_put_t *)
-
-const mdl_route_t mdl_route_mapping_put = {
-    .method = "POST",
-    .path = "/mappings",
-    .versioned = 1,
-    .noun = "mapping",
-    .action = "saved",
-    .parse = mapping_parse_put,
-    .effect = mdl_mapping_put_effect,
-    .write = mapping_write_put,
-};
-
 MDL_EFFECT(mdl_mapping_find, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_mapping = {
-    .method = "GET",
-    .path = "/mappings/{}",
-    .versioned = 1,
-    .write_entity = mapping_write_members,
-    .parse = mdl_resource_parse,
-    .snapshot = 1,
-    .effect = mdl_mapping_find_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_mapping_replace, mdl_mapping_put_t *)
-
-const mdl_route_t mdl_route_mapping_replace = {
-    .method = "PUT",
-    .path = "/mappings/{}",
-    .versioned = 1,
-    .noun = "mapping",
-    .action = "saved",
-    .parse = mapping_parse_replace,
-    .effect = mdl_mapping_replace_effect,
-    .write = mapping_write_put,
-};
 
 typedef struct {
     mdl_mapping_put_t put;
@@ -251,27 +205,22 @@ static apr_status_t mapping_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg
     return mdl_mapping_replace(db, p, put);
 }
 
-const mdl_route_t mdl_route_mapping_change = {
-    .method = "PATCH",
-    .path = "/mappings/{}",
-    .versioned = 1,
-    .noun = "mapping",
-    .action = "changed",
-    .parse = mapping_parse_change,
-    .effect = mapping_change_effect,
-    .write = mapping_write_put,
-};
-
 MDL_EFFECT(mdl_mapping_delete, mdl_entity_ref_t *)
 
-const mdl_route_t mdl_route_mapping_delete = {
-    .method = "DELETE",
-    .path = "/mappings/{}",
-    .versioned = 1,
-    .noun = "mapping",
-    .action = "deleted",
-    .optional_body = 1,
-    .parse = mdl_resource_parse_delete,
-    .effect = mdl_mapping_delete_effect,
-    .write = mdl_resource_write_deleted,
+const mdl_route_t mdl_mapping_routes[] = {
+    {"GET", "/mappings", .write_entity = mapping_write_members, .parse = mapping_parse_list,
+     .snapshot = 1, .effect = mdl_mapping_list_effect, .write = mdl_list_write},
+    {"POST", "/mappings", "mapping", "saved", .versioned = 1, .parse = mapping_parse_put,
+     .effect = mdl_mapping_put_effect, .write = mapping_write_put},
+    {"GET", "/mappings/{}", .versioned = 1, .write_entity = mapping_write_members,
+     .parse = mdl_resource_parse, .snapshot = 1, .effect = mdl_mapping_find_effect,
+     .write = mdl_resource_write},
+    {"PUT", "/mappings/{}", "mapping", "saved", .versioned = 1, .parse = mapping_parse_replace,
+     .effect = mdl_mapping_replace_effect, .write = mapping_write_put},
+    {"PATCH", "/mappings/{}", "mapping", "changed", .versioned = 1, .parse = mapping_parse_change,
+     .effect = mapping_change_effect, .write = mapping_write_put},
+    {"DELETE", "/mappings/{}", "mapping", "deleted", .versioned = 1, .optional_body = 1,
+     .parse = mdl_resource_parse_delete, .effect = mdl_mapping_delete_effect,
+     .write = mdl_resource_write_deleted},
+    {NULL},
 };

@@ -1,15 +1,14 @@
 #include "api/members.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include <apr_hash.h>
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "base/mail/mime.h"
 #include "base/names.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 
 #define MAX_LIST  250
 #define MAX_NAME  200 /* bytes of a name that a response repeats */
@@ -144,14 +143,6 @@ static const char *member_ask_string(mdl_members_t *members, const char *name,
                : text;
 }
 
-static int member_has_controls(const char *text)
-{
-    while (*text != '\0' && !iscntrl((unsigned char)*text)) {
-        text++;
-    }
-    return *text != '\0';
-}
-
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max)
 {
@@ -168,7 +159,7 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
                                        max));
         return NULL;
     }
-    if (member_has_controls(text)) {
+    if (!mdl_utf8_is_text(text, max)) {
         mdl_members_fault(members, name, "invalid",
                           "This member must not have control characters.");
         return NULL;
@@ -421,7 +412,7 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
                                          "This element must have at most %" APR_SIZE_T_FMT
                                          " bytes.",
                                          max_bytes));
-        } else if (member_has_controls(text)) {
+        } else if (!mdl_utf8_is_text(text, max)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");
         }

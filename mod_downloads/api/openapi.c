@@ -1,4 +1,4 @@
-#include "api/openapi.h"
+#include "api/routes.h"
 
 #include "api/etag.h"
 #include "api/openapi_text.h"
@@ -28,19 +28,9 @@ static void docs_write(mdl_request_t *request)
     openapi_write_text(request, mdl_docs_text, mdl_docs_etag);
 }
 
-const mdl_route_t mdl_route_openapi = {
-    .method = "GET",
-    .path = "/openapi.json",
-    .no_key = 1,
-    .cache_control = "no-cache",
-    .write = openapi_write,
-};
-
-const mdl_route_t mdl_route_docs = {
-    .method = "GET",
-    .path = "/docs",
-    .no_key = 1,
-    .cache_control = "no-cache",
-    .content_type = "text/html; charset=utf-8",
-    .write = docs_write,
+const mdl_route_t mdl_openapi_routes[] = {
+    {"GET", "/openapi.json", .no_key = 1, .cache_control = "no-cache", .write = openapi_write},
+    {"GET", "/docs", .no_key = 1, .cache_control = "no-cache",
+     .content_type = "text/html; charset=utf-8", .write = docs_write},
+    {NULL},
 };

@@ -1,13 +1,12 @@
-#include "api/order_actions.h"
+#include "api/routes.h"
 
-#include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
+#include "core/audit.h"
+#include "core/identifier.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
 #include "core/order/resend.h"
-
-#define MAX_REASON 500
 
 /* The ids, or NULL when the member is absent.  An empty list is refused, since a client may mean
    none or all by it. */
@@ -25,7 +24,7 @@ static const apr_array_header_t *order_action_ids(mdl_members_t *members, mdl_re
 
 static const char *order_action_reason(mdl_members_t *members)
 {
-    return mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
+    return mdl_members_text(members, "reason", MDL_OPTIONAL, MDL_REASON_MAX);
 }
 
 static void access_read(mdl_access_t *access, mdl_members_t *members, mdl_request_t *request)
@@ -77,74 +76,10 @@ static void access_write(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_access_revoke, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_revoke = {
-    .method = "POST",
-    .path = "/orders/{}/revoke",
-    .versioned = 1,
-    .noun = "order",
-    .action = "revoked",
-    .optional_body = 1,
-    .parse = access_parse,
-    .effect = mdl_access_revoke_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_restore, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_restore = {
-    .method = "POST",
-    .path = "/orders/{}/restore",
-    .versioned = 1,
-    .noun = "order",
-    .action = "restored",
-    .optional_body = 1,
-    .parse = access_parse,
-    .effect = mdl_access_restore_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_approve, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_approve = {
-    .method = "POST",
-    .path = "/orders/{}/approve",
-    .versioned = 1,
-    .noun = "order",
-    .action = "approved",
-    .optional_body = 1,
-    .parse = access_parse_reason,
-    .effect = mdl_access_approve_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_reject, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_reject = {
-    .method = "POST",
-    .path = "/orders/{}/reject",
-    .versioned = 1,
-    .noun = "order",
-    .action = "rejected",
-    .optional_body = 1,
-    .parse = access_parse_reason,
-    .effect = mdl_access_reject_effect,
-    .write = access_write,
-};
-
 MDL_EFFECT(mdl_access_rotate_link, mdl_access_t *)
-
-const mdl_route_t mdl_route_order_rotate_link = {
-    .method = "POST",
-    .path = "/orders/{}/rotate-link",
-    .versioned = 1,
-    .noun = "order",
-    .action = "link_rotated",
-    .optional_body = 1,
-    .parse = access_parse_reason,
-    .effect = mdl_access_rotate_link_effect,
-    .write = access_write,
-};
 
 static apr_status_t grant_parse(mdl_request_t *request)
 {
@@ -154,8 +89,10 @@ static apr_status_t grant_parse(mdl_request_t *request)
     access_read(&grant->access, members, request);
     grant->access.assignment_ids = order_action_ids(members, request, "assignment_ids");
     grant->file_ids = order_action_ids(members, request, "file_ids");
-    grant->downloads = (int)mdl_members_int(members, "downloads", MDL_OPTIONAL, 1, 1000, 0);
-    grant->extend_days = (int)mdl_members_int(members, "extend_days", MDL_OPTIONAL, 1, 3650, 0);
+    grant->downloads = (int)mdl_members_int(members, "downloads", MDL_OPTIONAL, 1,
+                                            MDL_GRANT_DOWNLOADS_MAX, 0);
+    grant->extend_days = (int)mdl_members_int(members, "extend_days", MDL_OPTIONAL, 1,
+                                              MDL_GRANT_DAYS_MAX, 0);
     if (!mdl_members_given(members, "downloads") && !mdl_members_given(members, "extend_days")) {
         mdl_members_fault(members, "downloads", "required",
                           "Give downloads, extend_days or both: there is nothing to grant.");
@@ -170,17 +107,6 @@ static void grant_write(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_access_grant, mdl_access_grant_t *)
-
-const mdl_route_t mdl_route_order_grant = {
-    .method = "POST",
-    .path = "/orders/{}/grant-downloads",
-    .versioned = 1,
-    .noun = "order",
-    .action = "downloads_granted",
-    .parse = grant_parse,
-    .effect = mdl_access_grant_effect,
-    .write = grant_write,
-};
 
 typedef struct {
     mdl_request_t *request;
@@ -222,18 +148,6 @@ static void resend_write(mdl_request_t *request)
     mdl_order_write(request->response, request, ((resend_t *)request->arg)->resend.order);
 }
 
-const mdl_route_t mdl_route_order_resend = {
-    .method = "POST",
-    .path = "/orders/{}/resend",
-    .versioned = 1,
-    .noun = "order",
-    .action = "email_resent",
-    .optional_body = 1,
-    .parse = resend_parse,
-    .effect = resend_effect,
-    .write = resend_write,
-};
-
 static apr_status_t quantity_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -257,13 +171,22 @@ static void quantity_write(mdl_request_t *request)
                          mdl_access_assignment(&change->access, change->assignment_id));
 }
 
-const mdl_route_t mdl_route_assignment_change = {
-    .method = "PATCH",
-    .path = "/orders/{}/assignments/{}",
-    .versioned = 1,
-    .noun = "order",
-    .action = "quantity_changed",
-    .parse = quantity_parse,
-    .effect = mdl_access_set_quantity_effect,
-    .write = quantity_write,
+const mdl_route_t mdl_order_action_routes[] = {
+    {"POST", "/orders/{}/revoke", "order", "revoked", .versioned = 1, .optional_body = 1,
+     .parse = access_parse, .effect = mdl_access_revoke_effect, .write = access_write},
+    {"POST", "/orders/{}/restore", "order", "restored", .versioned = 1, .optional_body = 1,
+     .parse = access_parse, .effect = mdl_access_restore_effect, .write = access_write},
+    {"POST", "/orders/{}/approve", "order", "approved", .versioned = 1, .optional_body = 1,
+     .parse = access_parse_reason, .effect = mdl_access_approve_effect, .write = access_write},
+    {"POST", "/orders/{}/reject", "order", "rejected", .versioned = 1, .optional_body = 1,
+     .parse = access_parse_reason, .effect = mdl_access_reject_effect, .write = access_write},
+    {"POST", "/orders/{}/rotate-link", "order", "link_rotated", .versioned = 1, .optional_body = 1,
+     .parse = access_parse_reason, .effect = mdl_access_rotate_link_effect, .write = access_write},
+    {"POST", "/orders/{}/grant-downloads", "order", "downloads_granted", .versioned = 1,
+     .parse = grant_parse, .effect = mdl_access_grant_effect, .write = grant_write},
+    {"POST", "/orders/{}/resend", "order", "email_resent", .versioned = 1, .optional_body = 1,
+     .parse = resend_parse, .effect = resend_effect, .write = resend_write},
+    {"PATCH", "/orders/{}/assignments/{}", "order", "quantity_changed", .versioned = 1,
+     .parse = quantity_parse, .effect = mdl_access_set_quantity_effect, .write = quantity_write},
+    {NULL},
 };

@@ -1,13 +1,13 @@
-#include "api/order_assign.h"
+#include "api/routes.h"
 
 #include <apr_hash.h>
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
 #include "base/http/accept_language.h"
 #include "base/http/address.h"
+#include "core/identifier.h"
 #include "core/order/assignment.h"
 
 /* Storefronts have several lines of one product, which are one item here. */
@@ -171,13 +171,8 @@ static void assign_write(mdl_request_t *request)
 
 MDL_EFFECT(mdl_order_assign, mdl_order_assign_t *)
 
-const mdl_route_t mdl_route_order_assign = {
-    .method = "POST",
-    .path = "/orders/{}/assignments",
-    .versioned = 1,
-    .noun = "order",
-    .action = "assigned",
-    .parse = assign_parse,
-    .effect = mdl_order_assign_effect,
-    .write = assign_write,
+const mdl_route_t mdl_order_assign_routes[] = {
+    {"POST", "/orders/{}/assignments", "order", "assigned", .versioned = 1, .parse = assign_parse,
+     .effect = mdl_order_assign_effect, .write = assign_write},
+    {NULL},
 };

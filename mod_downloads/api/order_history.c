@@ -1,9 +1,9 @@
-#include "api/order_history.h"
+#include "api/routes.h"
 
-#include "api/identifier.h"
 #include "api/list.h"
 #include "api/order_view.h"
 #include "api/resource.h"
+#include "core/identifier.h"
 #include "core/order/history.h"
 
 static apr_status_t history_parse(mdl_request_t *request)
@@ -28,15 +28,6 @@ static const char *event_write_row(mdl_json_t *to, mdl_request_t *request, const
 
 MDL_EFFECT(mdl_history_events, mdl_history_t *)
 
-const mdl_route_t mdl_route_order_events = {
-    .method = "GET",
-    .path = "/orders/{}/events",
-    .write_entity = event_write_row,
-    .parse = history_parse,
-    .effect = mdl_history_events_effect,
-    .write = mdl_list_write,
-};
-
 static const char *download_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
     const mdl_session_view_t *download = row;
@@ -46,15 +37,6 @@ static const char *download_write_row(mdl_json_t *to, mdl_request_t *request, co
 }
 
 MDL_EFFECT(mdl_history_downloads, mdl_history_t *)
-
-const mdl_route_t mdl_route_order_downloads = {
-    .method = "GET",
-    .path = "/orders/{}/downloads",
-    .write_entity = download_write_row,
-    .parse = history_parse,
-    .effect = mdl_history_downloads_effect,
-    .write = mdl_list_write,
-};
 
 static const char *email_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
@@ -68,11 +50,12 @@ static const char *email_write_row(mdl_json_t *to, mdl_request_t *request, const
 
 MDL_EFFECT(mdl_history_emails, mdl_history_t *)
 
-const mdl_route_t mdl_route_order_emails = {
-    .method = "GET",
-    .path = "/orders/{}/emails",
-    .write_entity = email_write_row,
-    .parse = history_parse,
-    .effect = mdl_history_emails_effect,
-    .write = mdl_list_write,
+const mdl_route_t mdl_order_history_routes[] = {
+    {"GET", "/orders/{}/events", .write_entity = event_write_row, .parse = history_parse,
+     .effect = mdl_history_events_effect, .write = mdl_list_write},
+    {"GET", "/orders/{}/downloads", .write_entity = download_write_row, .parse = history_parse,
+     .effect = mdl_history_downloads_effect, .write = mdl_list_write},
+    {"GET", "/orders/{}/emails", .write_entity = email_write_row, .parse = history_parse,
+     .effect = mdl_history_emails_effect, .write = mdl_list_write},
+    {NULL},
 };

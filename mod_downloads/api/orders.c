@@ -1,9 +1,9 @@
-#include "api/orders.h"
+#include "api/routes.h"
 
-#include "api/identifier.h"
 #include "api/list.h"
 #include "api/order_view.h"
 #include "api/resource.h"
+#include "core/identifier.h"
 #include "core/order/diagnosis.h"
 
 #define MAX_TEXT 255 /* characters of a storefront's id */
@@ -58,16 +58,6 @@ static const char *order_write_row(mdl_json_t *to, mdl_request_t *request, const
 
 MDL_EFFECT(mdl_order_list, mdl_order_list_t *)
 
-const mdl_route_t mdl_route_order_list = {
-    .method = "GET",
-    .path = "/orders",
-    .write_entity = order_write_row,
-    .parse = order_parse_list,
-    .snapshot = 1,
-    .effect = mdl_order_list_effect,
-    .write = mdl_list_write,
-};
-
 typedef struct {
     mdl_request_t *request;
     mdl_order_find_t find;
@@ -109,16 +99,6 @@ static void order_write_get(mdl_request_t *request)
     mdl_order_write(request->response, request, ((get_t *)request->arg)->find.order);
 }
 
-const mdl_route_t mdl_route_order = {
-    .method = "GET",
-    .path = "/orders/{}",
-    .versioned = 1,
-    .parse = order_parse_get,
-    .snapshot = 1,
-    .effect = order_read,
-    .write = order_write_get,
-};
-
 static void diagnosis_write(mdl_request_t *request)
 {
     static const char *const statuses[] = {
@@ -142,11 +122,12 @@ static void diagnosis_write(mdl_request_t *request)
         diagnosis->first_failure < MDL_CHECKS ? mdl_check_names[diagnosis->first_failure] : NULL);
 }
 
-const mdl_route_t mdl_route_order_diagnosis = {
-    .method = "GET",
-    .path = "/orders/{}/diagnosis",
-    .parse = diagnosis_parse,
-    .snapshot = 1,
-    .effect = order_read,
-    .write = diagnosis_write,
+const mdl_route_t mdl_order_routes[] = {
+    {"GET", "/orders", .write_entity = order_write_row, .parse = order_parse_list, .snapshot = 1,
+     .effect = mdl_order_list_effect, .write = mdl_list_write},
+    {"GET", "/orders/{}", .versioned = 1, .parse = order_parse_get, .snapshot = 1,
+     .effect = order_read, .write = order_write_get},
+    {"GET", "/orders/{}/diagnosis", .parse = diagnosis_parse, .snapshot = 1, .effect = order_read,
+     .write = diagnosis_write},
+    {NULL},
 };

@@ -6,14 +6,13 @@
 
 #include <httpd.h>
 
+#include "base/http/path.h"
 #include "base/text/json.h"
 #include "connection.h"
 #include "core/problem.h"
 #include "core/service/service.h"
 #include "core/shop/key_verify.h"
 #include "db/db.h"
-
-#define MDL_MAX_PARAMETERS 2
 
 typedef struct mdl_route_t mdl_route_t;
 typedef struct mdl_list_t mdl_list_t;
@@ -25,7 +24,7 @@ typedef struct {
     const char *root; /* path of the API's root, as the client knows it: "/api/v1" */
     const char *path; /* behind it */
     const mdl_route_t *route;
-    const char *parameters[MDL_MAX_PARAMETERS]; /* of the path, in order */
+    const char *parameters[MDL_PATH_PARAMETERS]; /* of the path, in order */
     mdl_caller_t caller;
     mdl_connection_t *connection;       /* NULL while none is held */
     unsigned rows;                      /* that were read on those that it held */
@@ -36,7 +35,8 @@ typedef struct {
     mdl_problem_t problem;
     /* The response. */
     int status;
-    const char *location; /* or NULL */
+    const char *entity_id; /* what it is about: of the path, or write fills it */
+    const char *location;  /* or NULL */
     mdl_json_t *response;
     const char *text; /* a response that is text already; NULL */
     int retry_after;  /* seconds; 0 for none */

@@ -2,8 +2,8 @@
 
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "api/members.h"
+#include "core/identifier.h"
 
 const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
 {
@@ -12,10 +12,8 @@ const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
 
 mdl_entity_ref_t mdl_resource_ref(mdl_request_t *request)
 {
-    const char *id = request->parameters[0];
-
     return (mdl_entity_ref_t){.shop_id = request->caller.shop_id,
-                              .id = id != NULL ? mdl_identifier_parse(id) : 0,
+                              .id = mdl_identifier_parse(request->parameters[0]),
                               .versions = request->versions,
                               .problem = &request->problem};
 }
@@ -53,10 +51,10 @@ void mdl_resource_write(mdl_request_t *request)
 
 void mdl_resource_write_created(mdl_request_t *request)
 {
-    const char *id = resource_write(request);
-
+    request->entity_id = resource_write(request);
     request->status = HTTP_CREATED;
-    request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id, NULL);
+    request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/",
+                                    request->entity_id, NULL);
 }
 
 void mdl_resource_write_deleted(mdl_request_t *request)

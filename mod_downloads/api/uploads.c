@@ -5,11 +5,11 @@
 #include "api/assets.h"
 #include "api/jobs.h"
 #include "api/members.h"
+#include "api/routes.h"
 #include "child_storage.h"
 #include "base/ulid.h"
+#include "core/identifier.h"
 #include "core/download/signed_url.h"
-
-#define MAX_INT ((APR_INT64_C(1) << 53) - 1)
 
 static apr_status_t uploads_not_found(mdl_request_t *request)
 {
@@ -99,7 +99,7 @@ static apr_status_t upload_parse_begin(mdl_request_t *request)
     upload->title = mdl_asset_title(members, MDL_OPTIONAL);
     upload->content_type = mdl_asset_content_type(members, MDL_OPTIONAL);
     upload->category_id = mdl_asset_category_id(members);
-    upload->size = mdl_members_int(members, "size", MDL_OPTIONAL, 0, MAX_INT, -1);
+    upload->size = mdl_members_int(members, "size", MDL_OPTIONAL, 0, MDL_IDENTIFIER_MAX, -1);
     upload->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
         (rv = upload_check_size(request, members, upload->size)) != APR_SUCCESS) {
@@ -127,6 +127,7 @@ static void upload_write_begin(mdl_request_t *request)
 {
     const mdl_upload_t *upload = &((mdl_upload_begin_t *)request->arg)->upload;
 
+    request->entity_id = upload->id;
     request->status = 201;
     request->location = apr_pstrcat(request->r->pool, request->root, "/assets/uploads/", upload->id,
                                     NULL);
@@ -134,17 +135,6 @@ static void upload_write_begin(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_upload_begin, mdl_upload_begin_t *)
-
-const mdl_route_t mdl_route_upload_begin = {
-    .method = "POST",
-    .path = "/assets/uploads",
-    .versioned = 1,
-    .noun = "upload",
-    .action = "begun",
-    .parse = upload_parse_begin,
-    .effect = mdl_upload_begin_effect,
-    .write = upload_write_begin,
-};
 
 static apr_status_t upload_parse_get(mdl_request_t *request)
 {
@@ -169,15 +159,6 @@ static void upload_write_get(mdl_request_t *request)
 
 MDL_EFFECT(mdl_upload_get, mdl_upload_get_t *)
 
-const mdl_route_t mdl_route_upload = {
-    .method = "GET",
-    .path = "/assets/uploads/{}",
-    .versioned = 1,
-    .parse = upload_parse_get,
-    .effect = mdl_upload_get_effect,
-    .write = upload_write_get,
-};
-
 static apr_status_t upload_parse_abort(mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_none(request);
@@ -191,18 +172,6 @@ static void upload_write_abort(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_upload_abort, mdl_upload_get_t *)
-
-const mdl_route_t mdl_route_upload_abort = {
-    .method = "DELETE",
-    .path = "/assets/uploads/{}",
-    .versioned = 1,
-    .noun = "upload",
-    .action = "aborted",
-    .optional_body = 1,
-    .parse = upload_parse_abort,
-    .effect = mdl_upload_abort_effect,
-    .write = upload_write_abort,
-};
 
 apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *complete,
                                 const char *id)
@@ -261,14 +230,15 @@ static void upload_write_complete(mdl_request_t *request)
 
 MDL_EFFECT(mdl_upload_complete, mdl_upload_complete_t *)
 
-const mdl_route_t mdl_route_upload_complete = {
-    .method = "POST",
-    .path = "/assets/uploads/{}/complete",
-    .versioned = 1,
-    .noun = "upload",
-    .action = "completed",
-    .optional_body = 1,
-    .parse = upload_parse_complete,
-    .effect = mdl_upload_complete_effect,
-    .write = upload_write_complete,
+const mdl_route_t mdl_upload_routes[] = {
+    {"POST", "/assets/uploads", "upload", "begun", .versioned = 1, .parse = upload_parse_begin,
+     .effect = mdl_upload_begin_effect, .write = upload_write_begin},
+    {"GET", "/assets/uploads/{}", .versioned = 1, .parse = upload_parse_get,
+     .effect = mdl_upload_get_effect, .write = upload_write_get},
+    {"DELETE", "/assets/uploads/{}", "upload", "aborted", .versioned = 1, .optional_body = 1,
+     .parse = upload_parse_abort, .effect = mdl_upload_abort_effect, .write = upload_write_abort},
+    {"POST", "/assets/uploads/{}/complete", "upload", "completed", .versioned = 1,
+     .optional_body = 1, .parse = upload_parse_complete, .effect = mdl_upload_complete_effect,
+     .write = upload_write_complete},
+    {NULL},
 };

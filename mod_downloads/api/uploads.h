@@ -8,11 +8,6 @@
 #include "api/request.h"
 #include "core/catalog/upload.h"
 
-extern const mdl_route_t mdl_route_upload_begin;
-extern const mdl_route_t mdl_route_upload;
-extern const mdl_route_t mdl_route_upload_abort;
-extern const mdl_route_t mdl_route_upload_complete;
-
 /** Fills what an effect needs to complete an upload.  Refused with 503 where there is no storage.
  */
 apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *complete,

@@ -1,13 +1,13 @@
-#include "api/webhooks.h"
+#include "api/routes.h"
 
 #include <string.h>
 
 #include <apr_strings.h>
 
-#include "api/identifier.h"
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
+#include "core/identifier.h"
 #include "core/shop/webhook_delivery.h"
 
 /* --- endpoints --- */
@@ -105,70 +105,10 @@ static apr_status_t webhook_parse_change(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_webhook_page, mdl_list_page_t *)
-
-const mdl_route_t mdl_route_webhook_list = {
-    .method = "GET",
-    .path = "/webhook-endpoints",
-    .write_entity = webhook_write_members,
-    .parse = mdl_list_parse,
-    .effect = mdl_webhook_page_effect,
-    .write = mdl_list_write,
-};
-
 MDL_EFFECT(mdl_webhook_create, mdl_webhook_edit_t *)
-
-const mdl_route_t mdl_route_webhook_create = {
-    .method = "POST",
-    .path = "/webhook-endpoints",
-    .versioned = 1,
-    .noun = "webhook_endpoint",
-    .action = "created",
-    .write_entity = webhook_write_members,
-    .parse = webhook_parse_create,
-    .effect = mdl_webhook_create_effect,
-    .write = mdl_resource_write_created,
-};
-
 MDL_EFFECT(mdl_webhook_find, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_webhook = {
-    .method = "GET",
-    .path = "/webhook-endpoints/{}",
-    .versioned = 1,
-    .write_entity = webhook_write_members,
-    .parse = mdl_resource_parse,
-    .effect = mdl_webhook_find_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_webhook_change, mdl_webhook_edit_t *)
-
-const mdl_route_t mdl_route_webhook_change = {
-    .method = "PATCH",
-    .path = "/webhook-endpoints/{}",
-    .versioned = 1,
-    .noun = "webhook_endpoint",
-    .action = "changed",
-    .write_entity = webhook_write_members,
-    .parse = webhook_parse_change,
-    .effect = mdl_webhook_change_effect,
-    .write = mdl_resource_write,
-};
-
 MDL_EFFECT(mdl_webhook_delete, mdl_entity_ref_t *)
-
-const mdl_route_t mdl_route_webhook_delete = {
-    .method = "DELETE",
-    .path = "/webhook-endpoints/{}",
-    .versioned = 1,
-    .noun = "webhook_endpoint",
-    .action = "deleted",
-    .optional_body = 1,
-    .write_entity = webhook_write_members,
-    .parse = mdl_resource_parse_delete,
-    .effect = mdl_webhook_delete_effect,
-    .write = mdl_resource_write_deleted,
-};
 
 static apr_status_t webhook_parse_rotate(mdl_request_t *request)
 {
@@ -177,19 +117,6 @@ static apr_status_t webhook_parse_rotate(mdl_request_t *request)
 }
 
 MDL_EFFECT(mdl_webhook_rotate, mdl_webhook_edit_t *)
-
-const mdl_route_t mdl_route_webhook_rotate = {
-    .method = "POST",
-    .path = "/webhook-endpoints/{}/rotate-secret",
-    .versioned = 1,
-    .noun = "webhook_endpoint",
-    .action = "secret_rotated",
-    .optional_body = 1,
-    .write_entity = webhook_write_members,
-    .parse = webhook_parse_rotate,
-    .effect = mdl_webhook_rotate_effect,
-    .write = mdl_resource_write,
-};
 
 static apr_status_t webhook_parse_test(mdl_request_t *request)
 {
@@ -206,18 +133,6 @@ static void webhook_write_test(mdl_request_t *request)
     mdl_notice_write(request->response, test->notice, request->r->pool);
     request->status = HTTP_ACCEPTED;
 }
-
-const mdl_route_t mdl_route_webhook_test = {
-    .method = "POST",
-    .path = "/webhook-endpoints/{}/test",
-    .versioned = 1,
-    .noun = "webhook_endpoint",
-    .action = "tested",
-    .optional_body = 1,
-    .parse = webhook_parse_test,
-    .effect = mdl_webhook_test_effect,
-    .write = webhook_write_test,
-};
 
 /* --- deliveries --- */
 
@@ -252,15 +167,6 @@ static apr_status_t delivery_parse_page(mdl_request_t *request)
 
 MDL_EFFECT(mdl_webhook_delivery_page, mdl_webhook_delivery_page_t *)
 
-const mdl_route_t mdl_route_webhook_deliveries = {
-    .method = "GET",
-    .path = "/webhook-endpoints/{}/deliveries",
-    .write_entity = delivery_write_members,
-    .parse = delivery_parse_page,
-    .effect = mdl_webhook_delivery_page_effect,
-    .write = mdl_list_write,
-};
-
 static apr_status_t delivery_parse_resend(mdl_request_t *request)
 {
     mdl_webhook_resend_t *resend = mdl_resource_begin(request, sizeof *resend);
@@ -279,14 +185,32 @@ static void delivery_write_resend(mdl_request_t *request)
     request->status = HTTP_ACCEPTED;
 }
 
-const mdl_route_t mdl_route_webhook_resend = {
-    .method = "POST",
-    .path = "/webhook-endpoints/{}/deliveries/{}/resend",
-    .versioned = 1,
-    .noun = "webhook_endpoint",
-    .action = "event_resent",
-    .optional_body = 1,
-    .parse = delivery_parse_resend,
-    .effect = mdl_webhook_resend_effect,
-    .write = delivery_write_resend,
+const mdl_route_t mdl_webhook_routes[] = {
+    {"GET", "/webhook-endpoints", .write_entity = webhook_write_members, .parse = mdl_list_parse,
+     .effect = mdl_webhook_page_effect, .write = mdl_list_write},
+    {"POST", "/webhook-endpoints", "webhook_endpoint", "created", .versioned = 1,
+     .write_entity = webhook_write_members, .parse = webhook_parse_create,
+     .effect = mdl_webhook_create_effect, .write = mdl_resource_write_created},
+    {"GET", "/webhook-endpoints/{}", .versioned = 1, .write_entity = webhook_write_members,
+     .parse = mdl_resource_parse, .effect = mdl_webhook_find_effect, .write = mdl_resource_write},
+    {"PATCH", "/webhook-endpoints/{}", "webhook_endpoint", "changed", .versioned = 1,
+     .write_entity = webhook_write_members, .parse = webhook_parse_change,
+     .effect = mdl_webhook_change_effect, .write = mdl_resource_write},
+    {"DELETE", "/webhook-endpoints/{}", "webhook_endpoint", "deleted", .versioned = 1,
+     .optional_body = 1, .write_entity = webhook_write_members, .parse = mdl_resource_parse_delete,
+     .effect = mdl_webhook_delete_effect, .write = mdl_resource_write_deleted},
+    {"POST", "/webhook-endpoints/{}/rotate-secret", "webhook_endpoint", "secret_rotated",
+     .versioned = 1, .optional_body = 1, .write_entity = webhook_write_members,
+     .parse = webhook_parse_rotate, .effect = mdl_webhook_rotate_effect,
+     .write = mdl_resource_write},
+    {"POST", "/webhook-endpoints/{}/test", "webhook_endpoint", "tested", .versioned = 1,
+     .optional_body = 1, .parse = webhook_parse_test, .effect = mdl_webhook_test_effect,
+     .write = webhook_write_test},
+    {"GET", "/webhook-endpoints/{}/deliveries", .write_entity = delivery_write_members,
+     .parse = delivery_parse_page, .effect = mdl_webhook_delivery_page_effect,
+     .write = mdl_list_write},
+    {"POST", "/webhook-endpoints/{}/deliveries/{}/resend", "webhook_endpoint", "event_resent",
+     .versioned = 1, .optional_body = 1, .parse = delivery_parse_resend,
+     .effect = mdl_webhook_resend_effect, .write = delivery_write_resend},
+    {NULL},
 };

@@ -1,8 +1,7 @@
 /*
  * The audit: every change that a person or a key made, of all nouns, with who and when.  An entry
- * is added in the transaction of its change, at one place for each way in: api/gate.c,
- * settings/visit.c, ctl/command.c.  What the service does by itself has none.  An entry never has a
- * secret, an address of a customer or of a page.
+ * is added in the transaction of its change, by core/write.c.  What the service does by itself has
+ * none.  An entry never has a secret, an address of a customer or of a page.
  */
 #ifndef MDL_CORE_AUDIT_H
 #define MDL_CORE_AUDIT_H
@@ -11,6 +10,7 @@
 
 #include "db/db.h"
 
+#define MDL_REASON_MAX       500 /* characters of a reason that somebody gives */
 #define MDL_AUDIT_DETAIL_MAX 500 /* bytes */
 
 typedef enum { MDL_VIA_API, MDL_VIA_SETTINGS, MDL_VIA_COMMAND } mdl_via_t;

@@ -7,6 +7,8 @@
 
 #include "core/problem.h"
 
+#define MDL_NAME_MAX 255 /* characters of a name or a title */
+
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t id;                     /* 0 to create one */

@@ -13,13 +13,13 @@
 #include <apr_time.h>
 
 #include "base/text/utf8.h"
+#include "core/shop/member.h"
+#include "core/write.h"
 #include "ctl/owner.h"
 #include "db/migrate.h"
 
 /* A process reads the epoch every 250 ms; the rest allows for a slow database. */
 #define EPOCH_WAIT apr_time_from_sec(1)
-
-#define MAX_USER 255 /* bytes */
 
 static void settings_load(mdl_ctl_t *ctl)
 {
@@ -61,35 +61,9 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
     return exit_code;
 }
 
-/* The database's message, to be appended to a sentence. */
-static const char *database_said(const char *error, apr_pool_t *p)
-{
-    return error != NULL && *error ? apr_pstrcat(p, "  It says: ", error, NULL) : "";
-}
-
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv)
 {
-    const char *sentence;
-
-    switch (rv) {
-    case MDL_DB_EBUSY:
-    case MDL_DB_ELOCKED:
-        sentence = "The database is busy: something has held a lock for more than 5 seconds.";
-        break;
-    case MDL_DB_EFULL:
-        sentence = "The database's disk is full, and nothing can be written: free some space, or "
-                   "enlarge it.";
-        break;
-    case MDL_DB_EGONE:
-        sentence = "The database is out of reach: start it, or correct DBDriver and DBDParams.";
-        break;
-    case MDL_MIGRATE_EOTHER:
-        return "The database's schema " MDL_SCHEMA_OTHER ".";
-    default:
-        sentence = "The database can't do that; its log may say more.";
-    }
-    return apr_pstrcat(ctl->p, sentence,
-                       database_said(ctl->db != NULL ? mdl_db_error(ctl->db) : "", ctl->p), NULL);
+    return mdl_health_database_error(rv, ctl->db != NULL ? mdl_db_error(ctl->db) : NULL, ctl->p);
 }
 
 static const char *user_name(uid_t uid, apr_pool_t *p)
@@ -103,7 +77,7 @@ const char *mdl_ctl_user(apr_pool_t *p)
 {
     const char *sudo = getenv("SUDO_USER");
 
-    return sudo != NULL && mdl_utf8_valid(sudo) && mdl_utf8_is_name(sudo, MAX_USER)
+    return sudo != NULL && mdl_utf8_valid(sudo) && mdl_utf8_is_name(sudo, MDL_MEMBER_USER_MAX)
                ? sudo
                : user_name(getuid(), p);
 }
@@ -151,9 +125,7 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
         return MDL_EXIT_DONE;
     }
     ctl->db = NULL;
-    *why = rv == MDL_DB_EGONE ? apr_pstrcat(ctl->p, mdl_ctl_database_error(ctl, rv),
-                                            database_said(error, ctl->p), NULL)
-                              : error;
+    *why = rv == MDL_DB_EGONE ? mdl_health_database_error(rv, error, ctl->p) : error;
     return MDL_EXIT_DATABASE;
 }
 
@@ -224,25 +196,13 @@ static int effect_run(mdl_ctl_t *ctl, mdl_db_run_fn *how, mdl_effect_fn *effect,
                         mdl_ctl_database_error(ctl, rv));
 }
 
-typedef struct {
-    mdl_ctl_t *ctl;
-    mdl_effect_fn *effect;
-    void *arg;
-} audited_t;
-
-static apr_status_t audited_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    audited_t *audited = arg;
-    apr_status_t rv = audited->effect(db, p, audited->arg);
-
-    return rv == APR_SUCCESS ? mdl_audit_add(db, &audited->ctl->audit, p) : rv;
-}
+MDL_EFFECT(mdl_write, mdl_write_t *)
 
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    audited_t audited = {.ctl = ctl, .effect = effect, .arg = arg};
+    mdl_write_t write = {.effect = effect, .arg = arg, .audit = &ctl->audit, .problem = problem};
 
-    return effect_run(ctl, mdl_db_write, audited_effect, &audited, problem);
+    return effect_run(ctl, mdl_db_write, mdl_write_effect, &write, problem);
 }
 
 int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)

@@ -11,6 +11,7 @@
 
 #include "base/crypto.h"
 #include "core/audit.h"
+#include "core/health/health.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
 #include "platform/risk.h"
@@ -31,9 +32,6 @@
 #define MDL_CTL_SHOWN      50 /* lines of a list, without --limit */
 #define MDL_CTL_SHOWN_MOST 10000
 
-/* Reported in place of a check that needs a missing or faulty setting. */
-#define MDL_SETTINGS_FIRST "Not tried: the settings come first."
-
 typedef struct {
     apr_pool_t *p;
     mdl_printer_t *output;
@@ -53,6 +51,7 @@ typedef struct {
     const char *httpd;
     int quiet;
     mdl_httpd_report_t report;
+    mdl_health_t health;
 
     mdl_db_t *db; /* NULL until first used */
 

@@ -14,6 +14,7 @@
 #include "base/names.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
+#include "core/identifier.h"
 #include "core/job.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
@@ -31,8 +32,7 @@
 #include "ctl/shop.h"
 #include "ctl/storage.h"
 
-#define MAX_ID      APR_INT64_C(9007199254740991) /* 2^53 - 1 */
-#define MAX_EXPIRES APR_INT64_C(3153600000)       /* 100 years in seconds */
+#define MAX_EXPIRES APR_INT64_C(3153600000) /* 100 years in seconds */
 
 #define MAX_TOKEN_FILE 4096
 
@@ -226,12 +226,8 @@ static int print_version(mdl_ctl_t *ctl)
 /* Accepts digits alone, without a sign, a space or a leading zero, from 1 to max. */
 static int option_parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
-    if (*text == '0' || *text == '\0' || strlen(text) > 16 ||
-        strspn(text, "0123456789") != strlen(text)) {
-        return 0;
-    }
-    *value = apr_atoi64(text);
-    return *value <= max;
+    *value = mdl_identifier_parse(text);
+    return *value != 0 && *value <= max;
 }
 
 static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
@@ -402,7 +398,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--reason is not UTF-8.");
     case LETTER_SHOP:
         *given |= OPTION_SHOP;
-        return option_parse_number(value, MAX_ID, &ctl->shop_id)
+        return option_parse_number(value, MDL_IDENTIFIER_MAX, &ctl->shop_id)
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl, "--shop is the number of a shop, not \"%s\".", value);
     case LETTER_LIMIT:
@@ -544,7 +540,7 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     if (!command_takes(found, count, given)) {
         return fail_usage(ctl, "%s", command_usage(found, ctl->p));
     }
-    if (found->numbered && !option_parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {
+    if (found->numbered && !option_parse_number(ctl->arguments[0], MDL_IDENTIFIER_MAX, &ctl->id)) {
         return fail_usage(ctl, "%s takes the number of a shop, not \"%s\".",
                           command_name(found, ctl->p), ctl->arguments[0]);
     }

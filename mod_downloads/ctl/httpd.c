@@ -10,6 +10,8 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+#include "core/health/worker.h"
+
 #define WARNING_TAG "MDL0002: "
 #define MAX_LINE    4096
 
@@ -94,20 +96,6 @@ static void httpd_search(mdl_httpd_report_t *report, const char *command, const 
     report->pid_file = search.found ? search.pid_file : NULL;
 }
 
-int mdl_httpd_process_runs(apr_int64_t pid, apr_pool_t *p)
-{
-    FILE *file = fopen(apr_psprintf(p, "/proc/%" APR_INT64_T_FMT "/stat", pid), "re");
-    char state = '?';
-
-    if (file != NULL) {
-        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
-            state = '?';
-        }
-        fclose(file);
-    }
-    return pid > 0 && state != 'Z' && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
-}
-
 /* A file that can't be read says nothing. */
 static int httpd_is_stopped(const char *pid_file, apr_pool_t *p)
 {
@@ -121,7 +109,7 @@ static int httpd_is_stopped(const char *pid_file, apr_pool_t *p)
         pid = 0;
     }
     fclose(file);
-    return !mdl_httpd_process_runs(pid, p);
+    return !mdl_health_process_runs(pid, p);
 }
 
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file, apr_pool_t *p)

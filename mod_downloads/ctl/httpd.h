@@ -29,7 +29,4 @@ const char *mdl_httpd_command(void);
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file,
                    apr_pool_t *p);
 
-/** Whether a process of this host runs; not if it has ended and its parent does not mind. */
-int mdl_httpd_process_runs(apr_int64_t pid, apr_pool_t *p);
-
 #endif

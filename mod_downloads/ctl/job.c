@@ -9,6 +9,7 @@
 #include "core/order/job_control.h"
 #include "core/job_source.h"
 #include "core/shop/shop.h"
+#include "core/write.h"
 
 #define BATCH   100 /* failed jobs that are read at a time */
 #define REFUSED 100 /* of those that can't be tried again, how many are told */
@@ -192,14 +193,7 @@ static apr_status_t ctl_job_check_shop_effect(mdl_db_t *db, apr_pool_t *p, void 
 }
 
 MDL_EFFECT(mdl_job_failed, mdl_job_failed_t *)
-
-static apr_status_t ctl_job_retry_audited_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    job_retry_t *retry = arg;
-    apr_status_t rv = ctl_job_retry_effect(db, p, retry);
-
-    return rv == APR_SUCCESS ? mdl_audit_add(db, &retry->ctl->audit, p) : rv;
-}
+MDL_EFFECT(mdl_write, mdl_write_t *)
 
 static void retry_note_refusal(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
 {
@@ -219,10 +213,14 @@ static void retry_note_refusal(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
 static int retry_one(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
 {
     job_retry_t retry = {.control = {.id = id, .problem = &all->problem}, .ctl = ctl};
+    mdl_write_t write = {.effect = ctl_job_retry_effect,
+                         .arg = &retry,
+                         .audit = &ctl->audit,
+                         .problem = &all->problem};
     apr_status_t rv;
 
     ctl->audit.noun_id = id;
-    rv = mdl_db_write(ctl->db, ctl_job_retry_audited_effect, &retry, ctl->p);
+    rv = mdl_db_write(ctl->db, mdl_write_effect, &write, ctl->p);
     if (rv == MDL_EPROBLEM) {
         retry_note_refusal(ctl, all, id);
     } else if (rv != APR_SUCCESS) {

@@ -11,6 +11,7 @@
 #include "core/catalog/storage_hold.h"
 #include "core/catalog/storage_identity.h"
 #include "core/catalog/storage_verify.h"
+#include "core/write.h"
 
 #define LISTED   1000 /* faulty files that --json lists */
 #define HOLD_OLD apr_time_from_sec(86400)
@@ -48,18 +49,8 @@ static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **wh
     return rv == APR_SUCCESS ? MDL_EXIT_DONE : MDL_EXIT_PROBLEM;
 }
 
-typedef struct {
-    mdl_import_again_t again;
-    mdl_ctl_t *ctl;
-} import_again_t;
-
-static apr_status_t import_again_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    import_again_t *import = arg;
-    apr_status_t rv = mdl_import_again(db, p, &import->again);
-
-    return rv == APR_SUCCESS ? mdl_audit_add(db, &import->ctl->audit, p) : rv;
-}
+MDL_EFFECT(mdl_import_again, mdl_import_again_t *)
+MDL_EFFECT(mdl_write, mdl_write_t *)
 
 /* Queues the import of a faulty blob's bytes for one of its assets.  Returns its job, or NULL with
  *why. */
@@ -70,23 +61,26 @@ static const char *asset_import_again(const verify_t *verify, const mdl_faulty_b
     const mdl_settings_t *settings = verify->ctl->settings;
     mdl_ctl_t step = mdl_ctl_step(verify->ctl, p);
     mdl_problem_t problem = {0};
-    import_again_t import = {
-        .again = {.policy = &settings->ingest,
-                  .version = {.asset_id = asset->id,
-                              .source_url = asset->source_url,
-                              .import = {.shop_id = asset->shop_id,
-                                         .secret = verify->ctl->secret,
-                                         .expected_sha256 = blob->sha256,
-                                         .max_attempts = settings->ingest_max_attempts,
-                                         .problem = &problem}}},
-        .ctl = &step};
+    mdl_import_again_t again = {
+        .policy = &settings->ingest,
+        .version = {.asset_id = asset->id,
+                    .source_url = asset->source_url,
+                    .import = {.shop_id = asset->shop_id,
+                               .secret = verify->ctl->secret,
+                               .expected_sha256 = blob->sha256,
+                               .max_attempts = settings->ingest_max_attempts,
+                               .problem = &problem}}};
+    mdl_write_t write = {.effect = mdl_import_again_effect,
+                         .arg = &again,
+                         .audit = &step.audit,
+                         .problem = &problem};
     apr_status_t rv;
 
     step.audit.shop_id = asset->shop_id;
     step.audit.noun_id = apr_psprintf(p, "%" APR_INT64_T_FMT, asset->id);
-    rv = mdl_db_write(step.db, import_again_effect, &import, p);
+    rv = mdl_db_write(step.db, mdl_write_effect, &write, p);
     *why = rv == MDL_EPROBLEM ? problem.message : mdl_ctl_database_error(&step, rv);
-    return rv == APR_SUCCESS ? import.again.version.import.job.id : NULL;
+    return rv == APR_SUCCESS ? again.version.import.job.id : NULL;
 }
 
 static const char *orders_text(const mdl_faulty_asset_t *asset, apr_pool_t *p)

@@ -9,6 +9,7 @@
 #include <http_protocol.h>
 #include <mpm_common.h>
 
+#include "base/http/path.h"
 #include "delivery/confirm.h"
 #include "delivery/file.h"
 #include "delivery/link.h"
@@ -63,60 +64,44 @@ static int delivery_not_found(request_rec *r)
     return mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL);
 }
 
-/* Cuts path at its first slash; the rest is the name that clients like to see in a URL. */
-static const char *token_of(apr_pool_t *p, const char *path, int *has_name)
-{
-    const char *slash = strchr(path, '/');
-
-    *has_name = slash != NULL;
-    if (slash == NULL) {
-        return path;
-    }
-    return strchr(slash + 1, '/') == NULL ? apr_pstrmemdup(p, path, (apr_size_t)(slash - path))
-                                          : NULL;
-}
-
 typedef int answer_fn(request_rec *r, const mdl_service_t *service, const char *token);
 
 static const struct {
-    const char *path;
+    const char *path; /* the first "{}" is the token, the second a name for the client to see */
     answer_fn *get;
     answer_fn *post;  /* or NULL */
     answer_fn *other; /* refuses other methods */
-    int named;        /* whether a name may stand behind the token */
 } routes[] = {
-    {"/o/", mdl_page_show, mdl_page_press, mdl_page_wrong_method, 0},
-    {"/f/", mdl_file_serve, NULL, mdl_file_wrong_method, 1},
-    {"/z/", mdl_file_serve_archive, NULL, mdl_file_wrong_method, 1},
-    {"/l/", mdl_link_serve, NULL, mdl_link_wrong_method, 0},
-    {"/c/", mdl_confirm_show, mdl_confirm_press, mdl_confirm_wrong_method, 0},
+    {"/o/{}", mdl_page_show, mdl_page_press, mdl_page_wrong_method},
+    {"/f/{}", mdl_file_serve, NULL, mdl_file_wrong_method},
+    {"/f/{}/{}", mdl_file_serve, NULL, mdl_file_wrong_method},
+    {"/z/{}", mdl_file_serve_archive, NULL, mdl_file_wrong_method},
+    {"/z/{}/{}", mdl_file_serve_archive, NULL, mdl_file_wrong_method},
+    {"/l/{}", mdl_link_serve, NULL, mdl_link_wrong_method},
+    {"/c/{}", mdl_confirm_show, mdl_confirm_press, mdl_confirm_wrong_method},
 };
+#define ROUTES (sizeof routes / sizeof *routes)
 
 static int delivery_route(request_rec *r, const mdl_service_t *service, const char *path)
 {
+    const char *parameters[MDL_PATH_PARAMETERS];
     apr_size_t i = 0;
-    int has_name;
-    const char *token;
 
-    while (i < sizeof routes / sizeof *routes && strncmp(path, routes[i].path, 3) != 0) {
+    while (i < ROUTES && mdl_path_match(routes[i].path, path, parameters, r->pool) < 0) {
         i++;
     }
-    if (i == sizeof routes / sizeof *routes) {
-        return delivery_not_found(r);
-    }
-    token = token_of(r->pool, path + 3, &has_name);
-    if (token == NULL || (has_name && !routes[i].named)) {
+    if (i == ROUTES) {
         return delivery_not_found(r);
     }
     if (r->method_number == M_GET) {
-        return routes[i].get(r, service, token);
+        return routes[i].get(r, service, parameters[0]);
     }
     if (r->method_number == M_POST && routes[i].post != NULL) {
-        return routes[i].post(r, service, token);
+        return routes[i].post(r, service, parameters[0]);
     }
     apr_table_setn(r->headers_out, "Allow",
                    routes[i].post != NULL ? "GET, HEAD, POST" : "GET, HEAD");
-    return routes[i].other(r, service, token);
+    return routes[i].other(r, service, parameters[0]);
 }
 
 int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)

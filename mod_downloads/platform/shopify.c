@@ -207,9 +207,7 @@ static const char *shopify_text_of(const mdl_json_t *object, const char *name, a
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
     text = text != NULL ? mdl_utf8_trimmed(text, p) : NULL;
-    return text != NULL && mdl_utf8_is_name(text, strlen(text)) && mdl_utf8_length(text) <= max
-               ? apr_pstrdup(p, text)
-               : NULL;
+    return text != NULL && mdl_utf8_is_text(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
 static int shopify_read_customer(mdl_platform_found_t *found, const mdl_json_t *customer,

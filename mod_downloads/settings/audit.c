@@ -1,4 +1,4 @@
-#include "settings/audit.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -8,8 +8,7 @@
 #include "base/text/present.h"
 #include "settings/frame.h"
 
-#define LINES   50
-#define WHO_MAX 255 /* bytes, those of a user's name */
+#define LINES 50
 
 /* What the templates have words for; the filter offers the nouns. */
 static const char *const nouns[] = {"order",  "asset", "upload",           "job",     "category",
@@ -60,7 +59,7 @@ static const char *audit_next(const mdl_audit_list_t *list, apr_pool_t *p)
                         list->who != NULL ? ap_escape_urlencoded(p, list->who) : "", list->next);
 }
 
-int mdl_audit_show(mdl_visit_t *visit)
+static int audit_show(mdl_visit_t *visit)
 {
     int noun = mdl_names_find(nouns, mdl_visit_parameter(visit, "noun"));
     mdl_audit_list_t list = {.shop_id = visit->shop != NULL ? visit->shop->id : 0,
@@ -71,7 +70,7 @@ int mdl_audit_show(mdl_visit_t *visit)
     mdl_json_t *data, *entries;
     apr_status_t rv;
 
-    if (list.who != NULL && strlen(list.who) > WHO_MAX) {
+    if (list.who != NULL && strlen(list.who) > MDL_MEMBER_USER_MAX) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
     if ((rv = mdl_visit_read(visit, mdl_audit_list_effect, &list)) != APR_SUCCESS) {
@@ -91,3 +90,9 @@ int mdl_audit_show(mdl_visit_t *visit)
     }
     return mdl_frame_send(visit, HTTP_OK, "audit.html", data, NULL);
 }
+
+const mdl_page_t mdl_audit_pages[] = {
+    {"audit", .sees = MDL_ROLE_OPERATOR, .get = audit_show},
+    {"{}/audit", .sees = MDL_ROLE_OWNER, .get = audit_show},
+    {NULL},
+};

@@ -10,6 +10,7 @@
 
 #include "base/http/accept_language.h"
 #include "base/text/templates.h"
+#include "core/write.h"
 #include "html.h"
 
 APLOG_USE_MODULE(downloads);
@@ -176,10 +177,14 @@ int mdl_frame_message(mdl_visit_t *visit, int status, const char *state)
 
 int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)
 {
+    if (rv == APR_ENOENT || (rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND)) {
+        return mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
+    }
     if (rv == MDL_EPROBLEM) {
-        return mdl_frame_message(visit, visit->problem.status,
-                                 strcmp(visit->problem.code, "form_used") == 0 ? "form_used"
-                                                                               : "refused");
+        return mdl_frame_message(visit, visit->problem.status, "refused");
+    }
+    if (rv == MDL_EUSED) {
+        return mdl_frame_message(visit, HTTP_CONFLICT, "form_used");
     }
     if (rv == APR_EACCES) {
         return mdl_frame_message(visit, HTTP_FORBIDDEN, "not_allowed");
@@ -197,5 +202,7 @@ int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done)
     apr_table_setn(visit->r->headers_out, "Location",
                    apr_pstrcat(visit->r->pool, path, done != NULL ? "?done=" : "",
                                done != NULL ? done : "", NULL));
-    return mdl_frame_message(visit, HTTP_SEE_OTHER, "moved");
+    mdl_visit_end(visit);
+    mdl_html_send_text(visit->r, HTTP_SEE_OTHER, "", &policy);
+    return OK;
 }

@@ -1,4 +1,4 @@
-#include "settings/keys.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -71,7 +71,7 @@ static int keys_send(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "keys.html", data, NULL);
 }
 
-int mdl_keys_show(mdl_visit_t *visit)
+static int keys_show(mdl_visit_t *visit)
 {
     return keys_send(visit, HTTP_OK);
 }
@@ -91,7 +91,8 @@ static apr_status_t keys_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-int mdl_keys_create(mdl_visit_t *visit)
+/* The answer has the token; nothing keeps it, so a form that is sent again shows it no more. */
+static int keys_create(mdl_visit_t *visit)
 {
     const char *name = mdl_visit_field(visit, "name");
     const char *scope = mdl_visit_field(visit, "scope");
@@ -113,7 +114,7 @@ int mdl_keys_create(mdl_visit_t *visit)
         key->expires_at = apr_time_now() + apr_atoi64(expires) * DAY;
     }
     rv = mdl_visit_write(visit, keys_create_effect, &keys);
-    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+    if (rv == MDL_EPROBLEM) {
         return keys_send(visit, visit->problem.status);
     }
     if (rv != APR_SUCCESS) {
@@ -142,15 +143,14 @@ static apr_status_t keys_find(mdl_visit_t *visit, const mdl_key_t **key)
     return rv == APR_SUCCESS ? APR_ENOENT : rv;
 }
 
-int mdl_keys_ask(mdl_visit_t *visit)
+static int keys_ask(mdl_visit_t *visit)
 {
     const mdl_key_t *key;
     apr_status_t rv = keys_find(visit, &key);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found")
-                                : mdl_frame_failure(visit, rv);
+        return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_keys", 1);
@@ -163,7 +163,7 @@ int mdl_keys_ask(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_key_revoke, mdl_key_revoke_t *)
 
-int mdl_keys_revoke(mdl_visit_t *visit)
+static int keys_revoke(mdl_visit_t *visit)
 {
     mdl_key_revoke_t revoke = {
         .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
@@ -175,3 +175,11 @@ int mdl_keys_revoke(mdl_visit_t *visit)
                      "key_revoked")
                : mdl_frame_failure(visit, rv);
 }
+
+const mdl_page_t mdl_key_pages[] = {
+    {"{}/keys", "api_key", "created", .sees = MDL_ROLE_READ_ONLY, .get = keys_show,
+     .acts = MDL_ROLE_OWNER, .post = keys_create},
+    {"{}/keys/{}/revoke", "api_key", "revoked", .sees = MDL_ROLE_OWNER, .get = keys_ask,
+     .acts = MDL_ROLE_OWNER, .post = keys_revoke, .changes_keys = 1},
+    {NULL},
+};

@@ -1,4 +1,4 @@
-#include "settings/members.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -87,7 +87,7 @@ static int members_send(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "members.html", data, NULL);
 }
 
-int mdl_members_show(mdl_visit_t *visit)
+static int members_show(mdl_visit_t *visit)
 {
     return members_send(visit, HTTP_OK);
 }
@@ -99,14 +99,14 @@ static int members_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
         return mdl_frame_redirect(
             visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/members", visit->shop->id), done);
     }
-    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0
-               ? members_send(visit, visit->problem.status)
-               : mdl_frame_failure(visit, rv);
+    return rv == MDL_EPROBLEM ? members_send(visit, visit->problem.status)
+                              : mdl_frame_failure(visit, rv);
 }
 
 MDL_EFFECT(mdl_member_put, mdl_member_put_t *)
 
-int mdl_members_add(mdl_visit_t *visit)
+/* A member who is there gets the role. */
+static int members_add(mdl_visit_t *visit)
 {
     const char *user = mdl_visit_field(visit, "user");
     int role = mdl_names_find(mdl_role_names, mdl_visit_field(visit, "role"));
@@ -130,7 +130,7 @@ int mdl_members_add(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_member_remove, mdl_member_remove_t *)
 
-int mdl_members_remove(mdl_visit_t *visit)
+static int members_remove(mdl_visit_t *visit)
 {
     const char *user = mdl_visit_field(visit, "user");
     mdl_member_remove_t remove = {
@@ -148,7 +148,8 @@ int mdl_members_remove(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_staff_address_ask_again, mdl_staff_address_ask_t *)
 
-int mdl_members_ask(mdl_visit_t *visit)
+/* Sends the confirmation of an address once more: an owner's, or the shop's own. */
+static int members_ask(mdl_visit_t *visit)
 {
     const char *address = mdl_visit_field(visit, "user");
     mdl_staff_address_ask_t ask = {.shop_id = visit->shop->id,
@@ -159,3 +160,11 @@ int mdl_members_ask(mdl_visit_t *visit)
     return members_done(visit, mdl_visit_write(visit, mdl_staff_address_ask_again_effect, &ask),
                         "member_asked");
 }
+
+const mdl_page_t mdl_member_pages[] = {
+    {"{}/members", "member", "saved", .sees = MDL_ROLE_OWNER, .get = members_show,
+     .acts = MDL_ROLE_OWNER, .post = members_add},
+    {"{}/members/remove", "member", "deleted", .acts = MDL_ROLE_OWNER, .post = members_remove},
+    {"{}/members/ask", "member", "asked", .acts = MDL_ROLE_OWNER, .post = members_ask},
+    {NULL},
+};

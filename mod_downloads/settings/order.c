@@ -1,4 +1,4 @@
-#include "settings/order.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -17,10 +17,7 @@
 #include "settings/frame.h"
 #include "settings/orders.h"
 
-#define FILES_SHOWN   200
-#define REASON_MAX    500 /* bytes */
-#define DOWNLOADS_MAX 1000
-#define DAYS_MAX      3650
+#define FILES_SHOWN 200
 
 /* What an event can have done, for the template to name. */
 static const char *const actions[] = {
@@ -228,8 +225,7 @@ static int order_send(mdl_visit_t *visit, int status)
     apr_status_t rv = order_read(visit, &order);
 
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found")
-                                : mdl_frame_failure(visit, rv);
+        return mdl_frame_failure(visit, rv);
     }
     mdl_visit_end(visit);
     data = mdl_frame_data(visit);
@@ -239,27 +235,12 @@ static int order_send(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "order.html", data, NULL);
 }
 
-int mdl_order_page_show(mdl_visit_t *visit)
+static int order_show(mdl_visit_t *visit)
 {
     return order_send(visit, HTTP_OK);
 }
 
 /* --- its forms ------------------------------------------------------------------------------ */
-
-static int order_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
-{
-    if (rv == APR_SUCCESS) {
-        return mdl_frame_redirect(
-            visit,
-            mdl_frame_path(visit, "%" APR_INT64_T_FMT "/orders/%s", visit->shop->id,
-                           ap_escape_path_segment(visit->r->pool, visit->argument)),
-            done);
-    }
-    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0 &&
-                   visit->problem.status != HTTP_NOT_FOUND
-               ? order_send(visit, visit->problem.status)
-               : mdl_frame_failure(visit, rv);
-}
 
 static apr_status_t order_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -271,21 +252,31 @@ static apr_status_t order_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_event_check_seen(db, &seen, &visit->problem, p);
 }
 
-/* Runs the effect of a form, unless the order has changed since its page was shown. */
-static apr_status_t order_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+/* Runs the effect of the form, unless the order has changed since its page was shown. */
+static int order_run(mdl_visit_t *visit, void *arg)
 {
-    return mdl_visit_write_seen(visit, order_check_effect, effect, arg);
+    apr_status_t rv = mdl_visit_write_seen(visit, order_check_effect, visit->page->effect, arg);
+
+    if (rv == APR_SUCCESS) {
+        return mdl_frame_redirect(
+            visit,
+            mdl_frame_path(visit, "%" APR_INT64_T_FMT "/orders/%s", visit->shop->id,
+                           ap_escape_path_segment(visit->r->pool, visit->argument)),
+            visit->page->done);
+    }
+    return rv == MDL_EPROBLEM ? order_send(visit, visit->problem.status)
+                              : mdl_frame_failure(visit, rv);
 }
 
 /* The reason that was typed; false when it is too long. */
 static int order_reason(mdl_visit_t *visit, const char **reason)
 {
     *reason = visit->audit.detail = mdl_visit_field(visit, "reason");
-    if (*reason == NULL || mdl_utf8_is_name(*reason, REASON_MAX)) {
+    if (*reason == NULL || mdl_utf8_is_text(*reason, MDL_REASON_MAX)) {
         return 1;
     }
     mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_reason",
-                    "A reason has 1 to 500 bytes, in one line.");
+                    "A reason has 1 to " APR_STRINGIFY(MDL_REASON_MAX) " characters, in one line.");
     return 0;
 }
 
@@ -298,73 +289,44 @@ static mdl_access_t order_access(mdl_visit_t *visit)
                           .problem = &visit->problem};
 }
 
-static int order_act(mdl_visit_t *visit, mdl_effect_fn *effect, const char *done)
+MDL_EFFECT(mdl_access_revoke, mdl_access_t *)
+MDL_EFFECT(mdl_access_restore, mdl_access_t *)
+MDL_EFFECT(mdl_access_approve, mdl_access_t *)
+MDL_EFFECT(mdl_access_reject, mdl_access_t *)
+MDL_EFFECT(mdl_access_rotate_link, mdl_access_t *)
+
+/* A form whose only field is the reason. */
+static int order_act(mdl_visit_t *visit)
 {
     mdl_access_t access = order_access(visit);
 
-    return order_reason(visit, &access.reason)
-               ? order_done(visit, order_write(visit, effect, &access), done)
-               : order_send(visit, HTTP_BAD_REQUEST);
-}
-
-MDL_EFFECT(mdl_access_revoke, mdl_access_t *)
-
-int mdl_order_page_revoke(mdl_visit_t *visit)
-{
-    return order_act(visit, mdl_access_revoke_effect, "order_revoked");
-}
-
-MDL_EFFECT(mdl_access_restore, mdl_access_t *)
-
-int mdl_order_page_restore(mdl_visit_t *visit)
-{
-    return order_act(visit, mdl_access_restore_effect, "order_restored");
-}
-
-MDL_EFFECT(mdl_access_approve, mdl_access_t *)
-
-int mdl_order_page_approve(mdl_visit_t *visit)
-{
-    return order_act(visit, mdl_access_approve_effect, "order_approved");
-}
-
-MDL_EFFECT(mdl_access_reject, mdl_access_t *)
-
-int mdl_order_page_reject(mdl_visit_t *visit)
-{
-    return order_act(visit, mdl_access_reject_effect, "order_rejected");
-}
-
-MDL_EFFECT(mdl_access_rotate_link, mdl_access_t *)
-
-int mdl_order_page_rotate_link(mdl_visit_t *visit)
-{
-    return order_act(visit, mdl_access_rotate_link_effect, "link_rotated");
+    return order_reason(visit, &access.reason) ? order_run(visit, &access)
+                                               : order_send(visit, HTTP_BAD_REQUEST);
 }
 
 MDL_EFFECT(mdl_access_grant, mdl_access_grant_t *)
 
-int mdl_order_page_grant(mdl_visit_t *visit)
+static int order_grant(mdl_visit_t *visit)
 {
     mdl_access_grant_t grant = {
         .access = order_access(visit),
-        .downloads = mdl_visit_number(mdl_visit_field(visit, "downloads"), DOWNLOADS_MAX),
-        .extend_days = mdl_visit_number(mdl_visit_field(visit, "days"), DAYS_MAX)};
+        .downloads = mdl_visit_number(mdl_visit_field(visit, "downloads"), MDL_GRANT_DOWNLOADS_MAX),
+        .extend_days = mdl_visit_number(mdl_visit_field(visit, "days"), MDL_GRANT_DAYS_MAX)};
 
     if (grant.downloads < 0 || grant.extend_days < 0 || grant.downloads + grant.extend_days == 0) {
-        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_grant",
-                        "Give 1 to 1000 downloads, 1 to 3650 days, or both.");
+        mdl_problem_set(
+            &visit->problem, HTTP_BAD_REQUEST, "invalid_grant",
+            "Give 1 to " APR_STRINGIFY(MDL_GRANT_DOWNLOADS_MAX) " downloads, 1 to " APR_STRINGIFY(
+                MDL_GRANT_DAYS_MAX) " days, or both.");
         return order_send(visit, HTTP_BAD_REQUEST);
     }
-    return order_reason(visit, &grant.access.reason)
-               ? order_done(visit, order_write(visit, mdl_access_grant_effect, &grant),
-                            "order_granted")
-               : order_send(visit, HTTP_BAD_REQUEST);
+    return order_reason(visit, &grant.access.reason) ? order_run(visit, &grant)
+                                                     : order_send(visit, HTTP_BAD_REQUEST);
 }
 
 MDL_EFFECT(mdl_order_resend, mdl_order_resend_t *)
 
-int mdl_order_page_resend(mdl_visit_t *visit)
+static int order_resend(mdl_visit_t *visit)
 {
     const char *to = mdl_visit_field(visit, "to");
     mdl_order_resend_t resend = {
@@ -381,8 +343,25 @@ int mdl_order_page_resend(mdl_visit_t *visit)
                         "This is not an email address.");
         return order_send(visit, HTTP_BAD_REQUEST);
     }
-    return order_reason(visit, &resend.reason)
-               ? order_done(visit, order_write(visit, mdl_order_resend_effect, &resend),
-                            "email_resent")
-               : order_send(visit, HTTP_BAD_REQUEST);
+    return order_reason(visit, &resend.reason) ? order_run(visit, &resend)
+                                               : order_send(visit, HTTP_BAD_REQUEST);
 }
+
+const mdl_page_t mdl_order_pages[] = {
+    {"{}/orders/{}", .sees = MDL_ROLE_READ_ONLY, .get = order_show},
+    {"{}/orders/{}/revoke", "order", "revoked", .acts = MDL_ROLE_STAFF, .post = order_act,
+     .effect = mdl_access_revoke_effect, .done = "order_revoked"},
+    {"{}/orders/{}/restore", "order", "restored", .acts = MDL_ROLE_STAFF, .post = order_act,
+     .effect = mdl_access_restore_effect, .done = "order_restored"},
+    {"{}/orders/{}/approve", "order", "approved", .acts = MDL_ROLE_STAFF, .post = order_act,
+     .effect = mdl_access_approve_effect, .done = "order_approved"},
+    {"{}/orders/{}/reject", "order", "rejected", .acts = MDL_ROLE_STAFF, .post = order_act,
+     .effect = mdl_access_reject_effect, .done = "order_rejected"},
+    {"{}/orders/{}/rotate-link", "order", "link_rotated", .acts = MDL_ROLE_STAFF, .post = order_act,
+     .effect = mdl_access_rotate_link_effect, .done = "link_rotated"},
+    {"{}/orders/{}/grant", "order", "downloads_granted", .acts = MDL_ROLE_STAFF,
+     .post = order_grant, .effect = mdl_access_grant_effect, .done = "order_granted"},
+    {"{}/orders/{}/resend", "order", "email_resent", .acts = MDL_ROLE_STAFF, .post = order_resend,
+     .effect = mdl_order_resend_effect, .done = "email_resent"},
+    {NULL},
+};

@@ -9,6 +9,7 @@
 #include "base/text/present.h"
 #include "core/order/search.h"
 #include "settings/frame.h"
+#include "settings/pages.h"
 
 #define LINES 50
 #define DAY   apr_time_from_sec(86400)
@@ -114,7 +115,8 @@ static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
                           from || until);
 }
 
-int mdl_orders_show(mdl_visit_t *visit)
+/* The parameters q (a number or an address), state and before, all optional. */
+static int orders_show(mdl_visit_t *visit)
 {
     mdl_order_search_t search = {.text = NULL};
     mdl_json_t *data;
@@ -136,3 +138,8 @@ int mdl_orders_show(mdl_visit_t *visit)
     mdl_json_add_string(data, "before", search.filter.next);
     return mdl_frame_send(visit, HTTP_OK, "orders.html", data, NULL);
 }
+
+const mdl_page_t mdl_order_list_pages[] = {
+    {"{}/orders", .sees = MDL_ROLE_READ_ONLY, .get = orders_show},
+    {NULL},
+};

@@ -16,7 +16,4 @@ void mdl_orders_add_customer(mdl_json_t *to, const char *first_name, const char 
 void mdl_orders_add_lines(mdl_json_t *to, const char *name, const apr_array_header_t *lines,
                           apr_pool_t *p);
 
-/** The parameters q (a number or an address), state and before, all optional. */
-int mdl_orders_show(mdl_visit_t *visit);
-
 #endif

@@ -1,4 +1,4 @@
-#include "settings/overview.h"
+#include "settings/pages.h"
 
 #include <apr_time.h>
 
@@ -98,7 +98,7 @@ static void overview_add_tags(mdl_json_t *data, const mdl_attention_list_t *list
     }
 }
 
-int mdl_overview_show(mdl_visit_t *visit)
+static int overview_show(mdl_visit_t *visit)
 {
     mdl_attention_t attention = {
         .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
@@ -127,18 +127,22 @@ int mdl_overview_show(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_job_retry, mdl_job_control_t *)
 
-int mdl_overview_retry(mdl_visit_t *visit)
+/* Tries again the import that the path names. */
+static int overview_retry(mdl_visit_t *visit)
 {
     mdl_job_control_t retry = {
         .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
     apr_status_t rv = mdl_visit_write(visit, mdl_job_retry_effect, &retry);
 
-    if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND) {
-        return mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
-    }
     return rv == APR_SUCCESS
                ? mdl_frame_redirect(visit,
                                     mdl_frame_path(visit, "%" APR_INT64_T_FMT "/", visit->shop->id),
                                     "import_retried")
                : mdl_frame_failure(visit, rv);
 }
+
+const mdl_page_t mdl_overview_pages[] = {
+    {"{}/", .sees = MDL_ROLE_READ_ONLY, .get = overview_show},
+    {"{}/jobs/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = overview_retry},
+    {NULL},
+};

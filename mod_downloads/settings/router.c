@@ -6,18 +6,12 @@
 #include <apr_time.h>
 #include <http_log.h>
 
+#include "base/http/path.h"
+#include "core/identifier.h"
 #include "request_body.h"
-#include "settings/audit.h"
 #include "settings/frame.h"
-#include "settings/keys.h"
-#include "settings/members.h"
-#include "settings/order.h"
-#include "settings/orders.h"
-#include "settings/overview.h"
-#include "settings/shops.h"
+#include "settings/pages.h"
 #include "settings/sign_in.h"
-#include "settings/visit.h"
-#include "settings/webhooks.h"
 #include "tls.h"
 
 APLOG_USE_MODULE(downloads);
@@ -25,110 +19,18 @@ APLOG_USE_MODULE(downloads);
 #define FORM_MAX_LENGTH 16384
 #define FORM_MAX_FIELDS 64
 
-typedef int page_fn(mdl_visit_t *visit);
+static const mdl_page_t *const tabs[] = {
+    mdl_shop_pages,   mdl_overview_pages, mdl_order_list_pages, mdl_order_pages,   mdl_key_pages,
+    mdl_member_pages, mdl_webhook_pages,  mdl_audit_pages,      mdl_sign_in_pages, NULL};
 
-typedef struct {
-    const char *path; /* below the settings, or below a shop; "*" is a segment that is no "" */
-    mdl_role_t sees;  /* the least role for GET */
-    page_fn *get;     /* or NULL */
-    mdl_role_t acts;  /* the same for POST */
-    page_fn *post;
-    const char *noun; /* what the audit has of a POST */
-    const char *action;
-} route_t;
-
-static const route_t routes[] = {
-    {"", MDL_ROLE_READ_ONLY, mdl_shops_mine, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
-    {"shops", MDL_ROLE_OPERATOR, mdl_shops_show, MDL_ROLE_OPERATOR, mdl_shops_add, "shop",
-     "created"},
-    {"audit", MDL_ROLE_OPERATOR, mdl_audit_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
-    {"sign-out", MDL_ROLE_READ_ONLY, mdl_sign_in_explain_end, MDL_ROLE_READ_ONLY, mdl_sign_in_end,
-     NULL, NULL},
-};
-
-/* For nobody yet. */
-static const route_t sign_in_route = {
-    .path = "sign-in", .get = mdl_sign_in_show, .post = mdl_sign_in_take};
-
-static const route_t shop_routes[] = {
-    {"", MDL_ROLE_READ_ONLY, mdl_overview_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
-    {"orders", MDL_ROLE_READ_ONLY, mdl_orders_show, MDL_ROLE_STAFF, NULL, NULL, NULL},
-    {"orders/*", MDL_ROLE_READ_ONLY, mdl_order_page_show, MDL_ROLE_STAFF, NULL, NULL, NULL},
-    {"orders/*/revoke", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_revoke, "order",
-     "revoked"},
-    {"orders/*/restore", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_restore, "order",
-     "restored"},
-    {"orders/*/approve", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_approve, "order",
-     "approved"},
-    {"orders/*/reject", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_reject, "order",
-     "rejected"},
-    {"orders/*/grant", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_grant, "order",
-     "downloads_granted"},
-    {"orders/*/resend", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_resend, "order",
-     "email_resent"},
-    {"orders/*/rotate-link", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_rotate_link,
-     "order", "link_rotated"},
-    {"jobs/*/retry", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_overview_retry, "job", "retried"},
-    {"approve", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_approve, "shop", "approved"},
-    {"suspend", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_suspend, "shop", "suspended"},
-    {"block", MDL_ROLE_OPERATOR, mdl_shops_ask_block, MDL_ROLE_OPERATOR, mdl_shops_block, "shop",
-     "blocked"},
-    {"unblock", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_unblock, "shop", "unblocked"},
-    {"keys", MDL_ROLE_READ_ONLY, mdl_keys_show, MDL_ROLE_OWNER, mdl_keys_create, "api_key",
-     "created"},
-    {"audit", MDL_ROLE_OWNER, mdl_audit_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
-    {"members", MDL_ROLE_OWNER, mdl_members_show, MDL_ROLE_OWNER, mdl_members_add, "member",
-     "saved"},
-    {"members/remove", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_members_remove, "member",
-     "deleted"},
-    {"members/ask", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_members_ask, "member", "asked"},
-    {"keys/*/revoke", MDL_ROLE_OWNER, mdl_keys_ask, MDL_ROLE_OWNER, mdl_keys_revoke, "api_key",
-     "revoked"},
-    {"webhooks", MDL_ROLE_READ_ONLY, mdl_webhooks_show, MDL_ROLE_OWNER, mdl_webhooks_create,
-     "webhook_endpoint", "created"},
-    {"webhooks/*", MDL_ROLE_READ_ONLY, mdl_webhooks_show_one, MDL_ROLE_OWNER, mdl_webhooks_change,
-     "webhook_endpoint", "changed"},
-    {"webhooks/*/rotate-secret", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_webhooks_rotate,
-     "webhook_endpoint", "secret_rotated"},
-    {"webhooks/*/test", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_webhooks_test, "webhook_endpoint",
-     "tested"},
-    {"webhooks/*/resend", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_webhooks_resend,
-     "webhook_endpoint", "event_resent"},
-    {"webhooks/*/delete", MDL_ROLE_OWNER, mdl_webhooks_ask, MDL_ROLE_OWNER, mdl_webhooks_delete,
-     "webhook_endpoint", "deleted"},
-};
-
-/* Whether a path is that of a route; *argument gets what stands in the place of its "*". */
-static int route_matches(const char *pattern, const char *path, const char **argument,
-                         apr_pool_t *p)
+/* Finds the page of a path; parameters gets the shop's number and the page's argument. */
+static const mdl_page_t *page_find(const char *path, const char **parameters, apr_pool_t *p)
 {
-    const char *star = strchr(pattern, '*');
-    apr_size_t before, length, after;
-
-    if (star == NULL) {
-        return strcmp(pattern, path) == 0;
-    }
-    before = (apr_size_t)(star - pattern);
-    if (strncmp(pattern, path, before) != 0) {
-        return 0;
-    }
-    path += before;
-    length = strlen(path);
-    after = strlen(star + 1);
-    if (length <= after || strcmp(path + length - after, star + 1) != 0 ||
-        memchr(path, '/', length - after) != NULL) {
-        return 0;
-    }
-    *argument = apr_pstrmemdup(p, path, length - after);
-    return 1;
-}
-
-static const route_t *route_find(mdl_visit_t *visit, const route_t *of, apr_size_t count,
-                                 const char *path)
-{
-    for (apr_size_t i = 0; i < count; i++) {
-        if (route_matches(of[i].path, path, &visit->argument, visit->r->pool)) {
-            return &of[i];
+    for (const mdl_page_t *const *tab = tabs; *tab != NULL; tab++) {
+        for (const mdl_page_t *page = *tab; page->path != NULL; page++) {
+            if (mdl_path_match(page->path, path, parameters, p) >= 0) {
+                return page;
+            }
         }
     }
     return NULL;
@@ -193,69 +95,61 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
     return rv == APR_SUCCESS ? OK : HTTP_FORBIDDEN;
 }
 
-static int route_post(mdl_visit_t *visit, const route_t *route)
+static int page_post(mdl_visit_t *visit)
 {
+    const mdl_page_t *page = visit->page;
     const char *refusal;
     int status;
 
     mdl_visit_end(visit); /* a body may take as long as the client likes */
     status = form_admit(visit, &refusal);
-    visit->acts = route->acts;
     visit->audit = (mdl_audit_t){.shop_id = visit->shop != NULL ? visit->shop->id : 0,
-                                 .noun = route->noun,
+                                 .noun = page->noun,
                                  .noun_id = visit->argument,
-                                 .action = route->action,
+                                 .action = page->action,
                                  .via = MDL_VIA_SETTINGS,
                                  .user = visit->user};
-    return status == OK ? route->post(visit) : mdl_frame_message(visit, status, refusal);
+    return status == OK ? page->post(visit) : mdl_frame_message(visit, status, refusal);
 }
 
-static int route_run(mdl_visit_t *visit, const route_t *route)
+static int page_run(mdl_visit_t *visit, const mdl_page_t *page)
 {
     request_rec *r = visit->r;
     int posts = r->method_number == M_POST;
 
-    if ((posts ? route->post : r->method_number == M_GET ? route->get : NULL) == NULL) {
+    visit->page = page;
+    if ((posts ? page->post : r->method_number == M_GET ? page->get : NULL) == NULL) {
         apr_table_setn(r->headers_out, "Allow",
-                       route->get == NULL    ? "POST"
-                       : route->post == NULL ? "GET, HEAD"
-                                             : "GET, HEAD, POST");
+                       page->get == NULL    ? "POST"
+                       : page->post == NULL ? "GET, HEAD"
+                                            : "GET, HEAD, POST");
         return mdl_frame_message(visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method");
     }
-    if (visit->role < (posts ? route->acts : route->sees)) {
+    if (visit->role < (posts ? page->acts : page->sees)) {
         return mdl_frame_message(visit, HTTP_FORBIDDEN, "not_allowed");
     }
-    return posts ? route_post(visit, route) : route->get(visit);
-}
-
-/* The number that a path begins with, and what is behind it; 0 for none. */
-static apr_int64_t path_take_number(const char **path)
-{
-    apr_size_t digits = strspn(*path, "0123456789");
-    apr_int64_t number = digits > 0 && digits < 16 && **path != '0' ? apr_atoi64(*path) : 0;
-
-    if (number != 0 && (*path)[digits] == '/') {
-        *path += digits + 1;
-        return number;
-    }
-    return 0;
+    return posts ? page_post(visit) : page->get(visit);
 }
 
 static int router_route(mdl_visit_t *visit, const char *path)
 {
+    apr_pool_t *p = visit->r->pool;
+    const char *slash = strchr(path, '/');
+    const char *parameters[MDL_PATH_PARAMETERS] = {NULL};
+    const mdl_page_t *page = page_find(path, parameters, p);
     entrance_t entrance = {.visit = visit};
-    const route_t *route;
     apr_status_t rv;
 
-    entrance.shop_id = path_take_number(&path);
-    route = entrance.shop_id != 0
-                ? route_find(visit, shop_routes, sizeof shop_routes / sizeof *shop_routes, path)
-                : route_find(visit, routes, sizeof routes / sizeof *routes, path);
-    rv = mdl_visit_read(visit, entrance_effect, &entrance);
-    if (rv == APR_ENOENT || (rv == APR_SUCCESS && route == NULL)) {
-        return mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
+    if (slash != NULL) {
+        entrance.shop_id = mdl_identifier_parse(
+            apr_pstrmemdup(p, path, (apr_size_t)(slash - path)));
     }
-    return rv == APR_SUCCESS ? route_run(visit, route) : mdl_frame_failure(visit, rv);
+    visit->argument = parameters[1];
+    rv = mdl_visit_read(visit, entrance_effect, &entrance);
+    if (rv == APR_SUCCESS && (page == NULL || (parameters[0] != NULL && visit->shop == NULL))) {
+        rv = APR_ENOENT;
+    }
+    return rv == APR_SUCCESS ? page_run(visit, page) : mdl_frame_failure(visit, rv);
 }
 
 void mdl_settings_router_child_init(apr_pool_t *p, const mdl_service_t *service)
@@ -321,8 +215,8 @@ int mdl_settings_router_handle(request_rec *r, const mdl_service_t *service)
     if (!mdl_tls_admits(r, service->settings)) {
         return mdl_frame_message(visit, HTTP_FORBIDDEN, "tls_required");
     }
-    if (mdl_sign_in_is_ours(visit) && path != NULL && strcmp(path, sign_in_route.path) == 0) {
-        return route_run(visit, &sign_in_route);
+    if (mdl_sign_in_is_ours(visit) && path != NULL && strcmp(path, mdl_sign_in_page.path) == 0) {
+        return page_run(visit, &mdl_sign_in_page);
     }
     rv = router_identify(visit);
     status = rv == APR_SUCCESS  ? router_answer(visit, path)

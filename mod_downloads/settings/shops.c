@@ -1,4 +1,4 @@
-#include "settings/shops.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -18,7 +18,8 @@ static const char *shop_path(const mdl_visit_t *visit, apr_int64_t shop_id)
 
 MDL_EFFECT(mdl_member_list, mdl_member_list_t *)
 
-int mdl_shops_mine(mdl_visit_t *visit)
+/* Leads to the one shop if it is one, and an operator to the list of all. */
+static int shops_mine(mdl_visit_t *visit)
 {
     mdl_member_list_t list = {.user = visit->user};
     mdl_json_t *data, *shops;
@@ -81,7 +82,7 @@ static int shops_send(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "shops.html", data, NULL);
 }
 
-int mdl_shops_show(mdl_visit_t *visit)
+static int shops_show(mdl_visit_t *visit)
 {
     return shops_send(visit, HTTP_OK);
 }
@@ -106,7 +107,7 @@ static apr_status_t shop_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-int mdl_shops_add(mdl_visit_t *visit)
+static int shops_add(mdl_visit_t *visit)
 {
     const char *name = mdl_visit_field(visit, "name");
     const char *domain = mdl_visit_field(visit, "domain");
@@ -117,7 +118,7 @@ int mdl_shops_add(mdl_visit_t *visit)
                         .visit = visit};
     apr_status_t rv = mdl_visit_write(visit, shop_add_effect, &shops);
 
-    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+    if (rv == MDL_EPROBLEM) {
         return shops_send(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS
@@ -160,12 +161,12 @@ static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const c
                              : mdl_frame_failure(visit, rv);
 }
 
-int mdl_shops_approve(mdl_visit_t *visit)
+static int shops_approve(mdl_visit_t *visit)
 {
     return shop_set_status(visit, MDL_SHOP_APPROVED, "shop_approved");
 }
 
-int mdl_shops_suspend(mdl_visit_t *visit)
+static int shops_suspend(mdl_visit_t *visit)
 {
     return shop_set_status(visit, MDL_SHOP_SUSPENDED, "shop_suspended");
 }
@@ -179,7 +180,7 @@ static int shop_ask_block(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "shop_block.html", data, NULL);
 }
 
-int mdl_shops_ask_block(mdl_visit_t *visit)
+static int shops_ask_block(mdl_visit_t *visit)
 {
     return shop_ask_block(visit, HTTP_OK);
 }
@@ -204,12 +205,12 @@ static apr_status_t shop_set_blocked(mdl_visit_t *visit, const char *reason)
     return rv;
 }
 
-int mdl_shops_block(mdl_visit_t *visit)
+static int shops_block(mdl_visit_t *visit)
 {
     const char *reason = mdl_visit_field(visit, "reason");
     apr_status_t rv = shop_set_blocked(visit, reason != NULL ? reason : "");
 
-    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+    if (rv == MDL_EPROBLEM) {
         return shop_ask_block(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS
@@ -217,7 +218,7 @@ int mdl_shops_block(mdl_visit_t *visit)
                : mdl_frame_failure(visit, rv);
 }
 
-int mdl_shops_unblock(mdl_visit_t *visit)
+static int shops_unblock(mdl_visit_t *visit)
 {
     apr_status_t rv = shop_set_blocked(visit, NULL);
 
@@ -225,3 +226,18 @@ int mdl_shops_unblock(mdl_visit_t *visit)
                ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), "shop_unblocked")
                : mdl_frame_failure(visit, rv);
 }
+
+const mdl_page_t mdl_shop_pages[] = {
+    {"", .sees = MDL_ROLE_READ_ONLY, .get = shops_mine},
+    {"shops", "shop", "created", .sees = MDL_ROLE_OPERATOR, .get = shops_show,
+     .acts = MDL_ROLE_OPERATOR, .post = shops_add},
+    {"{}/approve", "shop", "approved", .acts = MDL_ROLE_OPERATOR, .post = shops_approve,
+     .changes_keys = 1},
+    {"{}/suspend", "shop", "suspended", .acts = MDL_ROLE_OPERATOR, .post = shops_suspend,
+     .changes_keys = 1},
+    {"{}/block", "shop", "blocked", .sees = MDL_ROLE_OPERATOR, .get = shops_ask_block,
+     .acts = MDL_ROLE_OPERATOR, .post = shops_block, .changes_keys = 1},
+    {"{}/unblock", "shop", "unblocked", .acts = MDL_ROLE_OPERATOR, .post = shops_unblock,
+     .changes_keys = 1},
+    {NULL},
+};

@@ -13,6 +13,7 @@
 #include "core/shop/forgery.h"
 #include "core/shop/staff_session.h"
 #include "settings/frame.h"
+#include "settings/pages.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -103,7 +104,8 @@ static int form_send(mdl_visit_t *visit, int status, const char *state, const ch
     return mdl_frame_send(visit, status, "sign_in.html", data, NULL);
 }
 
-int mdl_sign_in_show(mdl_visit_t *visit)
+/* The query "out" or "ended" says what was before. */
+static int sign_in_show(mdl_visit_t *visit)
 {
     const char *query = visit->r->args != NULL ? visit->r->args : "";
     const char *state = strcmp(query, "out") == 0     ? "out"
@@ -210,7 +212,8 @@ static int sign_in_admit(mdl_visit_t *visit, const char *user, const char *targe
     return mdl_frame_redirect(visit, mdl_frame_path(visit, "%s", target_check(target)), NULL);
 }
 
-int mdl_sign_in_take(mdl_visit_t *visit)
+/* A new session, or the form again with 403, or 429 and Retry-After. */
+static int sign_in_take(mdl_visit_t *visit)
 {
     request_rec *r = visit->r;
     const char *target = mdl_visit_field(visit, "to");
@@ -247,13 +250,25 @@ static apr_status_t session_end_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_staff_session_end(db, arg, p);
 }
 
-int mdl_sign_in_end(mdl_visit_t *visit)
+/* Says how one signs out where a browser sends name and password by itself (RFC 7617), which no
+   server can end; 405 where people sign in here. */
+static int sign_in_explain_end(mdl_visit_t *visit)
+{
+    if (mdl_sign_in_is_ours(visit)) {
+        apr_table_setn(visit->r->headers_out, "Allow", "POST");
+        return mdl_frame_message(visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method");
+    }
+    return mdl_frame_message(visit, HTTP_OK, "close_browser");
+}
+
+/* Ends the session, for a form of ours. */
+static int sign_in_end(mdl_visit_t *visit)
 {
     request_rec *r = visit->r;
     apr_status_t rv;
 
     if (!mdl_sign_in_is_ours(visit)) {
-        return mdl_sign_in_explain_end(visit);
+        return sign_in_explain_end(visit);
     }
     rv = mdl_visit_write_on(visit, session_end_effect, apr_pstrdup(r->pool, sign_in_cookie(r)));
     if (rv != APR_SUCCESS) {
@@ -263,11 +278,10 @@ int mdl_sign_in_end(mdl_visit_t *visit)
     return mdl_frame_redirect(visit, mdl_frame_path(visit, "sign-in?out"), NULL);
 }
 
-int mdl_sign_in_explain_end(mdl_visit_t *visit)
-{
-    if (mdl_sign_in_is_ours(visit)) {
-        apr_table_setn(visit->r->headers_out, "Allow", "POST");
-        return mdl_frame_message(visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method");
-    }
-    return mdl_frame_message(visit, HTTP_OK, "close_browser");
-}
+const mdl_page_t mdl_sign_in_pages[] = {
+    {"sign-out", .sees = MDL_ROLE_READ_ONLY, .get = sign_in_explain_end, .acts = MDL_ROLE_READ_ONLY,
+     .post = sign_in_end},
+    {NULL},
+};
+
+const mdl_page_t mdl_sign_in_page = {"sign-in", .get = sign_in_show, .post = sign_in_take};

@@ -20,17 +20,4 @@ apr_status_t mdl_sign_in_find(mdl_visit_t *visit);
     the settings, or NULL. */
 int mdl_sign_in_ask(mdl_visit_t *visit, const char *path);
 
-/** Shows the form to anybody; the query "out" or "ended" says what was before. */
-int mdl_sign_in_show(mdl_visit_t *visit);
-
-/** Takes the form: a new session, or the form again with 403, or 429 and Retry-After. */
-int mdl_sign_in_take(mdl_visit_t *visit);
-
-/** Ends the session, for a form of ours. */
-int mdl_sign_in_end(mdl_visit_t *visit);
-
-/** The answer to a link to the end: says how one signs out where a browser sends name and password
-    by itself (RFC 7617), which no server can end; 405 where people sign in here. */
-int mdl_sign_in_explain_end(mdl_visit_t *visit);
-
 #endif

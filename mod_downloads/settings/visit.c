@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 #include "core/shop/key.h"
 #include "core/shop/key_cache.h"
+#include "core/write.h"
 
 static apr_status_t visit_run(mdl_visit_t *visit, mdl_db_run_fn *how, mdl_effect_fn *effect,
                               void *arg)
@@ -31,7 +33,6 @@ typedef struct {
     mdl_effect_fn *check; /* NULL: of nothing */
     mdl_effect_fn *effect;
     void *arg;
-    mdl_db_due_t due; /* what the effect has for the background process */
 } visit_write_t;
 
 /* The user may have lost the role while the form came. */
@@ -41,38 +42,22 @@ static apr_status_t visit_check_role(mdl_db_t *db, const mdl_visit_t *visit, apr
     apr_status_t rv = mdl_member_role(db, visit->user, visit->shop != NULL ? visit->shop->id : 0,
                                       &role, p);
 
-    return rv == APR_ENOENT || (rv == APR_SUCCESS && role < visit->acts) ? APR_EACCES : rv;
+    return rv == APR_ENOENT || (rv == APR_SUCCESS && role < visit->page->acts) ? APR_EACCES : rv;
 }
 
-static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t visit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    visit_write_t *write = arg;
-    mdl_visit_t *visit = write->visit;
-    apr_status_t rv;
+    const visit_write_t *write = arg;
+    apr_status_t rv = visit_check_role(db, write->visit, p);
 
-    mdl_problem_clear(&visit->problem);
-    mdl_db_take_due(db);
-    if ((rv = visit_check_role(db, visit, p)) != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_SUCCESS && write->check != NULL &&
+        mdl_visit_field(write->visit, "seen") != NULL) {
+        rv = write->check(db, p, write->visit);
     }
-    rv = mdl_form_use(db, &visit->form, apr_time_now(), p);
-    if (rv == APR_EEXIST) {
-        return mdl_problem_set(&visit->problem, HTTP_CONFLICT, "form_used",
-                               "This form was sent before, and has taken effect.");
-    }
-    if (rv == APR_SUCCESS && write->check != NULL && mdl_visit_field(visit, "seen") != NULL) {
-        rv = write->check(db, p, visit);
-    }
-    if (rv == APR_SUCCESS) {
-        rv = write->effect(db, p, write->arg);
-    }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_audit_add(db, &visit->audit, p);
-    }
-    write->due = mdl_db_take_due(db);
-    return rv;
+    return rv == APR_SUCCESS ? write->effect(db, p, write->arg) : rv;
 }
 
+MDL_EFFECT(mdl_write, mdl_write_t *)
 MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
 /* What the form has changed of a key or a shop counts from this node's next request on. */
@@ -94,12 +79,19 @@ apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *ar
 apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_effect_fn *effect,
                                   void *arg)
 {
-    visit_write_t write = {.visit = visit, .check = check, .effect = effect, .arg = arg};
-    apr_status_t rv = visit_run(visit, mdl_db_write, visit_write_effect, &write);
+    visit_write_t checked = {.visit = visit, .check = check, .effect = effect, .arg = arg};
+    mdl_write_t write = {.effect = visit_effect,
+                         .arg = &checked,
+                         .audit = &visit->audit,
+                         .problem = &visit->problem,
+                         .form = &visit->form};
+    apr_status_t rv = visit_run(visit, mdl_db_write, mdl_write_effect, &write);
 
     if (rv == APR_SUCCESS) {
         mdl_service_wake(visit->service, write.due);
-        visit_renew_key_cache(visit);
+        if (visit->page->changes_keys) {
+            visit_renew_key_cache(visit);
+        }
     } else if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_PRECONDITION_FAILED) {
         visit->problem.message = "Somebody has changed this since the page was shown, so nothing "
                                  "was done. Look at it as it is now, and decide anew.";
@@ -150,29 +142,19 @@ const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
     return NULL;
 }
 
-static int visit_is_id(const char *text)
-{
-    return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19;
-}
-
 apr_int64_t mdl_visit_before(const mdl_visit_t *visit)
 {
-    const char *text = mdl_visit_parameter(visit, "before");
+    apr_int64_t before = mdl_identifier_parse(mdl_visit_parameter(visit, "before"));
 
-    return visit_is_id(text) ? apr_atoi64(text) : APR_INT64_MAX;
-}
-
-apr_int64_t mdl_visit_id(const char *text)
-{
-    return visit_is_id(text) ? apr_atoi64(text) : 0;
+    return before != 0 ? before : APR_INT64_MAX;
 }
 
 int mdl_visit_number(const char *text, int max)
 {
-    apr_size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
+    apr_int64_t number = mdl_identifier_parse(text);
 
-    if (digits == 0 || digits > 9 || text[digits] != '\0' || apr_atoi64(text) > max) {
+    if (number == 0 && (text == NULL || strcmp(text, "0") != 0)) {
         return -1;
     }
-    return (int)apr_atoi64(text);
+    return number <= max ? (int)number : -1;
 }

@@ -1,4 +1,4 @@
-#include "settings/webhooks.h"
+#include "settings/pages.h"
 
 #include <string.h>
 
@@ -6,6 +6,7 @@
 
 #include "base/text/present.h"
 #include "base/text/utf8.h"
+#include "core/identifier.h"
 #include "core/ids.h"
 #include "core/shop/webhook_delivery.h"
 #include "core/version.h"
@@ -20,8 +21,8 @@ static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
 
     return (mdl_entity_ref_t){
         .shop_id = visit->shop->id,
-        .id = mdl_visit_id(visit->argument),
-        .versions = seen != NULL ? mdl_ids_of(mdl_visit_id(seen), visit->r->pool) : NULL,
+        .id = mdl_identifier_parse(visit->argument),
+        .versions = seen != NULL ? mdl_ids_of(mdl_identifier_parse(seen), visit->r->pool) : NULL,
         .problem = &visit->problem};
 }
 
@@ -29,20 +30,6 @@ static const char *webhook_path(const mdl_visit_t *visit)
 {
     return mdl_frame_path(visit, "%" APR_INT64_T_FMT "/webhooks/%s", visit->shop->id,
                           visit->argument);
-}
-
-static int webhook_failure(mdl_visit_t *visit, apr_status_t rv)
-{
-    return rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND
-               ? mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found")
-               : mdl_frame_failure(visit, rv);
-}
-
-/* Whether the form was refused for what it says, so that it is shown again with that. */
-static int form_is_refused(const mdl_visit_t *visit, apr_status_t rv)
-{
-    return rv == MDL_EPROBLEM && visit->problem.status != HTTP_NOT_FOUND &&
-           strcmp(visit->problem.code, "form_used") != 0;
 }
 
 /* --- what the templates get ----------------------------------------------------------------- */
@@ -192,7 +179,7 @@ static int webhooks_send(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "webhooks.html", data, NULL);
 }
 
-int mdl_webhooks_show(mdl_visit_t *visit)
+static int webhooks_show(mdl_visit_t *visit)
 {
     return webhooks_send(visit, HTTP_OK);
 }
@@ -220,23 +207,17 @@ static apr_status_t form_read_types(mdl_visit_t *visit, mdl_webhook_edit_t *edit
     return APR_SUCCESS;
 }
 
-static int form_is_text(const char *text, apr_size_t max)
-{
-    return mdl_utf8_length(text) <= max && mdl_utf8_is_name(text, strlen(text));
-}
-
-/* The same checks as the API's. */
 static apr_status_t form_read(mdl_visit_t *visit, mdl_webhook_edit_t *edit)
 {
     edit->url = mdl_visit_field(visit, "url");
     edit->description = mdl_visit_field(visit, "description");
     edit->set_description = edit->set_types = 1;
-    if (edit->url == NULL || !form_is_text(edit->url, MDL_WEBHOOK_URL_MAX) ||
+    if (edit->url == NULL ||
         !mdl_webhook_url_valid(visit->service->settings, edit->url, visit->r->pool)) {
         return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_webhook_url",
                                "The URL has up to 2,048 characters, and " MDL_WEBHOOK_URL_RULE);
     }
-    if (edit->description != NULL && !form_is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
+    if (edit->description != NULL && !mdl_utf8_is_text(edit->description, MDL_WEBHOOK_TEXT_MAX)) {
         return mdl_problem_set(
             &visit->problem, HTTP_BAD_REQUEST, "invalid_description",
             "A description has up to 255 characters, none of them a control character.");
@@ -273,7 +254,7 @@ static apr_status_t webhook_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg
     return rv;
 }
 
-int mdl_webhooks_create(mdl_visit_t *visit)
+static int webhooks_create(mdl_visit_t *visit)
 {
     webhook_create_t create = {
         .edit = {.ref = webhook_ref(visit), .is_active = 1, .secret = visit->service->secret},
@@ -287,7 +268,7 @@ int mdl_webhooks_create(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_write(visit, webhook_create_effect, &create);
     }
-    if (form_is_refused(visit, rv)) {
+    if (rv == MDL_EPROBLEM) {
         return webhooks_send(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS ? secret_send(visit, create.edit.ref.entity, 0)
@@ -303,13 +284,13 @@ static int webhook_send(mdl_visit_t *visit, int status)
     mdl_webhook_delivery_page_t list = {
         .page = {.before = mdl_visit_before(visit), .limit = LINES + 1},
         .ref = {.shop_id = visit->shop->id,
-                .id = mdl_visit_id(visit->argument),
+                .id = mdl_identifier_parse(visit->argument),
                 .problem = &visit->problem}};
     apr_status_t rv = mdl_visit_read(visit, mdl_webhook_delivery_page_effect, &list);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
-        return webhook_failure(visit, rv);
+        return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_webhooks", 1);
@@ -319,7 +300,7 @@ static int webhook_send(mdl_visit_t *visit, int status)
     return mdl_frame_send(visit, status, "webhook.html", data, NULL);
 }
 
-int mdl_webhooks_show_one(mdl_visit_t *visit)
+static int webhooks_show_one(mdl_visit_t *visit)
 {
     return webhook_send(visit, HTTP_OK);
 }
@@ -328,12 +309,12 @@ int mdl_webhooks_show_one(mdl_visit_t *visit)
 static int webhook_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
 {
     return rv == APR_SUCCESS ? mdl_frame_redirect(visit, webhook_path(visit), done)
-                             : webhook_failure(visit, rv);
+                             : mdl_frame_failure(visit, rv);
 }
 
 MDL_EFFECT(mdl_webhook_change, mdl_webhook_edit_t *)
 
-int mdl_webhooks_change(mdl_visit_t *visit)
+static int webhooks_change(mdl_visit_t *visit)
 {
     mdl_webhook_edit_t edit = {.ref = webhook_ref(visit),
                                .is_active = mdl_visit_field(visit, "active") != NULL};
@@ -342,23 +323,24 @@ int mdl_webhooks_change(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_write(visit, mdl_webhook_change_effect, &edit);
     }
-    return form_is_refused(visit, rv) ? webhook_send(visit, visit->problem.status)
-                                      : webhook_done(visit, rv, "webhook_changed");
+    return rv == MDL_EPROBLEM ? webhook_send(visit, visit->problem.status)
+                              : webhook_done(visit, rv, "webhook_changed");
 }
 
 MDL_EFFECT(mdl_webhook_rotate, mdl_webhook_edit_t *)
 
-int mdl_webhooks_rotate(mdl_visit_t *visit)
+static int webhooks_rotate(mdl_visit_t *visit)
 {
     mdl_webhook_edit_t edit = {.ref = webhook_ref(visit), .secret = visit->service->secret};
     apr_status_t rv = mdl_visit_write(visit, mdl_webhook_rotate_effect, &edit);
 
-    return rv == APR_SUCCESS ? secret_send(visit, edit.ref.entity, 1) : webhook_failure(visit, rv);
+    return rv == APR_SUCCESS ? secret_send(visit, edit.ref.entity, 1)
+                             : mdl_frame_failure(visit, rv);
 }
 
 MDL_EFFECT(mdl_webhook_test, mdl_webhook_test_t *)
 
-int mdl_webhooks_test(mdl_visit_t *visit)
+static int webhooks_test(mdl_visit_t *visit)
 {
     mdl_webhook_test_t test = {.ref = webhook_ref(visit)};
 
@@ -368,10 +350,10 @@ int mdl_webhooks_test(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_webhook_resend, mdl_webhook_resend_t *)
 
-int mdl_webhooks_resend(mdl_visit_t *visit)
+static int webhooks_resend(mdl_visit_t *visit)
 {
     mdl_webhook_resend_t resend = {.ref = webhook_ref(visit),
-                                   .id = mdl_visit_id(mdl_visit_field(visit, "delivery"))};
+                                   .id = mdl_identifier_parse(mdl_visit_field(visit, "delivery"))};
 
     return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_resend_effect, &resend),
                         "webhook_resent");
@@ -379,14 +361,14 @@ int mdl_webhooks_resend(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_webhook_find, mdl_entity_ref_t *)
 
-int mdl_webhooks_ask(mdl_visit_t *visit)
+static int webhooks_ask(mdl_visit_t *visit)
 {
     mdl_entity_ref_t ref = webhook_ref(visit);
     apr_status_t rv = mdl_visit_read(visit, mdl_webhook_find_effect, &ref);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
-        return webhook_failure(visit, rv);
+        return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_webhooks", 1);
@@ -396,7 +378,7 @@ int mdl_webhooks_ask(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_webhook_delete, mdl_entity_ref_t *)
 
-int mdl_webhooks_delete(mdl_visit_t *visit)
+static int webhooks_delete(mdl_visit_t *visit)
 {
     mdl_entity_ref_t ref = webhook_ref(visit);
     apr_status_t rv = mdl_visit_write(visit, mdl_webhook_delete_effect, &ref);
@@ -405,5 +387,21 @@ int mdl_webhooks_delete(mdl_visit_t *visit)
                ? mdl_frame_redirect(
                      visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/webhooks", visit->shop->id),
                      "webhook_deleted")
-               : webhook_failure(visit, rv);
+               : mdl_frame_failure(visit, rv);
 }
+
+const mdl_page_t mdl_webhook_pages[] = {
+    {"{}/webhooks", "webhook_endpoint", "created", .sees = MDL_ROLE_READ_ONLY, .get = webhooks_show,
+     .acts = MDL_ROLE_OWNER, .post = webhooks_create},
+    {"{}/webhooks/{}", "webhook_endpoint", "changed", .sees = MDL_ROLE_READ_ONLY,
+     .get = webhooks_show_one, .acts = MDL_ROLE_OWNER, .post = webhooks_change},
+    {"{}/webhooks/{}/rotate-secret", "webhook_endpoint", "secret_rotated", .acts = MDL_ROLE_OWNER,
+     .post = webhooks_rotate},
+    {"{}/webhooks/{}/test", "webhook_endpoint", "tested", .acts = MDL_ROLE_OWNER,
+     .post = webhooks_test},
+    {"{}/webhooks/{}/resend", "webhook_endpoint", "event_resent", .acts = MDL_ROLE_OWNER,
+     .post = webhooks_resend},
+    {"{}/webhooks/{}/delete", "webhook_endpoint", "deleted", .sees = MDL_ROLE_OWNER,
+     .get = webhooks_ask, .acts = MDL_ROLE_OWNER, .post = webhooks_delete},
+    {NULL},
+};

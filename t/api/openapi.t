@@ -68,21 +68,20 @@ sub source_of
     return <$in>;
 }
 
-my %routed;
+my (%routed, @arrays);
 for my $path (glob "mod_downloads/{api,upload}/*.c") {
     my $text = source_of($path);
-    while ($text =~ /^const mdl_route_t (\w+) = \{(.*?)^\};/gms) {
-        my ($name, $members) = ($1, $2);
-        my ($method) = $members =~ /\.method = "(\w+)"/;
-        my ($form)   = $members =~ /\.path = "([^"]+)"/;
-        $routed{"$method $form"} = $name;
+    while ($text =~ /^const mdl_route_t (\w+)\[\] = \{(.*?)^\};/gms) {
+        my ($name, $rows) = ($1, $2);
+        push @arrays, $name;
+        $routed{"$1 $2"} = $name while $rows =~ /^    \{"([A-Z]+)", "([^"]+)"/gm;
     }
 }
 my %described = map { ("$_->{method} $_->{form}" => 1) } operations();
 is(join("\n", grep { !$described{$_} } sort keys %routed), '', 'every route is in the document');
 is(join("\n", grep { !$routed{$_} } sort keys %described), '', 'every operation has a route');
-my ($table) = source_of('mod_downloads/api/router.c') =~ /\broutes\[\] = \{(.*?)\};/s;
-is(join(' ', sort $table =~ /&(\w+)/g), join(' ', sort values %routed), 'and the router knows them all');
+my ($table) = source_of('mod_downloads/api/router.c') =~ /\bresources\[\] = \{(.*?)\};/s;
+is(join(' ', sort $table =~ /mdl_\w+/g), join(' ', sort @arrays), 'and the router knows them all');
 
 open my $lint, '-|', 'tools/node', 't/node/document.mjs', document_file() or die "t/node/document.mjs: $!";
 is(join('', <$lint>), '', 'everything has a sentence and an example that is what it says');

@@ -38,7 +38,7 @@ like(visit('operator', 'GET', "/$id/block", headers => { 'accept-language' => 'd
 for my $reason ('', ' ', 'x' x 501) {
     my $refused = submit('operator', visit('operator', 'GET', "/$id/block"), "/$id/block", { reason => $reason });
     is($refused->{status}, 400, 'a reason of ' . length($reason) . ' bytes is refused');
-    like($refused->{body}, qr/role="alert" id="problem">\s*A reason has 1 to 500 bytes/, 'with a sentence');
+    like($refused->{body}, qr/role="alert" id="problem">\s*A reason has 1 to 500 characters/, 'with a sentence');
 }
 is(api('GET', '/ping', key => $shop->{token})->{status}, 200, 'and has no effect');
 

@@ -9,29 +9,25 @@
 #include "base/text/idn.h"
 #include "base/text/utf8.h"
 
-#define MAX_HOST_LENGTH 253
+#define MAX_LABEL 63
 
-static int host_is_well_formed(const char *host)
+int mdl_http_host_valid(const char *host)
 {
     const char *label = host;
-    apr_size_t length = strlen(host);
+    apr_size_t length;
 
-    if (length == 0 || length > MAX_HOST_LENGTH || host[length - 1] == '.') {
-        return 0;
-    }
-    for (const char *c = host; *c != '\0'; c++) {
-        if (*c == '.') {
-            if (c == label) {
-                return 0;
-            }
-            label = c + 1;
-        } else if (!((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '-' ||
-                     *c == '_')) {
+    for (;; label += length + 1) {
+        length = strspn(label, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+        if (length == 0 || length > MAX_LABEL || label[0] == '-' || label[length - 1] == '-') {
             return 0;
+        }
+        if (label[length] != '.') {
+            break;
         }
     }
     /* Some resolvers take a name whose last label is a number for an IPv4 address. */
-    return label[strspn(label, "0123456789")] != '\0' &&
+    return label[length] == '\0' && strlen(host) <= MDL_HTTP_HOST_MAX &&
+           strspn(label, "0123456789") != length &&
            !(label[0] == '0' && label[1] == 'x' &&
              label[2 + strspn(label + 2, "0123456789abcdef")] == '\0');
 }
@@ -104,7 +100,7 @@ static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url
     if (scheme == NULL || name == NULL) {
         return MDL_HTTP_URL_INVALID;
     }
-    *host = host_is_well_formed(name) ? name : NULL;
+    *host = mdl_http_host_valid(name) ? name : NULL;
     secure = strcmp(scheme, "https") == 0;
     if (!secure && !(policy->allow_http && strcmp(scheme, "http") == 0)) {
         return MDL_HTTP_HOST_NOT_ALLOWED;

@@ -9,6 +9,12 @@
 
 #include "base/http/policy.h"
 
+#define MDL_HTTP_HOST_MAX 253 /* bytes of a host's name */
+
+/** Whether a host has a name that DNS can have: labels of lower-case letters, digits, "-" and "_",
+    and no address. */
+int mdl_http_host_valid(const char *host);
+
 /** A parsed URL: libcurl's CURLU. */
 typedef struct Curl_URL mdl_http_url_t;
 

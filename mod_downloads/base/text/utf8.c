@@ -76,6 +76,11 @@ int mdl_utf8_is_name(const char *text, apr_size_t max)
     return 1;
 }
 
+int mdl_utf8_is_text(const char *text, apr_size_t max)
+{
+    return mdl_utf8_is_name(text, strlen(text)) && mdl_utf8_length(text) <= max;
+}
+
 static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
 {
     return c >= first && c <= last;

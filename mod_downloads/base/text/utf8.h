@@ -32,6 +32,9 @@ const char *mdl_utf8_trimmed(const char *text, apr_pool_t *p);
     things.  That it is well-formed is not checked. */
 int mdl_utf8_is_name(const char *text, apr_size_t max);
 
+/** Whether text has 1 to max characters, none of them an ASCII control. */
+int mdl_utf8_is_text(const char *text, apr_size_t max);
+
 /** What somebody else wrote, as it is quoted in a text of ours, allocated from p: max characters at
     most, the last of them an ellipsis where there are more, with spaces for those that disturb a
     file's name (below). */

@@ -7,6 +7,10 @@
 
 #include "core/order/order.h"
 
+/* What one grant gives at most. */
+#define MDL_GRANT_DOWNLOADS_MAX 1000
+#define MDL_GRANT_DAYS_MAX      3650
+
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;

@@ -11,7 +11,7 @@
 #include <apr_uri.h>
 
 #include "base/crypto.h"
-#include "base/http/policy.h"
+#include "base/http/url.h"
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
 #include "base/mail/mime.h"
@@ -19,10 +19,8 @@
 #include "base/text/utf8.h"
 #include "core/settings/keep.h"
 
-#define MAX_PATH_LENGTH  4000
-#define MAX_HOST_LENGTH  253
-#define MAX_LABEL_LENGTH 63
-#define MAX_PORT         65535
+#define MAX_PATH_LENGTH 4000
+#define MAX_PORT        65535
 
 static void *member_of(void *settings, const mdl_directive_t *directive)
 {
@@ -201,68 +199,24 @@ const char *mdl_set_public_url(void *settings, const mdl_directive_t *directive,
     return NULL;
 }
 
-static int is_label(const char *label, apr_size_t length)
-{
-    if (length == 0 || length > MAX_LABEL_LENGTH || label[0] == '-' || label[length - 1] == '-') {
-        return 0;
-    }
-    for (apr_size_t i = 0; i < length; i++) {
-        if (!apr_isalnum(label[i]) && label[i] != '-' && label[i] != '_') {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* The old ways of writing an IPv4 address (127.1, 0x7f.1, 2130706433) all end in a number. */
-static int is_number_label(const char *label)
-{
-    if (label[0] == '0' && (label[1] == 'x' || label[1] == 'X')) {
-        return label[2 + strspn(label + 2, "0123456789abcdefABCDEF")] == '\0';
-    }
-    return label[strspn(label, "0123456789")] == '\0';
-}
-
-static int is_host_name(const char *name)
-{
-    const char *label = name;
-
-    if (strlen(name) > MAX_HOST_LENGTH) {
-        return 0;
-    }
-    for (;;) {
-        const char *dot = strchr(label, '.');
-
-        if (!is_label(label, dot != NULL ? (apr_size_t)(dot - label) : strlen(label))) {
-            return 0;
-        }
-        if (dot == NULL) {
-            return !is_number_label(label);
-        }
-        label = dot + 1;
-    }
-}
-
 const char *mdl_add_host(void *settings, const mdl_directive_t *directive, const char *word,
                          apr_pool_t *p)
 {
     apr_array_header_t *hosts = *(apr_array_header_t **)member_of(settings, directive);
     const char *under = strncmp(word, "*.", 2) == 0 ? "*." : "";
-    const char *name = mdl_idn_ascii(word + strlen(under), p);
-    char *host;
+    char *name = apr_pstrdup(p, mdl_idn_ascii(word + strlen(under), p));
 
-    if (name == NULL || !is_host_name(name)) {
+    for (char *c = name; c != NULL && *c != '\0'; c++) {
+        *c = (char)apr_tolower(*c);
+    }
+    if (name == NULL || !mdl_http_host_valid(name)) {
         return apr_psprintf(p,
                             "must list host names, such as files.example.com, or *.example.com for "
                             "every host under it; no scheme, port, path or IP address; \"%s\" is "
                             "none of these.",
                             word);
     }
-    host = apr_pstrcat(p, under, name, NULL);
-    for (char *c = host; *c != '\0'; c++) {
-        *c = (char)apr_tolower(*c);
-    }
-    APR_ARRAY_PUSH(hosts, const char *) = host;
+    APR_ARRAY_PUSH(hosts, const char *) = apr_pstrcat(p, under, name, NULL);
     return NULL;
 }
 

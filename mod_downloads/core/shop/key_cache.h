@@ -15,6 +15,7 @@
 #include <apr_pools.h>
 #include <apr_time.h>
 
+#include "base/http/url.h"
 #include "core/shop/key.h"
 
 #define MDL_KEY_CACHE_AGE apr_time_from_sec(5)
@@ -29,7 +30,7 @@ typedef struct {
     char key_id[MDL_KEY_ID_LENGTH + 1];
     char key_name[MDL_KEY_NAME_MAX + 1];
     char shop_name[MDL_SHOP_NAME_MAX + 1];
-    char shop_domain[MDL_SHOP_DOMAIN_MAX + 1];
+    char shop_domain[MDL_HTTP_HOST_MAX + 1];
     apr_int64_t shop_id;
     mdl_key_scope_t scope;
 } mdl_caller_t;

@@ -5,8 +5,10 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/http/url.h"
 #include "base/mail/mime.h"
 #include "base/text/utf8.h"
+#include "core/audit.h"
 #include "core/shop/notice.h"
 
 const char *const mdl_shop_status_names[] = {[MDL_SHOP_PENDING] = "pending",
@@ -34,14 +36,6 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->email_state = mdl_staff_address_state(shop->email, mdl_rows_int(row, 13),
                                                 mdl_rows_int(row, 14));
     return shop;
-}
-
-static int shop_domain_valid(const char *domain)
-{
-    apr_size_t length = strlen(domain);
-
-    return length > 0 && length <= MDL_SHOP_DOMAIN_MAX && domain[0] != '.' && domain[0] != '-' &&
-           strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
 static const char *shop_changed_text(const char *now, const char *given)
@@ -96,7 +90,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
     if ((rv = shop_check_name(shop->name, add->problem)) != APR_SUCCESS) {
         return rv;
     }
-    if (!shop_domain_valid(shop->domain)) {
+    if (!mdl_http_host_valid(shop->domain)) {
         return mdl_problem_set(add->problem, 400, "invalid_domain",
                                "A shop's domain is a host name in lower case.");
     }
@@ -171,9 +165,10 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
     apr_int64_t blocked = 0;
     apr_status_t rv;
 
-    if (block->reason != NULL && !mdl_utf8_is_name(block->reason, MDL_SHOP_REASON_MAX)) {
-        return mdl_problem_set(block->problem, 400, "invalid_reason",
-                               "A reason has 1 to 500 bytes and no control characters.");
+    if (block->reason != NULL && !mdl_utf8_is_text(block->reason, MDL_REASON_MAX)) {
+        return mdl_problem_set(
+            block->problem, 400, "invalid_reason",
+            "A reason has 1 to " APR_STRINGIFY(MDL_REASON_MAX) " characters, in one line.");
     }
     rv = block->reason != NULL ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, &blocked, p,
                                              MDL_ARGS(mdl_int(apr_time_now()),

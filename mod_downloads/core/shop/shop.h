@@ -82,10 +82,8 @@ typedef struct {
 } mdl_shop_set_t;
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 
-#define MDL_SHOP_NAME_MAX       200 /* bytes, as the next one */
-#define MDL_SHOP_DOMAIN_MAX     253
+#define MDL_SHOP_NAME_MAX       200 /* bytes */
 #define MDL_SHOP_MAIL_DELAY_MAX 60
-#define MDL_SHOP_REASON_MAX     500 /* bytes */
 
 /** APR_ENOENT when there is none. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);

@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "base/http/url.h"
+#include "base/text/utf8.h"
 #include "base/seal.h"
 #include "base/ulid.h"
 #include "core/job.h"
@@ -33,8 +34,9 @@ const mdl_http_policy_t *mdl_webhook_policy(const mdl_settings_t *settings, cons
 
 int mdl_webhook_url_valid(const mdl_settings_t *settings, const char *url, apr_pool_t *p)
 {
-    return strchr(url, '#') == NULL && mdl_http_url_check(mdl_webhook_policy(settings, url, p), url,
-                                                          NULL, NULL, p) == MDL_HTTP_OK;
+    return mdl_utf8_is_text(url, MDL_WEBHOOK_URL_MAX) && strchr(url, '#') == NULL &&
+           mdl_http_url_check(mdl_webhook_policy(settings, url, p), url, NULL, NULL, p) ==
+               MDL_HTTP_OK;
 }
 
 /* --- the secret --- */

@@ -1,8 +1,8 @@
 /*
  * Identifiers as a request writes them, in its path, query or body (contract, section 1).
  */
-#ifndef MDL_API_IDENTIFIER_H
-#define MDL_API_IDENTIFIER_H
+#ifndef MDL_CORE_IDENTIFIER_H
+#define MDL_CORE_IDENTIFIER_H
 
 #include <apr_pools.h>
 
@@ -13,7 +13,8 @@
  */
 int mdl_identifier_is_digits(const char *text);
 
-/** An id of ours: from 1 to MDL_IDENTIFIER_MAX, without a leading zero; else 0. */
+/** An id of ours: from 1 to MDL_IDENTIFIER_MAX, without a leading zero; else 0, as for
+    NULL. */
 apr_int64_t mdl_identifier_parse(const char *text);
 
 /** Whether text is gid://<platform>/Product/<n>. */

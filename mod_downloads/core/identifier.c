@@ -1,4 +1,4 @@
-#include "api/identifier.h"
+#include "core/identifier.h"
 
 #include <string.h>
 
@@ -14,7 +14,9 @@ int mdl_identifier_is_digits(const char *text)
 
 apr_int64_t mdl_identifier_parse(const char *text)
 {
-    apr_int64_t id = mdl_identifier_is_digits(text) && strlen(text) <= 16 ? apr_atoi64(text) : 0;
+    apr_int64_t id = text != NULL && mdl_identifier_is_digits(text) && strlen(text) <= 16
+                         ? apr_atoi64(text)
+                         : 0;
 
     return id <= MDL_IDENTIFIER_MAX ? id : 0;
 }
