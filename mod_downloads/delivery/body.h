@@ -13,10 +13,8 @@ typedef struct mdl_body_t mdl_body_t;
 
 struct mdl_body_t {
     apr_int64_t size;
-    int lasting;   /* the buckets that take gave stay valid after its next call, too */
-    int may_copy;  /* its buckets go out by sendfile, without a thread, unless is_copied is set */
-    int is_copied; /* in: a thread copies what the next call of take gives */
-    int is_read;   /* out: a filter in between has read it, and passes on bytes of its own */
+    int lasting; /* the buckets that take gave stay valid after its next call, too */
+    int is_read; /* out: a filter in between has read it, and passes on bytes of its own */
 
     /** NULL, or called when all was taken, before the last of it is passed on.  What take gave
        stays valid. */

@@ -1,16 +1,14 @@
 #include "delivery/body_blob.h"
 
-#include <apr_portable.h>
 #include <http_core.h>
 
-#define FLAGS      (APR_FOPEN_READ | APR_FOPEN_BINARY)
 #define BUCKET_MAX 0x40000000 /* bytes, as httpd's own handler has it */
 
 typedef struct {
     mdl_body_t body; /* first: it is a body */
     request_rec *r;
     apr_file_t *file;
-    apr_bucket *whole[2]; /* [1]: to be copied */
+    apr_bucket *whole;
 } blob_t;
 
 static apr_status_t close_file(void *data)
@@ -18,53 +16,39 @@ static apr_status_t close_file(void *data)
     return apr_file_close(data);
 }
 
-/* httpd's core decides by this flag of the file: here is the same descriptor without it. */
-static apr_file_t *without_sendfile(const blob_t *blob)
-{
-    apr_file_t *file = NULL;
-    apr_os_file_t fd;
-
-    apr_os_file_get(&fd, blob->file);
-    apr_os_file_put(&file, &fd, FLAGS, blob->r->connection->pool);
-    return file;
-}
-
 /*
  * One bucket of the whole file, of which each call copies a part.  A second bucket of the same
  * apr_file_t would lose its descriptor when the first one is set aside.
  */
-static apr_bucket *make_whole(const blob_t *blob, apr_bucket_alloc_t *alloc)
+static void make_whole(blob_t *blob, apr_bucket_brigade *to)
 {
     const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);
-    apr_bucket_brigade *kept = apr_brigade_create(blob->r->pool, alloc);
-    apr_bucket *whole = apr_bucket_file_create(
-        blob->body.is_copied ? without_sendfile(blob) : blob->file, 0, (apr_size_t)blob->body.size,
-        blob->r->pool, alloc);
+    apr_bucket_brigade *kept = apr_brigade_create(blob->r->pool, to->bucket_alloc);
 
-    APR_BRIGADE_INSERT_TAIL(kept, whole);
+    blob->whole = apr_bucket_file_create(blob->file, 0, (apr_size_t)blob->body.size, blob->r->pool,
+                                         to->bucket_alloc);
+    APR_BRIGADE_INSERT_TAIL(kept, blob->whole);
     if (core->enable_mmap == ENABLE_MMAP_OFF) {
-        apr_bucket_file_enable_mmap(whole, 0);
+        apr_bucket_file_enable_mmap(blob->whole, 0);
     }
     if (core->read_buf_size != 0) {
-        apr_bucket_file_set_buf_size(whole, core->read_buf_size);
+        apr_bucket_file_set_buf_size(blob->whole, core->read_buf_size);
     }
-    return whole;
 }
 
 static apr_status_t blob_body_take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
                                    apr_bucket_brigade *to, apr_int64_t *taken)
 {
     blob_t *blob = (blob_t *)body;
-    apr_bucket **whole = &blob->whole[body->is_copied];
     apr_status_t rv;
 
-    if (*whole == NULL) {
-        *whole = make_whole(blob, to->bucket_alloc);
+    if (blob->whole == NULL) {
+        make_whole(blob, to);
     }
     for (*taken = 0; *taken < length; *taken += (apr_int64_t)APR_BRIGADE_LAST(to)->length) {
         apr_bucket *part;
 
-        if ((rv = apr_bucket_copy(*whole, &part)) != APR_SUCCESS) {
+        if ((rv = apr_bucket_copy(blob->whole, &part)) != APR_SUCCESS) {
             return rv;
         }
         part->start = offset + *taken;
@@ -82,13 +66,12 @@ static apr_status_t blob_body_take(mdl_body_t *body, apr_int64_t offset, apr_int
 static apr_status_t blob_body_open_file(blob_t *blob, const char *path)
 {
     const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);
-    apr_int32_t flags = FLAGS;
+    apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
     apr_status_t rv;
 
     /* Without sendfile httpd keeps a thread for as long as the client takes. */
     if (core->enable_sendfile != ENABLE_SENDFILE_OFF) {
         flags |= APR_FOPEN_SENDFILE_ENABLED;
-        blob->body.may_copy = core->enable_mmap != ENABLE_MMAP_OFF;
     }
     rv = apr_file_open(&blob->file, path, flags, APR_FPROT_OS_DEFAULT, blob->r->connection->pool);
     if (rv == APR_SUCCESS) {

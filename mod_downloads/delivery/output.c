@@ -6,25 +6,10 @@
 #include <http_ssl.h>
 #include <util_filter.h>
 
-#include "metering/socket_bytes.h"
-
 #define STREAM_PIECE 65536  /* bytes of a body handed to an HTTP/2 connection at a time */
 #define TLS_PIECE    262144 /* and to a TLS connection */
 
-#define COPIED_PIECE  1048576 /* bytes that a thread copies at a time */
-#define COPIED_UNSENT (2 * COPIED_PIECE)
-#define COPIED_MIN    (4 * COPIED_PIECE) /* bytes from which it is worth a trial */
-#define PATIENCE_MS   10                 /* in which the client has to take a piece */
-
 static ap_filter_rec_t *filter;
-
-/*
- * By sendfile the kernel passes on 64 KB at a time, and wakes a client on the same machine each
- * time, which takes longer than copying them.  So the first bytes of a large file are a trial.  A
- * client that takes them at once gets pieces that a thread copies, until it takes too long for one;
- * the rest goes by sendfile.  So does the trial: the kernel then holds no copies for a slow client.
- */
-typedef enum { PACE_UNKNOWN, PACE_ON_TRIAL, PACE_SLOW } pace_t;
 
 /* A response, over all calls of the filter. */
 typedef struct {
@@ -41,7 +26,6 @@ typedef struct {
     apr_int64_t next; /* from this one, */
     apr_int64_t end;  /* to before this one */
     int in_parts;     /* several ranges, and there is no telling which */
-    pace_t pace;      /* of a client that a thread might copy for */
 } output_t;
 
 static apr_status_t output_pass(output_t *output, int flush)
@@ -82,34 +66,6 @@ static apr_status_t output_copy(output_t *output, apr_int64_t length)
     return APR_SUCCESS;
 }
 
-/* How many bytes of what is left are passed now; decides whether they are copied. */
-static apr_int64_t output_next(output_t *output, apr_int64_t left)
-{
-    mdl_body_t *body = output->body;
-    int fd = mdl_socket_bytes_socket(output->f->c);
-
-    if (output->piece > 0) {
-        return left > output->piece ? output->piece : left;
-    }
-    body->is_copied = 0;
-    if (!body->may_copy || output->transfer == NULL || left < COPIED_MIN ||
-        output->pace == PACE_SLOW) {
-        return left;
-    }
-    if (output->pace == PACE_UNKNOWN) {
-        output->pace = PACE_ON_TRIAL;
-        mdl_socket_bytes_set_unsent_max(fd, COPIED_UNSENT);
-        return COPIED_UNSENT;
-    }
-    if (mdl_socket_bytes_has_room(fd, COPIED_PIECE, PATIENCE_MS)) {
-        body->is_copied = 1;
-        return COPIED_PIECE;
-    }
-    output->pace = PACE_SLOW;
-    mdl_socket_bytes_set_unsent_max(fd, MDL_TRANSFER_UNSENT_MAX);
-    return left;
-}
-
 /* Appends bytes of the body, of which so many are left, to what waits, and passes that unless it
    can go on waiting. */
 static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, apr_int64_t left,
@@ -117,7 +73,7 @@ static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, ap
 {
     mdl_body_t *body = output->body;
     int is_stream = output->f->c->master != NULL;
-    apr_int64_t wanted = output_next(output, left);
+    apr_int64_t wanted = output->piece > 0 && left > output->piece ? output->piece : left;
     apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
 
     if (rv != APR_SUCCESS) {
@@ -138,10 +94,7 @@ static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, ap
         return rv == APR_SUCCESS ? output_pass(output, 0) : rv;
     }
     APR_BRIGADE_CONCAT(output->out, output->taken);
-    if (body->lasting && output->piece == 0) {
-        return wanted == left ? APR_SUCCESS : output_pass(output, 0);
-    }
-    return output_pass(output, 1);
+    return body->lasting && output->piece == 0 ? APR_SUCCESS : output_pass(output, 1);
 }
 
 static apr_status_t output_expand(output_t *output, apr_int64_t offset, apr_int64_t length)
@@ -278,8 +231,6 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
         output->piece = STREAM_PIECE;
     } else if (ap_ssl_conn_is_ssl(c)) {
         output->piece = TLS_PIECE;
-    } else if (transfer != NULL && !body->may_copy) {
-        mdl_socket_bytes_set_unsent_max(mdl_socket_bytes_socket(c), COPIED_UNSENT);
     }
     if (transfer != NULL && body->size == 0) {
         mdl_transfer_add_part(transfer, 0, 0); /* no other will come */

@@ -3,11 +3,8 @@
 #include <stdatomic.h>
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <linux/tcp.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <apr_optional.h>
@@ -18,7 +15,8 @@
 
 APLOG_USE_MODULE(downloads);
 
-#define CLOSED 7 /* TCP_CLOSE, which <linux/tcp.h> does not define */
+#define UNSENT_MAX 131072 /* bytes */
+#define CLOSED     7      /* TCP_CLOSE, which <linux/tcp.h> does not define */
 
 struct mdl_socket_bytes_t {
     _Atomic apr_uint64_t out;
@@ -109,23 +107,11 @@ int mdl_socket_bytes_socket(conn_rec *c)
     return socket != NULL && apr_os_sock_get(&fd, socket) == APR_SUCCESS ? fd : -1;
 }
 
-void mdl_socket_bytes_set_unsent_max(int fd, int bytes)
+void mdl_socket_bytes_set_notsent_lowat(int fd)
 {
+    int bytes = UNSENT_MAX;
+
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
-}
-
-/* poll tells when less than half of unsent_max is unsent.  The size of the buffer counts the
-   kernel's own structures, too, some hundredths. */
-int mdl_socket_bytes_has_room(int fd, int bytes, int timeout_ms)
-{
-    struct pollfd writable = {.fd = fd, .events = POLLOUT};
-    int held, size;
-    socklen_t length = sizeof size;
-
-    return poll(&writable, 1, timeout_ms) == 1 && writable.revents == POLLOUT &&
-           ioctl(fd, SIOCOUTQ, &held) == 0 &&
-           getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0 &&
-           size - held > bytes + bytes / 4;
 }
 
 /* An acknowledgement may be late, or lost by a reset: what was sent may have arrived anyway. */

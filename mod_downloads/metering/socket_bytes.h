@@ -45,12 +45,8 @@ struct mdl_transfer_t **mdl_socket_bytes_transfers(mdl_socket_bytes_t *socket_by
 /** The descriptor of a connection's socket; -1 for none. */
 int mdl_socket_bytes_socket(conn_rec *c);
 
-/** Sets TCP_NOTSENT_LOWAT: how many bytes the kernel takes at most beyond what it can send. */
-void mdl_socket_bytes_set_unsent_max(int fd, int bytes);
-
-/** Whether the kernel takes so many bytes without a wait, now or within timeout_ms.  They are half
-    of what mdl_socket_bytes_set_unsent_max was given.  False for a connection that has ended. */
-int mdl_socket_bytes_has_room(int fd, int bytes, int timeout_ms);
+/** Sets TCP_NOTSENT_LOWAT, so that the kernel takes little more than it can send. */
+void mdl_socket_bytes_set_notsent_lowat(int fd);
 
 /** How far the bytes that the kernel took have come. */
 typedef struct {

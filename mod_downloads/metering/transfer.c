@@ -320,7 +320,7 @@ void mdl_transfer_begin(mdl_transfer_t *transfer, request_rec *r, const mdl_sess
     transfer->of.page_id = transfer->page_id;
     transfer->body = body;
     transfer->first.connection_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
-    mdl_socket_bytes_set_unsent_max(transfer->fd, MDL_TRANSFER_UNSENT_MAX);
+    mdl_socket_bytes_set_notsent_lowat(transfer->fd);
     pthread_mutex_lock(&list.mutex);
     transfer->r = r;
     transfer->references++;

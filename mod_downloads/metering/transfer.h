@@ -16,8 +16,7 @@
 
 #include "core/download/session_settle.h"
 
-#define MDL_TRANSFER_ID_LENGTH  22
-#define MDL_TRANSFER_UNSENT_MAX 131072 /* bytes that the kernel takes beyond what it can send */
+#define MDL_TRANSFER_ID_LENGTH 22
 
 typedef struct mdl_transfer_t mdl_transfer_t;
 

@@ -107,8 +107,7 @@ END
     $threads->stop;
 };
 
-# While they are fast, a thread copies the file for them.
-subtest 'Clients that take a file fast, and then no more of it, hold no threads' => sub {
+subtest 'Clients that take no more of a large file hold no threads' => sub {
     my $fast = MDL::Instance->new(single => 1, mpm => 'event')->start;
     my $shop = new_shop();
     my $file = new_file($shop, 16 * MB);
