@@ -6,8 +6,7 @@
 #include <http_ssl.h>
 #include <util_filter.h>
 
-#define STREAM_PIECE 65536  /* bytes of a body handed to an HTTP/2 connection at a time */
-#define TLS_PIECE    262144 /* and to a TLS connection */
+#define PIECE 262144 /* bytes of a body handed to a TLS or an HTTP/2 connection at a time */
 
 static ap_filter_rec_t *filter;
 
@@ -47,22 +46,27 @@ static apr_status_t output_pass(output_t *output, int flush)
     return rv != APR_SUCCESS || !output->f->c->aborted ? rv : APR_ECONNABORTED;
 }
 
-/* Copies the bytes of a stream: its connection belongs to another thread, which may still be
-   sending when the files that buckets refer to are closed. */
-static apr_status_t output_copy(output_t *output, apr_int64_t length)
+/* Reads the bytes of a stream: its connection belongs to another thread, which may still be sending
+   when the files that buckets refer to are closed.  Mapping each piece would cost more than reading
+   it. */
+static apr_status_t output_read(output_t *output)
 {
-    apr_bucket_alloc_t *alloc = output->out->bucket_alloc;
-    apr_size_t copied = (apr_size_t)length;
-    char *bytes = apr_bucket_alloc(copied, alloc);
-    apr_status_t rv = apr_brigade_flatten(output->taken, bytes, &copied);
+    for (apr_bucket *bucket = APR_BRIGADE_FIRST(output->taken);
+         bucket != APR_BRIGADE_SENTINEL(output->taken); bucket = APR_BUCKET_NEXT(bucket)) {
+        const char *bytes;
+        apr_size_t length;
+        apr_status_t rv;
 
-    apr_brigade_cleanup(output->taken);
-    if (rv != APR_SUCCESS) {
-        apr_bucket_free(bytes);
-        return rv;
+        if (APR_BUCKET_IS_FILE(bucket)) {
+            apr_bucket_file_enable_mmap(bucket, 0);
+            apr_bucket_file_set_buf_size(bucket, PIECE);
+        }
+        if ((rv = apr_bucket_read(bucket, &bytes, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
+            apr_brigade_cleanup(output->taken);
+            return rv;
+        }
     }
-    APR_BRIGADE_INSERT_TAIL(output->out,
-                            apr_bucket_heap_create(bytes, copied, apr_bucket_free, alloc));
+    APR_BRIGADE_CONCAT(output->out, output->taken);
     return APR_SUCCESS;
 }
 
@@ -90,7 +94,7 @@ static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, ap
         body->end(body->owner);
     }
     if (is_stream) {
-        rv = output_copy(output, *taken);
+        rv = output_read(output);
         return rv == APR_SUCCESS ? output_pass(output, 0) : rv;
     }
     APR_BRIGADE_CONCAT(output->out, output->taken);
@@ -227,10 +231,8 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
                          .body = body,
                          .out = apr_brigade_create(r->pool, c->bucket_alloc),
                          .taken = apr_brigade_create(r->pool, c->bucket_alloc)};
-    if (c->master != NULL) {
-        output->piece = STREAM_PIECE;
-    } else if (ap_ssl_conn_is_ssl(c)) {
-        output->piece = TLS_PIECE;
+    if (c->master != NULL || ap_ssl_conn_is_ssl(c)) {
+        output->piece = PIECE;
     }
     if (transfer != NULL && body->size == 0) {
         mdl_transfer_add_part(transfer, 0, 0); /* no other will come */
