@@ -17,6 +17,7 @@ use Apache::TestTrace qw(error);
 use Cwd qw(getcwd);
 use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
+use POSIX ();
 use TAP::Harness;
 use Time::HiRes qw(sleep time);
 
@@ -149,6 +150,32 @@ sub make_template
 
 sub output_file { my ($run) = @_; return "$logs/" . $run =~ s{^(\S+) t/(.*)\.t\z}{$1/$2/output}r }
 
+sub processor_file { return output_file(shift) =~ s/output\z/processor/r }
+
+# Prints the processor time of these runs and of their PostgreSQL, and the slowest runs.
+sub print_processor_time
+{
+    my (@runs) = @_;
+    my ($all, %used, %took) = 0;
+    for my $run (@runs) {
+        ($used{$run}, $took{$run}) = split ' ', read_file(processor_file($run));
+        $all += $used{$run};
+    }
+    my ($postmaster) = read_file("$logs/pg/data/postmaster.pid") =~ /^(\d+)/;
+    my $of_postgres = 0;
+    if ($postmaster) {
+        # Its ticks, and those of its processes that have ended.
+        my (undef, $stat) = split /\) /, read_file("/proc/$postmaster/stat");
+        $of_postgres += $_ / POSIX::sysconf(POSIX::_SC_CLK_TCK()) for (split ' ', $stat)[ 11 .. 14 ];
+    }
+    my @slowest = sort { $used{$b} <=> $used{$a} } @runs;
+    splice @slowest, $ENV{SLOWEST} || 10 if @slowest > ($ENV{SLOWEST} || 10);
+    printf "Processor seconds: %.0f of %d runs, %.0f of their PostgreSQL.  The slowest:\n",
+        $all, scalar @runs, $of_postgres;
+    printf "%8.1f in %4d s: %s\n", $used{$_}, $took{$_}, $_ for @slowest;
+    return;
+}
+
 # If there are several runs, the standard error of each goes to a file, which is shown if it fails.
 sub run_tests
 {
@@ -169,13 +196,14 @@ sub run_tests
             my (undef, $run) = @_;
             my ($label, $suite) = split / /, $run;
             my ($db, $mpm) = split /-/, $label;
-            return [ 'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
-                'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
+            return [ 'tools/processor', processor_file($run),
+                'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c', 'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
         },
     });
     my $result = $harness->runtests(@runs);
     my @failed = grep { ($result->parsers($_))[0]->has_problems } $result->descriptions;
     print STDERR "\n--- $_\n", read_file(output_file($_)) for @failed;
+    print_processor_time(@runs) if @runs > 1;
     $self->{failed} = @failed > 0;
     return;
 }
