@@ -1,5 +1,7 @@
 # Idempotency-Key (contract, section 3): which keys are valid, which requests are replayed or in
 # conflict, and that no request takes effect twice, even if many come at once.
+#
+# both: keys are taken under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # What an interrupted download costs (contract, section 8): the client breaks off, the server is
 # stopped or killed, the order is revoked in mid-transfer.
+#
+# both: what a killed process has not written depends on the database
 use strict;
 use warnings;
 

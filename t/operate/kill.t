@@ -1,4 +1,6 @@
 # kill -9 of each kind of httpd's processes: every acknowledged import is done exactly once.
+#
+# both: each recovers in its own way
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # Restarts under load: no request fails in a graceful one, no job is lost, no process or core file is
 # left over, there is one background process, and large imports continue from their offset.
+#
+# both: each is left and opened again in its own way
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # Files that nothing refers to any more leave the storage folder, and those that are needed stay.
+#
+# both: files are held under other locks
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # What the background process finds by its polls, of which nobody has told it.
+#
+# both: the database finds what is due
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # Uploads in the background process: large ones are hashed while imports run, across restarts and kills,
 # or are cancelled; and the quota of a shop.
+#
+# both: jobs are claimed by other queries under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # When the background process looks for jobs, and what it costs: it does for a job that is due, and for
 # nothing else.
+#
+# both: the database finds what is due
 use strict;
 use warnings;
 

@@ -3,9 +3,15 @@
 # (MDL::Instance), so that TAP::Harness can run several suites at once.  On PostgreSQL they share a
 # private cluster, which no suite stops.
 #
-# Each suite runs on each of DATABASES and under each MPM of MPM.  A suite with a line "# once: why" in
-# its first comment runs only on the first database and under the first MPM, unless FULL is set.  One
-# with a line "# long: why" is among the first to run, so that it doesn't run alone at the end.
+# A suite says in its first comment on which of DATABASES it runs:
+#
+#   # once: why     on the first, and under the first MPM of MPM: what it tests depends on neither, or another
+#                   suite, which it names, has that on both
+#   # both: why     on each, and under each MPM
+#   # pgsql: why    on PostgreSQL alone
+#
+# FULL=1 runs those of the first kind as those of the second.  A suite with a line "# long: why" is among the
+# first to run, so that it doesn't run alone at the end.
 package MDL::TestRun;
 
 use strict;
@@ -112,13 +118,17 @@ sub start
 sub runs
 {
     my (@suites) = @_;
-    my ($first, @more) = map {
+    my @all = map {
         my $mpm = $_;
         map { $mpm eq 'event' ? $_ : "$_-$mpm" } split ' ', $ENV{DATABASES};
     } split ' ', $ENV{MPM};
     return map {
         my $suite = $_;
-        map { "$_ $suite" } $first, $ENV{FULL} || !says($suite, 'once') ? @more : ();
+        my @on = says($suite, 'pgsql') ? grep { /^pgsql/ } @all
+            : says($suite, 'both') ? @all
+            : !says($suite, 'once') ? die "$suite says neither once, both nor pgsql: see t/lib/MDL/TestRun.pm\n"
+            : $ENV{FULL} ? @all : $all[0];
+        map { "$_ $suite" } @on;
     } @suites;
 }
 
