@@ -242,7 +242,7 @@ sub rows { my ($from) = @_; my ($row) = sql("SELECT count(*) FROM $from"); retur
 sub hold_writes
 {
     if (database() eq 'pgsql') {
-        open my $psql, '|-', MDL::Database::psql(), MDL::Test::vars()->{db_params}, '-qAtX' or die "psql: $!";
+        open my $psql, '|-', MDL::Database::psql(), MDL::Database::patient(), '-qAtX' or die "psql: $!";
         $psql->autoflush;
         print $psql "BEGIN; LOCK TABLE idempotency IN SHARE ROW EXCLUSIVE MODE;\n";
         wait_for(sub {

@@ -20,8 +20,14 @@ sub psql
     return $psql;
 }
 
-# libpq's parameters of the current server, but patient: a suite waits for as long as its machine takes.
-sub patient { return vars()->{db_params} =~ s/(connect_timeout=)\d+/${1}60/r =~ s/(_timeout=)\d+/${1}60000/gr }
+# These parameters of libpq, or the current server's, for a psql of the suite, which waits longer than the
+# service does: its machine may be busy.
+sub patient
+{
+    my ($params) = @_;
+    $params //= vars()->{db_params};
+    return $params =~ s/\b(connect_timeout=)\d+/${1}60/r =~ s/\b(\w+(?<!connect)_timeout=)\d+/${1}60000/gr;
+}
 
 # Executes SQL; returns rows of columns as text.  Suites use it for checks, and for states that no
 # request can cause.

@@ -152,7 +152,7 @@ sub make_template
     write_file("$logs/template.conf", read_file("$top/t/conf/extra.conf"), qq(DBDriver pgsql\nDBDParams "$params"\n));
     my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off', 'SELECT pg_reload_conf()',
         'CREATE DATABASE template_downloads';
-    system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, qw(-qX -o /dev/null), @commands) == 0
+    system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), qw(-qX -o /dev/null), @commands) == 0
         && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate >'$logs/template.log' 2>&1") == 0
         or die "The suites' database can't be made.\n", read_file("$logs/template.log");
     return;
