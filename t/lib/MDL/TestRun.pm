@@ -145,13 +145,15 @@ sub says
 }
 
 # Makes the database on PostgreSQL that those of the suites are copies of: to apply every migration takes
-# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.
+# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.  The launcher of
+# autovacuum would start a process for each suite's database every minute.
 sub make_template
 {
     my $params = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=template_downloads/r;
     write_file("$logs/template.conf", read_file("$top/t/conf/extra.conf"), qq(DBDriver pgsql\nDBDParams "$params"\n));
-    my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off', 'SELECT pg_reload_conf()',
-        'CREATE DATABASE template_downloads';
+    my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off', 'ALTER SYSTEM SET full_page_writes = off',
+        $ENV{GROWTH} ? () : "ALTER SYSTEM SET autovacuum_naptime = '1h'",
+        'SELECT pg_reload_conf()', 'CREATE DATABASE template_downloads';
     system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), qw(-qX -o /dev/null), @commands) == 0
         && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate >'$logs/template.log' 2>&1") == 0
         or die "The suites' database can't be made.\n", read_file("$logs/template.log");
