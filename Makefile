@@ -57,6 +57,7 @@ test: ## checks the project, the same as CI (10 to 16 minutes on two cores)
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) suites
+	@tools/step --times lint unit suites
 
 test-all: ## the same, and each suite on each database, under each MPM and with sanitizers (hours)
 	@tools/step packages tools/dependencies test

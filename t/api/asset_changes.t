@@ -1,4 +1,6 @@
 # Existing assets (contract, section 6): the list, one asset, changing, deleting, versions.
+#
+# once: openapi.t makes each of these requests on both databases; lists.t has the pages
 use strict;
 use warnings;
 

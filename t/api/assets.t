@@ -1,5 +1,7 @@
 # Importing files (contract, sections 6 and 9): POST /assets, GET /jobs/{id}, as an integrator sees
 # them.
+#
+# once: openapi.t makes each of these requests on both databases; t/worker has the imports
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The answer to an assignment is made of what was written.  It is what GET /orders/{id} says of the order.
+#
+# both: the answer is made of what each database returns
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # API keys (contract, section 2): one 401 for every invalid key, approval, scope, revocation, expiry.
+#
+# both: how soon a process sees a revoked key depends on the database
 use strict;
 use warnings;
 

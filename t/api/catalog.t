@@ -1,4 +1,6 @@
 # Categories, packs and links (contract, section 6): /categories, /packs, /links.
+#
+# once: openapi.t makes each of these requests on both databases; lists.t has the pages
 use strict;
 use warnings;
 

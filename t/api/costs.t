@@ -1,6 +1,8 @@
 # What each kind of request costs the database: statements, round trips to PostgreSQL, and rows read.
 # These numbers do not depend on the machine, so a change that raises one is noticed.  The background
 # process and the thread that settles downloads are not counted.
+#
+# both: each database is asked in another way
 use strict;
 use warnings;
 

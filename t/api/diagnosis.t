@@ -1,5 +1,7 @@
 # Why can't this customer download? (contract, section 6): GET /orders/{id}/diagnosis.  Each check is
 # the first failure once.
+#
+# once: the checks are made of rows that states.t and order_access.t read on both databases
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # Versions of what can be changed (contract, section 3): updated_at, ETag, If-None-Match and If-Match.
+#
+# both: writes at the same moment wait for other locks
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # GET /events (contract, section 11): what happens in a shop, each event with the number behind the last.
+#
+# once: events_followed.t has the numbers of both databases
 use strict;
 use warnings;
 

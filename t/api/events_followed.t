@@ -3,6 +3,8 @@
 # which order, is known from its audit trail, which is written under the order's lock.
 #
 # `make check-events` does this with 100,000 writes on PostgreSQL.
+#
+# both: numbers are given out under other locks
 use strict;
 use warnings;
 

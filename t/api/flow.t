@@ -1,5 +1,7 @@
 # The specification's typical flow (its section 4), line by line, with only the members that it names;
 # then the customer's part.
+#
+# both: the main job
 use strict;
 use warnings;
 

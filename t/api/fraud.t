@@ -4,6 +4,7 @@
 # The wait for the storefront's answer is in t/unit/fraud.c, the syntax of the files of domains in
 # t/unit/domains.c.
 #
+# both: the database counts
 # long: it waits for its counts to age
 use strict;
 use warnings;

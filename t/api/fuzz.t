@@ -5,6 +5,8 @@
 #
 # With 20,000 of them each answer that an operation declares is given, but for those that are named below: what
 # chance gives too seldom is asked for (t/node/fuzz-deck.mjs).
+#
+# both: values reach SQL
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # Idempotency-Key (contract, section 3): which keys are valid, which requests are replayed or in
 # conflict, and that no request takes effect twice, even if many come at once.
+#
+# both: keys are taken under other locks
 use strict;
 use warnings;
 
@@ -223,7 +225,7 @@ sub rows { my ($from) = @_; my ($row) = sql("SELECT count(*) FROM $from"); retur
 sub hold_writes
 {
     if (database() eq 'pgsql') {
-        open my $psql, '|-', MDL::Database::psql(), MDL::Test::vars()->{db_params}, '-qAtX' or die "psql: $!";
+        open my $psql, '|-', MDL::Database::psql(), MDL::Database::patient(), '-qAtX' or die "psql: $!";
         $psql->autoflush;
         print $psql "BEGIN; LOCK TABLE idempotency IN SHARE ROW EXCLUSIVE MODE;\n";
         wait_for(sub {

@@ -1,5 +1,7 @@
 # GET /jobs by status, type and asset (contract, section 6): alone, together, page by page, and beside
 # thousands of jobs that do not fit.
+#
+# both: the database filters
 use strict;
 use warnings;
 

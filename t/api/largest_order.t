@@ -1,6 +1,8 @@
 # What the largest order allowed costs the server's memory, as an answer, as a page and as an email:
 # 5,000 files in 250 items with an archive each, in packs that five items give, or with 1,000 links and
 # 5,000 license keys besides.
+#
+# both: rows take memory of another library
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # License keys of orders (contract, section 6): which keys an order gets when it is assigned, revoked
 # or restored, and fifty customers at once.  The tags themselves are tested in t/api/license_keys.t.
+#
+# both: keys are given out under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # What all lists have in common (contract, section 1): pages, cursors, query parameters.  The suite of
 # each noun tests the members and filters of its list.
+#
+# both: the database reads on behind a cursor
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # Mapping products to content (contract, section 6): /mappings.
+#
+# both: the same product is saved twice at one moment, and several queries are different
 use strict;
 use warnings;
 

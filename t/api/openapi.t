@@ -1,6 +1,8 @@
 # Compares the OpenAPI document with the running service: the router has exactly the operations that it
 # describes; each operation is called so that it succeeds and so that it is refused; each answer is as
 # the document declares.
+#
+# both: each operation succeeds and is refused on each
 use strict;
 use warnings;
 

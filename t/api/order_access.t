@@ -1,5 +1,7 @@
 # What a shop does with an order (contract, section 6): revoke, restore, grant-downloads, resend,
 # approve and reject, each repeated and in sequence, and the audit trail.
+#
+# both: what changes an order waits for other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # Finding orders in the API (contract, section 6): every filter of GET /orders, several together, their
 # pages, and what they look at when hardly anything fits.
+#
+# both: the database filters
 use strict;
 use warnings;
 

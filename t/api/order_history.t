@@ -1,4 +1,6 @@
 # All that happened to an order, page by page (contract, sections 1 and 6): events, downloads, emails.
+#
+# both: the database merges what happened, page by page
 use strict;
 use warnings;
 

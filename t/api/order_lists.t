@@ -1,5 +1,7 @@
 # Reading orders and assignments (contract, sections 1 and 6): pages that are stable while rows are
 # added, single assignments, and URLs of files.
+#
+# both: pages stay as they are while rows are added
 use strict;
 use warnings;
 

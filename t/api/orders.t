@@ -1,5 +1,7 @@
 # Assigning downloads to orders (contract, section 6): POST and GET /orders/{id}/assignments,
 # GET /orders/{id}.
+#
+# once: flow.t, idempotency.t, quantity.t and openapi.t assign on both databases
 use strict;
 use warnings;
 

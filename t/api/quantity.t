@@ -1,5 +1,7 @@
 # The quantity of an assignment, and what becomes of its license keys (contract, section 6): raised, lowered,
 # revoked, with and without reclaim_on_revoke; the list of a tag's keys, and deleting one.
+#
+# both: keys are given out and taken back under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # POST /orders/{id}/rotate-link (contract, section 6): a new address for an order's page, and nothing left
 # of the former one.
+#
+# once: openapi.t replaces links on both databases, and what a link opens is decided before
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # Two shops: for each of them the other's entities do not exist.
+#
+# both: each query names the shop
 use strict;
 use warnings;
 

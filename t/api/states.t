@@ -5,6 +5,8 @@
 #
 # t/api/fraud.t tests how an order is held, t/api/order_access.t the actions, and t/api/diagnosis.t
 # each check of the diagnosis.
+#
+# once: what a state allows is decided above the database; order_access.t makes them on both
 use strict;
 use warnings;
 

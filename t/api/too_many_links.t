@@ -1,4 +1,6 @@
 # How many links and license keys an order may have (contract, section 6).
+#
+# once: the limits are counted by queries of mappings.t, which runs on both databases
 use strict;
 use warnings;
 

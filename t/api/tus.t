@@ -1,6 +1,8 @@
 # The upload URL (contract, section 7): PUT of a whole file, and tus 1.0.0 with the extensions
 # expiration, checksum and termination, as browsers and other clients use it.  Every answer is as the
 # OpenAPI document declares it.
+#
+# once: pieces are written to the storage folder; uploads.t and upload_limits.t lock uploads on both databases
 use strict;
 use warnings;
 

@@ -33,8 +33,8 @@ CustomLog "\@t_logs\@/received_log" received
 END
 my $shop = new_shop();
 
-my $big    = new_file('big',    500 * MB);
-my $middle = new_file('middle', 320 * MB);
+my $big    = new_file('big',    ($ENV{FULL} ? 500 : 200) * MB);
+my $middle = new_file('middle', ($ENV{FULL} ? 320 : 130) * MB);
 my $small  = new_file('small',  60 * MB);
 
 # --- files -------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ my $memory = peak_memory();
 
 for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
     my ($how, $piece) = @$way;
-    subtest "tus-js-client is killed five times while it uploads 500 MB $how" => sub {
+    subtest "tus-js-client is killed five times while it uploads a large file $how" => sub {
         my $upload = begin_upload($shop, size => $big->{size});
         my $since  = log_size();
         my $offset = 0;
@@ -206,7 +206,7 @@ for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
     };
 }
 
-subtest 'curl -T puts 320 MB' => sub {
+subtest 'curl -T puts a large file' => sub {
     my $upload = begin_upload($shop, size => $middle->{size}, sha256 => $middle->{sha256});
     my $since  = log_size();
     killed_after(sub { run('curl', '-sS', '-T', $middle->{path}, $_[0]) }, $upload, 30 * MB, 0);

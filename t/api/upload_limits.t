@@ -1,5 +1,7 @@
 # What open uploads take: at most 20 of a shop are open at a time, and from their first byte they count
 # against its quota (contract, section 6).
+#
+# both: uploads are counted under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # Direct uploads in the API (contract, sections 6 and 7): begun, read, aborted, completed.  t/api/tus.t
 # tests the upload URL.
+#
+# both: uploads are completed under other locks
 use strict;
 use warnings;
 

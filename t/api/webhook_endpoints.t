@@ -1,5 +1,7 @@
 # /webhook-endpoints (contract, section 11): the endpoints themselves.  What is sent to them is tested in
 # t/worker/webhooks.t.
+#
+# once: openapi.t makes each of these requests on both databases, and t/worker/webhooks.t sends
 use strict;
 use warnings;
 

@@ -1,6 +1,7 @@
 # Every operation of the OpenAPI document that writes: Idempotency-Key, scope, media type.  New
 # operations are included automatically; t/lib/MDL/Operations.pm has a successful request for each.
 #
+# both: each write waits for other locks
 # long: every operation that writes
 use strict;
 use warnings;

@@ -1,7 +1,9 @@
-# The customer's page in a real browser, and the page on which staff confirm an address: in every state, on a phone, a tablet and a desktop, in light
-# and dark, in English and German.  build/screenshots keeps the screenshots.
+# The customer's page in a real browser, and the page on which staff confirm an address: in every state, on
+# a phone, a tablet and a desktop, in English and German.  axe looks at the phone alone, in light and dark; with
+# FULL=1 at each, and build/screenshots keeps pictures of all.
 #
 # once: the look of the page does not depend on the database
+# long: it opens a hundred pages
 use strict;
 use warnings;
 use utf8;
@@ -24,9 +26,11 @@ my $reason  = "We refunded your payment on 20 November. Thank you for telling us
 my %paper   = (light => 'rgb(255, 255, 255)', dark => 'rgb(31, 41, 55)');
 my @views   = map {
     my ($name, $width, $height) = @$_;
-    map { { name => "$name-$_", width => $width, height => $height, scheme => $_ } } sort keys %paper
+    my $whole = $ENV{FULL} || $name eq 'phone';
+    map { { name => "$name-$_", width => $width, height => $height, scheme => $_, axe => $whole ? 1 : 0 } }
+        'light', $whole ? 'dark' : ();
 } [ phone => 390, 844 ], [ tablet => 768, 1024 ], [ desktop => 1440, 900 ];
-make_path($folder);
+make_path($folder) if $ENV{FULL};
 sql("UPDATE shop SET email = 'help\@books.example' WHERE id = $shop->{shop_id}");
 
 # --- orders in every state -------------------------------------------------------------------------
@@ -145,83 +149,66 @@ my @cases = (
 
 # --- the browser -----------------------------------------------------------------------------------
 
-# Starts a browser with these tasks; returns a function that waits for it and returns their results.
-sub browser
-{
-    my (@tasks) = @_;
-    open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@tasks) or die "node: $!";
-    return sub {
-        my @results = map { decode_json($_) } <$out>;
-        close $out or diag("the browser ended with $?");
-        return @results;
-    };
-}
+# The tasks of the browser, and a function for each that looks at its result.
+my (@tasks, @looks);
 
-# One browser for each language, at the same time.
-my @languages = ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]);
-for my $language (@languages) {
-    my ($locale, $tag) = @$language;
-    my @tasks = map {
-        my ($name, $url, undef, undef, undef, %more) = @$_;
-        my @views = map { { %$_, name => "$tag-$name-$_->{name}" } } @views;
-        { do => 'look', url => $url, folder => $folder, language => $locale, views => \@views, %more }
-    } @cases;
-    push @$language, browser(@tasks);
-}
-for my $language (@languages) {
-    my (undef, $tag, $at, $results) = @$language;
-    my @seen = $results->();
+sub task { my ($task, $look) = @_; push @tasks, $task; push @looks, $look; return }
+
+for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
+    my ($locale, $tag, $at) = @$language;
     for my $case (@cases) {
-        my $seen = shift @seen // {};
-        subtest "The page is accessible and fits: $case->[0], $tag" => sub {
-            is($seen->{status}, $case->[2], "the status is $case->[2]");
-            is($seen->{language}, $tag, "the language is $tag");
-            like($seen->{text}, $case->[$at], "the state's sentence is shown");
-            is($seen->{headings}, 1, 'there is one heading of the first level');
-            is_deeply($seen->{wrong}, [], 'the browser reports no error');
-            for my $view (@views) {
-                my $looked = shift @{ $seen->{views} // [] } // {};
-                is($looked->{paper}, $paper{ $view->{scheme} }, "$view->{name}: its policy allows its own style");
-                is_deeply($looked->{violations}, [], "$view->{name}: axe finds no violation");
-                is_deeply($looked->{misfits}, [], "$view->{name}: everything fits its width");
-            }
-        };
+        my ($name, $url, $status, undef, undef, %more) = @$case;
+        my @named = map { { %$_, name => "$tag-$name-$_->{name}" } } @views;
+        $more{folder} = $folder if $ENV{FULL};
+        task({ do => 'look', url => $url, language => $locale, views => \@named, %more }, sub {
+            my ($seen) = @_;
+            subtest "The page is accessible and fits: $name, $tag" => sub {
+                is($seen->{status}, $status, "the status is $status");
+                is($seen->{language}, $tag, "the language is $tag");
+                like($seen->{text}, $case->[$at], "the state's sentence is shown");
+                is($seen->{headings}, 1, 'there is one heading of the first level');
+                is_deeply($seen->{wrong}, [], 'the browser reports no error');
+                for my $view (@views) {
+                    my $looked = shift @{ $seen->{views} // [] } // {};
+                    is($looked->{paper}, $paper{ $view->{scheme} }, "$view->{name}: its policy allows its own style");
+                    is_deeply($looked->{misfits}, [], "$view->{name}: everything fits its width");
+                    is_deeply($looked->{violations}, [], "$view->{name}: axe finds no violation") if $view->{axe};
+                }
+            };
+        });
     }
 }
-diag("screenshots: $folder; in the end build/screenshots");
 
-sub without_script
-{
-    my $downloads = logs_dir() . '/downloads';
-    make_path($downloads);
-    my $results = browser(
-        { do => 'press', url => $order{active}{url}, folder => $downloads,
-            click => qq(li:has-text("Audio") button) },
-        { do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' },
-    );
-    my ($file, $left) = $results->();
+my $downloads = logs_dir() . '/downloads';
+make_path($downloads);
+task({ do => 'press', url => $order{active}{url}, folder => $downloads, click => qq(li:has-text("Audio") button) }, sub {
+    my ($file) = @_;
     is($file->{name}, 'audio.mp3', 'without JavaScript the button downloads the file under its name');
     is($file->{sha256}, sha256_hex('a' x 45_678), 'with its bytes');
     is($file->{url}, $order{active}{url}, 'and the page stays open');
-    is_deeply($left, { url => 'https://forum.example/a?b=c', referrer => undef },
-        'the link opens without a Referer');
-    return;
-}
+});
+task({ do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' }, sub {
+    is_deeply(shift, { url => 'https://forum.example/a?b=c', referrer => undef }, 'the link opens without a Referer');
+});
 
-subtest 'The page shows the button of a file by itself once it is ready, and works without JavaScript' => sub {
-    my $task = { do => 'wait', url => $order{preparing}{url}, selector => 'li:has-text("Preparing") button' };
-    my $header = sub { page('GET', $order{preparing}{url})->{headers}{refresh} };
-    is($header->(), 10, 'the page is reloaded every 10 seconds');
-    open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json([$task]) or die "node: $!";
-    my $before = decode_json(scalar <$out>);
-    pending($order{preparing}{assets}[0], 'ready');
-    without_script();    # while the other browser waits
-    my $after = decode_json(scalar <$out>);
-    close $out;
-    is($before->{before}, 0, 'at first there is no button');
-    is($after->{after}, 1, 'then there is one');
-    is($header->(), undef, 'the page is not reloaded any more');
-};
+# Of this task comes another line once the button is there.
+task({ do => 'wait', url => $order{preparing}{url}, selector => 'li:has-text("Preparing") button' }, sub {
+    my ($seen, $next) = @_;
+    subtest 'The page shows the button of a file by itself once it is ready' => sub {
+        my $header = sub { page('GET', $order{preparing}{url})->{headers}{refresh} };
+        is($header->(), 10, 'the page is reloaded every 10 seconds');
+        is($seen->{before}, 0, 'at first there is no button');
+        pending($order{preparing}{assets}[0], 'ready');
+        is($next->()->{after}, 1, 'then there is one');
+        is($header->(), undef, 'the page is not reloaded any more');
+    };
+});
+
+open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@tasks) or die "node: $!";
+my $next = sub { decode_json(scalar <$out> // '{}') };
+$_->($next->(), $next) for @looks;
+ok(close $out, 'the browser ends well');
+diag("screenshots: $folder; in the end build/screenshots") if $ENV{FULL};
 
 $server->stop;
 done_testing();

@@ -1,4 +1,6 @@
 # What a customer opens: the order's page, its button, and the file (contract, section 8).
+#
+# both: the page and the file are read and counted by several queries that differ
 use strict;
 use warnings;
 

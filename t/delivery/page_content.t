@@ -1,4 +1,6 @@
 # Links and license keys on the order's page and in its email (contract, sections 8 and 10).
+#
+# once: the page is made of rows that delivery.t reads on both databases
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # Files on the order's page and in its email (contract, section 8): the end of access, files that are
 # not ready yet, and files of several assignments.
+#
+# once: the page is made of rows that delivery.t reads on both databases
 use strict;
 use warnings;
 

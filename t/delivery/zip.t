@@ -3,6 +3,8 @@
 #
 # The test puts files into the storage folder and the database directly, with names that the API would
 # refuse.  zip_large.t tests many files and large ones.
+#
+# once: bytes of archives; t/metering/zip_metering.t has their queries on both databases
 use strict;
 use warnings;
 use utf8;

@@ -3,6 +3,8 @@
 #
 # The programs that customers use are tested in t/delivery/download_clients.t; many clients that break
 # off, and a server that stops during transfers, in t/metering/download_cuts.t.
+#
+# both: bytes are settled under other locks
 use strict;
 use warnings;
 

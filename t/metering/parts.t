@@ -1,5 +1,7 @@
 # Small parts of a session that goes on, which a process sends for a second without asking the database
 # (contract, section 8): what they cost, where they end, and that a change takes effect on them.
+#
+# both: what may take effect unasked depends on how a change is told
 use strict;
 use warnings;
 

@@ -2,6 +2,8 @@
 # service waits for sent bytes to arrive: the download is then counted, or the client does not get the
 # end.  And a client gets nothing free from a process that was stopped until it was taken for dead.
 # Both take minutes: make check-slow.
+#
+# both: bytes are settled under other locks
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # What an archive costs: each of its files by what was delivered of it (contract, section 8).
+#
+# both: bytes are settled under other locks
 use strict;
 use warnings;
 

@@ -5,9 +5,9 @@
 //
 // The tasks; each opens url, and all but "look" disable JavaScript:
 //
-//   look    in each of views ({ "name", "width", "height", "scheme": "light" or "dark" }) takes a
-//           screenshot (folder/name.png), and reports axe's violations and elements that are cut off;
-//           language and method are optional
+//   look    in each of views ({ "name", "width", "height", "scheme": "light" or "dark", "axe" }) reports
+//           the elements that are cut off and, if axe is true, its violations; language and method are
+//           optional, and so is folder, which gets a screenshot of each (name.png)
 //   press   clicks the element that the selector click finds, and saves the download in folder
 //   follow  clicks such a link to an https URL, which can't be reached, and reports the URL and the
 //           Referer header of the request
@@ -84,7 +84,7 @@ function misfits(page) {
     });
 }
 
-async function view(page, folder, { name, width, height, scheme }) {
+async function view(page, folder, { name, width, height, scheme, axe: wanted }) {
     const now = page.viewportSize();
     if (now.width !== width || now.height !== height) {
         await page.setViewportSize({ width, height });
@@ -93,9 +93,11 @@ async function view(page, folder, { name, width, height, scheme }) {
     const seen = {
         paper: await page.evaluate(() => getComputedStyle(document.querySelector('main')).backgroundColor),
         misfits: await misfits(page),
-        violations: await violations(page, scheme),
+        violations: wanted && await violations(page, scheme),
     };
-    await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+    if (folder) {
+        await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+    }
     return seen;
 }
 

@@ -1,18 +1,18 @@
 // Does in browsers what it reads, a task of JSON a line, and writes what came of each as a line of JSON.
 //
-//   node t/node/browser-settings.mjs FOLDER [noscript] <tasks
+//   node t/node/browser-settings.mjs <tasks
 //
-// Each has a browser of its own by its name, "who", which is made when it is first named; with noscript
-// none runs JavaScript.  The tasks:
+// Each has a browser of its own by its name, "who", which is made when it is first named, and one more that
+// runs no JavaScript, for the tasks with "noscript".  The tasks:
 //
 //   { "do": "open", "url": "…" }
 //   { "do": "fill", "values": { "label": "value", … } }   types, chooses or ticks
 //   { "do": "press", "name": "…" }     the button, link or summary of that name
 //   { "do": "back" }
 //   { "do": "cut", "selector": "…" }   removes those elements: axe takes minutes for a very long page
-//   { "do": "look", "name": "…", "views": [{ "name", "width", "height", "scheme" }] }
-//     takes a screenshot of each view (FOLDER/name-view.png), of the whole page unless "top" is true, and
-//     reports axe's violations and what is cut off
+//   { "do": "look", "name": "…", "views": [{ "name", "width", "height", "scheme", "axe" }] }
+//     reports what is cut off in each view and, if axe is true, its violations; a "folder" gets a screenshot
+//     of each (name-view.png), of the whole page unless "top" is true
 //
 // The result has the status of the last page, its url, title, language, headings and text, and under
 // "wrong" what the console, the network and html-validate complained about.
@@ -24,7 +24,6 @@ import { HtmlValidate } from 'html-validate/node';
 import { chromium } from 'playwright-core';
 
 const validator = new HtmlValidate({ extends: ['html-validate:recommended'] });
-const [folder, noscript] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
 const people = {};
@@ -32,8 +31,9 @@ const people = {};
 // A dark page differs from a light one of the same size in its colours alone.
 const COLOURS = { runOnly: ['color-contrast', 'link-in-text-block'] };
 
-async function person(who, language) {
-    if (!people[who]) {
+async function person({ who, language, noscript }) {
+    const name = `${who} ${noscript}`;
+    if (!people[name]) {
         const context = await browser.newContext({
             javaScriptEnabled: !noscript,
             locale: language ?? 'en-GB',
@@ -59,9 +59,9 @@ async function person(who, language) {
                 one.wrong.push(`a request to ${request.url()}`);
             }
         });
-        people[who] = one;
+        people[name] = one;
     }
-    return people[who];
+    return people[name];
 }
 
 async function fill(page, values) {
@@ -104,7 +104,7 @@ function misfits(page) {
     });
 }
 
-async function look(page, { name, views, top }) {
+async function look(page, { name, views, folder, top }) {
     const seen = [];
     const before = page.viewportSize();
     await page.evaluate(axe);
@@ -114,12 +114,14 @@ async function look(page, { name, views, top }) {
         seen.push({
             name: view.name,
             misfits: await misfits(page),
-            violations: await page.evaluate(async (rules) => {
+            violations: view.axe && await page.evaluate(async (rules) => {
                 const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'], ...rules });
                 return violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
             }, view.scheme === 'dark' ? COLOURS : {}),
         });
-        await page.screenshot({ path: `${folder}/${name}-${view.name}.png`, fullPage: !top });
+        if (folder) {
+            await page.screenshot({ path: `${folder}/${name}-${view.name}.png`, fullPage: !top });
+        }
     }
     await page.setViewportSize(before);
     await page.emulateMedia({ colorScheme: 'light' });
@@ -133,7 +135,7 @@ async function faults(response) {
 }
 
 async function run(task) {
-    const one = await person(task.who, task.language);
+    const one = await person(task);
     const { page } = one;
     one.wrong.length = 0;
     one.response = undefined;
@@ -150,7 +152,7 @@ async function run(task) {
     }
     if (one.response) {
         one.status = one.response.status();
-        one.wrong.push(...noscript ? [] : await faults(one.response));    // the pages are the same
+        one.wrong.push(...task.noscript ? [] : await faults(one.response));    // the pages are the same
     }
     return {
         ...result,

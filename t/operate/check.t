@@ -2,6 +2,8 @@
 # with 6, and finds nothing else; in a set-up that works it finds nothing at all.
 #
 # Most set-ups are files that the running httpd has not read; the command reads them each time.
+#
+# both: what can be wrong with each
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The machine's clock is set by an hour, back and forth, while the service runs.
+#
+# both: PostgreSQL has a clock of its own
 use strict;
 use warnings;
 

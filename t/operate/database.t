@@ -1,5 +1,7 @@
 # The database stops and starts again: requests get 503 meanwhile and succeed right afterwards, without
 # a restart of httpd, and the background process resumes its work.
+#
+# both: each is away in its own way
 use strict;
 use warnings;
 

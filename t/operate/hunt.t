@@ -4,6 +4,8 @@
 # that was cut one email at most comes twice.
 #
 #   SEED=4711 HUNT=1200     what is done, and for how many seconds (make check-hunt)
+#
+# both: each has its own locks and faults
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # kill -9 of each kind of httpd's processes: every acknowledged import is done exactly once.
+#
+# both: each recovers in its own way
 use strict;
 use warnings;
 
@@ -9,7 +11,8 @@ use MDL::Test;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant { MB => 1024 * 1024, GB => 1024 * 1024 * 1024 };
+# A large file, and imports that are acknowledged between two kills.
+use constant { MB => 1024 * 1024, LARGE => ($ENV{FULL} ? 1024 : 400) * 1024 * 1024, LOAD => $ENV{FULL} ? 50 : 25 };
 
 my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 3\nDownloadsPollInterval 1\n")->start;
 my $source = MDL::Source->new;
@@ -46,33 +49,33 @@ sub next_worker
 
 sub ended { my ($pid) = @_; return (MDL::Test::slurp("/proc/$pid/stat") // ' Z ') =~ /\) Z|^ Z/ }
 
-subtest 'the background process is killed in the middle of an import of 1 GB' => sub {
-    my $sha256 = MDL::Source::sha256(GB);
+subtest 'the background process is killed in the middle of a large import' => sub {
+    my $sha256 = MDL::Source::sha256(LARGE);
     # The first answer only shows that the file is large.  However late a kill comes, it finds the source
     # waiting before the end.
-    my $piece = { size => GB, etag => '"huge"', rate => 350 * MB, hold => 0.5 * GB };
-    my $url   = $source->offer('huge', ($piece) x 2, { hold => 0.45 * GB }, { hold => GB });
+    my $piece = { size => LARGE, etag => '"huge"', rate => 350 * MB, hold => 0.5 * LARGE };
+    my $url   = $source->offer('huge', ($piece) x 2, { hold => 0.45 * LARGE }, { hold => LARGE });
     my $id    = import_of($url, sha256 => $sha256);
     my $log = error_log_size();
     for my $part (0.2, 0.6) {
-        wait_progress($id, $part * GB);
+        wait_progress($id, $part * LARGE);
         my ($worker) = worker_pids();
         kill KILL => $worker;
         isnt next_worker($worker), $worker, 'another one is started';
     }
     my $job = wait_job($shop, $id, 60);
     is $job->{status}, 'succeeded', 'the import succeeds' or diag explain $job;
-    is $job->{progress}{bytes_received}, GB, 'with all bytes';
+    is $job->{progress}{bytes_received}, LARGE, 'with all bytes';
     my $path = storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
-    is -s $path, GB, 'the file is there';
+    is -s $path, LARGE, 'the file is there';
     like qx(openssl dgst -sha256 -r '$path'), qr/^$sha256\b/, 'and has the SHA-256 of the bytes';
     is_deeply [ sql('SELECT count(*), min(status) FROM asset') ], [ [ 1, 'ready' ] ],
         'there is one asset';
     is_deeply [ glob storage_dir() . '/partial/*' ], [], 'and no partial file is left';
     my @ranges = map { $_->{range} // 0 } $source->requests('huge');
-    cmp_ok $ranges[-2], '>=', 0.2 * GB, 'after the first kill it continued from its offset';
-    cmp_ok $ranges[-1], '>=', 0.6 * GB, 'and after the second, too';
-    cmp_ok $source->sent('huge'), '<', 1.2 * GB, 'the source has sent few bytes twice';
+    cmp_ok $ranges[-2], '>=', 0.2 * LARGE, 'after the first kill it continued from its offset';
+    cmp_ok $ranges[-1], '>=', 0.6 * LARGE, 'and after the second, too';
+    cmp_ok $source->sent('huge'), '<', 1.2 * LARGE, 'the source has sent few bytes twice';
     is scalar(() = error_log_since($log) =~ /MDL0334/g), 2,
         'the log has both restarts';
     unlink $path;
@@ -81,12 +84,12 @@ subtest 'the background process is killed in the middle of an import of 1 GB' =>
 subtest 'children of httpd are killed under load' => sub {
     my $load = MDL::Load->new(key => $key, url => $small, clients => 4, keep_alive => 2);
     for (1 .. 3) {
-        $load->wait_for_more(50);
+        $load->wait_for_more(LOAD);
         my ($child) = server_pids();
         kill KILL => $child;
         wait_for(sub { ended($child) }, 10, 'the end of a child');
     }
-    $load->wait_for_more(50);
+    $load->wait_for_more(LOAD);
     my $result = $load->stop;
     my @lost = MDL::Load::lost($result->{jobs}, 30);
     is_deeply \@lost, [],
@@ -102,7 +105,7 @@ subtest 'the background process is killed again and again under load' => sub {
     my $load = MDL::Load->new(key => $key, url => $small, clients => 4);
     my $worker;
     for (1 .. 2) {
-        $load->wait_for_more(40);
+        $load->wait_for_more(LOAD);
         $worker = next_worker($worker // ());
         kill KILL => $worker;
     }
@@ -115,7 +118,7 @@ subtest 'the background process is killed again and again under load' => sub {
 
 subtest 'the parent is killed under load' => sub {
     my $load = MDL::Load->new(key => $key, url => $small, clients => 4, keep_alive => 2);
-    $load->wait_for_more(60);
+    $load->wait_for_more(LOAD);
     my ($worker) = worker_pids();
     my $began = time;
     kill KILL => httpd_pid();
@@ -123,7 +126,7 @@ subtest 'the parent is killed under load' => sub {
     ok ended($worker), 'the background process dies with its parent';
     diag sprintf 'it did so in %.0f ms', 1000 * (time - $began);
     # httpd's children survive their parent, and the imports that they acknowledge must be done, too.
-    $load->wait_for_more(60);
+    $load->wait_for_more(LOAD);
     $server->kill_all;
     my $result = $load->stop;
     $server->start;

@@ -1,5 +1,7 @@
 # A database that is read-only for a while, such as a standby or a write-protected file: meanwhile
 # requests that write are refused, and leave no open sockets in the server.
+#
+# both: each refuses in its own way
 use strict;
 use warnings;
 

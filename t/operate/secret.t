@@ -1,5 +1,7 @@
 # The server's secret is replaced twice under load: no key, page, link or upload is void until the secret that
 # has signed it is retired (docs/operate.md, "Replace the secret").
+#
+# once: a secret is replaced by SQL of one text; keys and links are checked above the database
 use strict;
 use warnings;
 

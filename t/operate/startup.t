@@ -1,5 +1,7 @@
 # How a server starts or refuses to: mistakes in its configuration, a missing database, a background
 # process that can't start, and each MPM.
+#
+# both: each is missing in its own way
 use strict;
 use warnings;
 

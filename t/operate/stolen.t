@@ -1,6 +1,8 @@
 # What a stolen copy of the database opens: nothing.  A script tries every value of every column, and every
 # part of one, as an API key, as the address of an upload, a page, a file, an archive and a link, and as the
 # session and the token of a form of the settings.  Nor do secrets lie there in clear.
+#
+# both: each is copied in its own way
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The storage folder belongs with the database: httpd starts on no other, and `downloadsctl check` says why.
+#
+# both: each is restored in its own way
 use strict;
 use warnings;
 

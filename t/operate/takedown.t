@@ -1,5 +1,7 @@
 # downloadsctl shop block and unblock: within 5 seconds nothing of a shop is served or worked on, and
 # afterwards all goes on where it was.
+#
+# both: how soon a process sees a block depends on the database
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The audit as owners and the operator see it: every change of a shop, by whom and when.
+#
+# once: the pages show rows that t/api reads on both databases
 use strict;
 use warnings;
 

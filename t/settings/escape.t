@@ -1,5 +1,7 @@
 # A string that closes an attribute and begins a script, in every text field of the product: on every page
 # that the settings link to it is text, in either language.
+#
+# once: what a page makes of a text does not depend on the database
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The tab of API keys: the base address, a new key, whose token is shown once, and its end.
+#
+# once: the form calls what the API and downloadsctl call on both databases
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The orders of a shop as its staff see them: finding one, its whole story, and every button on its page.
+#
+# once: the forms call what t/api calls on both databases
 use strict;
 use warnings;
 

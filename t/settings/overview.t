@@ -1,4 +1,6 @@
 # The first page of a shop: what needs somebody, with a link to where it is mended; and nothing else.
+#
+# both: the database finds what needs somebody
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The operator blocks a shop in the browser, with a reason and after a question that names it.
+#
+# once: t/operate/takedown.t blocks shops on both databases
 use strict;
 use warnings;
 

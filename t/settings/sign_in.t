@@ -1,5 +1,7 @@
 # conf/settings-form.conf as it is: who knows a password signs in, and is out once signed out, whoever has the
 # cookie; and guesses are few, whether they are right or not.
+#
+# once: passwords and guesses; overview.t and staff_email.t have sessions on both databases
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # What a shop's staff get by email: an address is asked once, by whoever may name one, and gets nothing
 # else before it is confirmed; and however many addresses and tags there are, a day has an end.
+#
+# both: emails are counted by queries that differ
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # The tab of webhooks: endpoints, a secret that is shown once, what was sent, and who may do what.
+#
+# once: the forms call what t/worker/webhooks.t calls on both databases
 use strict;
 use warnings;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # What tools/dependencies does on machines that lack packages, with mocks of dpkg, apt and sudo that
 # only record their calls; the message of a build that lacks a program or header; how tools/node tries
-# again, with a mock of npm; and how tools/step ends.
+# again, with a mock of npm; how tools/step ends, and what it says of processor time.
 use strict;
 use warnings;
 
@@ -129,6 +129,14 @@ is($? >> 8, 3, 'a step ends as its command does');
 like($output, qr/^600\n\nFAILED in the step "lint", .*lint\.log .*\n.*check-x\] Error 1\n\z/m,
     'and the last lines name the step that failed, and the target');
 $output = qx(BUILD='$temp/build' tools/step lint echo well 2>&1);
-is_deeply([ $?, $output ], [ 0, "well\n" ], 'a step that succeeds adds nothing');
+is($?, 0, 'a step that succeeds');
+like($output, qr/^well\n +\d+ processor seconds in +\d+ s: lint\n\z/, 'adds what it took');
+
+# The daemon's end of the pipe is open until it ends.
+my $daemon = q{(perl -e 'do { @t = times } while \$t[0] + \$t[1] < 1' & ) | cat};
+qx(BUILD='$temp/build' tools/step suites sh -c "$daemon");
+like(qx(BUILD='$temp/build' tools/step --times lint suites),
+    qr/^ +0 processor.*: lint\n +1 processor.*: suites\n +1 processor seconds in +\d+ s in all\n\z/,
+    'a daemon is in the processor time of its step, and a step in that of all');
 
 done_testing();

@@ -451,14 +451,14 @@ SKIP: {
     my $name = "downloadsctl_$$";
     subtest 'all commands on PostgreSQL' => sub {
         fresh('pgsql', driver => 'pgsql', params => "$server dbname=$name");
-        system('psql', $server, '-qX', '-c', "CREATE DATABASE $name") == 0 or die 'no database';
+        system(MDL::Database::psql(), $server, '-qX', '-c', "CREATE DATABASE $name") == 0 or die 'no database';
         test_database();
         $conf = configure(DBDParams => qq("host=$dir user=x dbname=x connect_timeout=2"));
         refuses(3, qr/out of reach/, 'shop', 'list');
         refuses_json(3, 'database_unavailable', 'migrate');
         check_finds('database', qr/out of reach/, 'the server is down');
     };
-    system('psql', $server, '-qX', '-c', "DROP DATABASE $name WITH (FORCE)");
+    system(MDL::Database::psql(), $server, '-qX', '-c', "DROP DATABASE $name WITH (FORCE)");
 }
 
 done_testing();

@@ -1,4 +1,6 @@
 # Files that nothing refers to any more leave the storage folder, and those that are needed stay.
+#
+# both: files are held under other locks
 use strict;
 use warnings;
 
@@ -178,7 +180,7 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
     my $bytes  = 'under the hands';
     my $sha256 = sha256_hex($bytes);
     remove($shop, asset($shop, $bytes));
-    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', MDL::Test::vars()->{db_params}
+    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', MDL::Database::patient()
         or die "psql: $!\n";
     $psql->autoflush;
     print $psql "BEGIN; UPDATE asset SET sha256 = NULL, size = NULL WHERE sha256 = '$sha256';",

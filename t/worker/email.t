@@ -1,5 +1,7 @@
 # The delivery email through other people's mail servers: a real Postfix accepts it, two parsers read
 # what was sent, in the shop's name and the customer's language, and a bounce is noted on the order.
+#
+# once: Postfix and its bounces; mail.t and mail_connections.t have the jobs on both databases
 use strict;
 use warnings;
 use utf8;

@@ -1,4 +1,6 @@
 # No job and no shop takes the background process from the others.
+#
+# both: jobs are claimed by other queries under other locks
 use strict;
 use warnings;
 

@@ -2,6 +2,8 @@
 # bytes, and so does the storage folder.  The mass of each half a month is written by SQL, as requests would have
 # left it; a few of everything are made by requests.  `make check-growth` (GROWTH=orders of the year) prints the
 # sizes of all tables for each month.
+#
+# both: rows are removed by other queries
 use strict;
 use warnings;
 

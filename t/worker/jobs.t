@@ -1,4 +1,6 @@
 # Jobs (contract, section 6): the list, cancelling, trying again, as an integrator sees them.
+#
+# both: jobs are claimed by other queries under other locks
 use strict;
 use warnings;
 

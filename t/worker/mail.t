@@ -1,5 +1,7 @@
 # The delivery email (contract, section 10): its content as another program reads it, and its way to an
 # SMTP server that accepts, refuses, hesitates, hangs or is not there.
+#
+# once: the content of emails and what mail servers say; mail_connections.t sends on both databases
 use strict;
 use warnings;
 use utf8;

@@ -2,6 +2,8 @@
 # the next one, so that a kill repeats one for each connection at most; a graceful restart repeats none
 # that the server takes within two seconds; and a server that hesitates over one email holds up no
 # other.
+#
+# both: each email is committed before the next
 use strict;
 use warnings;
 

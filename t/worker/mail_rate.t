@@ -1,5 +1,7 @@
 # Emails an hour of a shop (contract, section 10): those beyond wait for their turn, which their orders
 # say, use up no attempt, and hold up no other shop's.
+#
+# both: the database counts
 use strict;
 use warnings;
 

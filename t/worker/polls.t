@@ -1,4 +1,6 @@
 # What the background process finds by its polls, of which nobody has told it.
+#
+# both: the database finds what is due
 use strict;
 use warnings;
 
@@ -44,7 +46,7 @@ subtest 'times of before the clock was set back are looked for ever less often' 
 };
 
 subtest 'an event that is committed after 1,001 later ones gets its number' => sub {
-    my $pid = open2(my $out, my $in, MDL::Database::psql(), MDL::Target::vars()->{db_params}, '-qAtX');
+    my $pid = open2(my $out, my $in, MDL::Database::psql(), MDL::Database::patient(), '-qAtX');
     print $in 'BEGIN; ', insert_event(), "RETURNING id;\n";
     chomp(my $late = <$out>);
     sql(insert_event('FROM generate_series(1, 1001)'));

@@ -1,5 +1,7 @@
 # What is over is kept for its time and removed after it, as a clock that is set forward shows; what the shop's
 # books need stays.
+#
+# both: rows are removed by other queries
 use strict;
 use warnings;
 

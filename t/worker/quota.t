@@ -1,4 +1,6 @@
 # The storage quota of a shop (DownloadsStorageQuota), as imports keep to it.
+#
+# both: bytes are counted under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # The database refuses what came of a job (here by a trigger, as it may for want of memory or by a fault of the
 # disk): it is written down a little later, and only what is refused for long has failed.
+#
+# both: each refuses in its own way
 use strict;
 use warnings;
 

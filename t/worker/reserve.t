@@ -1,5 +1,7 @@
 # The part of the disk that stays free (DownloadsStorageReserve): what would take it is refused or tried
 # again later, and downloads go on.
+#
+# once: the disk is asked, not the database
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
 # What has ended is written down: one locked row holds back one job, which nobody else gets meanwhile.
+#
+# pgsql: only PostgreSQL locks rows
 use strict;
 use warnings;
 
@@ -7,8 +9,6 @@ use MDL::Mail;
 use MDL::Source;
 use MDL::Test;
 use Test::More;
-
-plan skip_all => 'only PostgreSQL locks rows' if database() ne 'pgsql';
 
 use constant { MB => 1024 * 1024, LEASE => 6 };
 

@@ -1,5 +1,7 @@
 # The query of a source's URL may be a credential, as that of a pre-signed URL is: the source gets it, and
 # nobody else does, from no answer, no log and no copy of the database.
+#
+# both: each is copied in its own way
 use strict;
 use warnings;
 

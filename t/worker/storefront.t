@@ -1,5 +1,7 @@
 # The look-up at a shop's storefront: when it is asked and when not, what its answer does to the order
 # and its email, and how invalid answers are treated.  The storefront is a mock (MDL::Storefront).
+#
+# once: answers of a storefront are read above the database; storefront_fraud.t has the job on both
 use strict;
 use warnings;
 use utf8;

@@ -1,5 +1,7 @@
 # A shop's connection to its storefront: how the operator makes and ends it, that its token is sealed,
 # and which host the service calls.
+#
+# once: which host is called is decided above the database
 use strict;
 use warnings;
 

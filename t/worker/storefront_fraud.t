@@ -1,4 +1,6 @@
 # The fraud check and the look-up: an order is held until the storefront has told its risk.
+#
+# both: an order is held and released under other locks
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
 # When the background process looks for jobs, and what it costs: it does for a job that is due, and for
 # nothing else.
+#
+# both: the database finds what is due
 use strict;
 use warnings;
 
@@ -170,7 +172,7 @@ subtest 'what has its number costs the next events nothing' => sub {
 # A session of PostgreSQL with a snapshot that stays until the handle is closed.
 sub hold_snapshot
 {
-    open my $psql, '|-', MDL::Database::psql(), MDL::Target::vars()->{db_params}, '-qX', '-o', '/dev/null'
+    open my $psql, '|-', MDL::Database::psql(), MDL::Database::patient(), '-qX', '-o', '/dev/null'
         or die "psql: $!";
     $psql->autoflush;
     print $psql "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM job;\n";
@@ -183,7 +185,7 @@ sub hold_snapshot
 sub allow_connections
 {
     my ($allow) = @_;
-    system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, '-qX', '-o', '/dev/null',
+    system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), '-qX', '-o', '/dev/null',
         '-c', "ALTER DATABASE $server->{name} ALLOW_CONNECTIONS $allow",
         '-c', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$server->{name}'") == 0
         or die "psql failed\n";

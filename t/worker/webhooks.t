@@ -1,5 +1,7 @@
 # What is sent to webhook endpoints (contract, section 11): signed, each event with one id, tried again, and no
 # endpoint waits for another.
+#
+# both: deliveries are claimed by queries that differ
 use strict;
 use warnings;
 

@@ -21,6 +21,8 @@ use File::Temp qw(tempdir);
 use JSON::PP;
 use Test::More;
 
+use MDL::Database ();
+
 our @EXPORT = qw(
     $top $built $program $temp $owner $dir $conf %params $TIME
     slurp write_file run ctl json refuses refuses_json succeeds_json sql configure fresh
@@ -117,7 +119,7 @@ sub sql
     my ($query) = @_;
     my @command
         = $params{driver} eq 'pgsql'
-        ? ('psql', $params{params}, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', $query)
+        ? (MDL::Database::psql(), $params{params}, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', $query)
         : ('sqlite3', '-batch', '-cmd', '.timeout 5000', $params{params}, $query);
     open my $out, '-|', @command or die "$command[0]: $!";
     my @lines = <$out>;

@@ -101,8 +101,7 @@ sub make_database
         chomp($vars->{db_params} = qx("$postgres" params "$vars->{cluster}"));
     }
     else {
-        # To copy a database may take longer than a request may.
-        system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL} =~ s/statement_timeout=\K\d+/0/r, '-qX', '-c',
+        system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), '-qX', '-c',
             "CREATE DATABASE $self->{name}" . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
             or die "the database $self->{name} can't be created\n";
         $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;

@@ -3,9 +3,15 @@
 # (MDL::Instance), so that TAP::Harness can run several suites at once.  On PostgreSQL they share a
 # private cluster, which no suite stops.
 #
-# Each suite runs on each of DATABASES and under each MPM of MPM.  A suite with a line "# once: why" in
-# its first comment runs only on the first database and under the first MPM, unless FULL is set.  One
-# with a line "# long: why" is among the first to run, so that it doesn't run alone at the end.
+# A suite says in its first comment on which of DATABASES it runs:
+#
+#   # once: why     on the first, and under the first MPM of MPM: what it tests depends on neither, or another
+#                   suite, which it names, has that on both
+#   # both: why     on each, and under each MPM
+#   # pgsql: why    on PostgreSQL alone
+#
+# FULL=1 runs those of the first kind as those of the second.  A suite with a line "# long: why" is among the
+# first to run, so that it doesn't run alone at the end.
 package MDL::TestRun;
 
 use strict;
@@ -17,6 +23,7 @@ use Apache::TestTrace qw(error);
 use Cwd qw(getcwd);
 use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
+use POSIX ();
 use TAP::Harness;
 use Time::HiRes qw(sleep time);
 
@@ -111,13 +118,17 @@ sub start
 sub runs
 {
     my (@suites) = @_;
-    my ($first, @more) = map {
+    my @all = map {
         my $mpm = $_;
         map { $mpm eq 'event' ? $_ : "$_-$mpm" } split ' ', $ENV{DATABASES};
     } split ' ', $ENV{MPM};
     return map {
         my $suite = $_;
-        map { "$_ $suite" } $first, $ENV{FULL} || !says($suite, 'once') ? @more : ();
+        my @on = says($suite, 'pgsql') ? grep { /^pgsql/ } @all
+            : says($suite, 'both') ? @all
+            : !says($suite, 'once') ? die "$suite says neither once, both nor pgsql: see t/lib/MDL/TestRun.pm\n"
+            : $ENV{FULL} ? @all : $all[0];
+        map { "$_ $suite" } @on;
     } @suites;
 }
 
@@ -134,20 +145,48 @@ sub says
 }
 
 # Makes the database on PostgreSQL that those of the suites are copies of: to apply every migration takes
-# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.
+# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.  The launcher of
+# autovacuum would start a process for each suite's database every minute.
 sub make_template
 {
     my $params = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=template_downloads/r;
     write_file("$logs/template.conf", read_file("$top/t/conf/extra.conf"), qq(DBDriver pgsql\nDBDParams "$params"\n));
-    my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off', 'SELECT pg_reload_conf()',
-        'CREATE DATABASE template_downloads';
-    system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, qw(-qX -o /dev/null), @commands) == 0
+    my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off', 'ALTER SYSTEM SET full_page_writes = off',
+        $ENV{GROWTH} ? () : "ALTER SYSTEM SET autovacuum_naptime = '1h'",
+        'SELECT pg_reload_conf()', 'CREATE DATABASE template_downloads';
+    system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), qw(-qX -o /dev/null), @commands) == 0
         && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate >'$logs/template.log' 2>&1") == 0
         or die "The suites' database can't be made.\n", read_file("$logs/template.log");
     return;
 }
 
 sub output_file { my ($run) = @_; return "$logs/" . $run =~ s{^(\S+) t/(.*)\.t\z}{$1/$2/output}r }
+
+sub processor_file { return output_file(shift) =~ s/output\z/processor/r }
+
+# Prints the processor time of these runs and of their PostgreSQL, and the slowest runs.
+sub print_processor_time
+{
+    my (@runs) = @_;
+    my ($all, %used, %took) = 0;
+    for my $run (@runs) {
+        ($used{$run}, $took{$run}) = split ' ', read_file(processor_file($run));
+        $all += $used{$run};
+    }
+    my ($postmaster) = read_file("$logs/pg/data/postmaster.pid") =~ /^(\d+)/;
+    my $of_postgres = 0;
+    if ($postmaster) {
+        # Its ticks, and those of its processes that have ended.
+        my (undef, $stat) = split /\) /, read_file("/proc/$postmaster/stat");
+        $of_postgres += $_ / POSIX::sysconf(POSIX::_SC_CLK_TCK()) for (split ' ', $stat)[ 11 .. 14 ];
+    }
+    my @slowest = sort { $used{$b} <=> $used{$a} } @runs;
+    splice @slowest, $ENV{SLOWEST} || 10 if @slowest > ($ENV{SLOWEST} || 10);
+    printf "Processor seconds: %.0f of %d runs, %.0f of their PostgreSQL.  The slowest:\n",
+        $all, scalar @runs, $of_postgres;
+    printf "%8.1f in %4d s: %s\n", $used{$_}, $took{$_}, $_ for @slowest;
+    return;
+}
 
 # If there are several runs, the standard error of each goes to a file, which is shown if it fails.
 sub run_tests
@@ -169,13 +208,14 @@ sub run_tests
             my (undef, $run) = @_;
             my ($label, $suite) = split / /, $run;
             my ($db, $mpm) = split /-/, $label;
-            return [ 'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
-                'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
+            return [ 'tools/processor', processor_file($run),
+                'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c', 'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
         },
     });
     my $result = $harness->runtests(@runs);
     my @failed = grep { ($result->parsers($_))[0]->has_problems } $result->descriptions;
     print STDERR "\n--- $_\n", read_file(output_file($_)) for @failed;
+    print_processor_time(@runs) if @runs > 1;
     $self->{failed} = @failed > 0;
     return;
 }
