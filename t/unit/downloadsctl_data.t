@@ -304,9 +304,9 @@ sub add_job
     my $now = int(time * 1_000_000);
     my $due = defined $due_s ? $now + $due_s * 1_000_000 : 'NULL';
     sql('INSERT INTO job (id, shop_id, type, lane, source_url, status, attempts, max_attempts,'
-            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at)'
+            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at, updated_at)'
             . " VALUES ('$id', $shop, 'asset_import', 'bulk', 'https://s.example/f.zip?sig=SECRET',"
-            . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now)");
+            . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now, $now)");
     return;
 }
 
