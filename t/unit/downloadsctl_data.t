@@ -47,7 +47,7 @@ sub test_audit
     like(delete $add->{created_at}, $TIME, 'an entry has a time');
     delete $add->{id};
     is_deeply($add, { shop_id => $shop, noun => 'shop', noun_id => "$shop", action => 'created', via => 'command', user => $user,
-            key_id => undef, key_name => undef, detail => undef }, 'the audit says who added the shop');
+            key_id => undef, key_name => undef, request_id => undef, detail => undef }, 'the audit says who added the shop');
     is(scalar(grep { $_->{user} ne $user || $_->{via} ne 'command' } @$all), 0, 'each entry has its user');
     my %count;
     $count{"$_->{noun} $_->{action}"}++ for @$all;
@@ -304,9 +304,9 @@ sub add_job
     my $now = int(time * 1_000_000);
     my $due = defined $due_s ? $now + $due_s * 1_000_000 : 'NULL';
     sql('INSERT INTO job (id, shop_id, type, lane, source_url, status, attempts, max_attempts,'
-            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at)'
+            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at, updated_at)'
             . " VALUES ('$id', $shop, 'asset_import', 'bulk', 'https://s.example/f.zip?sig=SECRET',"
-            . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now)");
+            . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now, $now)");
     return;
 }
 
