@@ -17,12 +17,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/ulid.h"
 #include "config.h"
 
 #define TURN_WAIT_S 5
 #define SILENCE     apr_time_from_sec(1)
 
-#define COST_NOTE "downloads-db"
+#define COST_NOTE    "downloads-db"
+#define REQUEST_NOTE "downloads-request"
 
 struct mdl_connection_t {
     request_rec *r;
@@ -168,6 +170,19 @@ static ap_dbd_t *connection_take(request_rec *r, int *scout)
     return dbd;
 }
 
+const char *mdl_request_id(request_rec *r)
+{
+    const char *unique = apr_table_get(r->subprocess_env, "UNIQUE_ID");
+    const char *id = apr_table_get(r->notes, REQUEST_NOTE);
+
+    if (id == NULL) {
+        id = unique != NULL ? apr_pstrcat(r->pool, "req_", unique, NULL)
+                            : mdl_ulid("req_", r->pool);
+        apr_table_setn(r->notes, REQUEST_NOTE, id);
+    }
+    return id;
+}
+
 static apr_status_t connection_attach(mdl_connection_t *connection)
 {
     request_rec *r = connection->r;
@@ -178,6 +193,7 @@ static apr_status_t connection_attach(mdl_connection_t *connection)
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    mdl_db_set_request(connection->db, mdl_request_id(r));
     connection->before = mdl_db_cost(connection->db);
     if (connection->scout) {
         rv = mdl_db_ask(connection->db, r->pool);
@@ -239,6 +255,7 @@ void mdl_connection_close(mdl_connection_t *connection)
     if (connection != NULL) {
         if (connection->db != NULL) {
             connection_note_cost(connection);
+            mdl_db_set_request(connection->db, NULL);
             server_note(&connection->scout, mdl_db_silent(connection->db));
         }
         dbd_close(ap_server_conf, connection->dbd);

@@ -10,12 +10,15 @@
 
 typedef struct mdl_connection_t mdl_connection_t;
 
+/** The id of a request: mod_unique_id's, so that logs can be joined, or one made here. */
+const char *mdl_request_id(request_rec *r);
+
 /** Looks up mod_dbd's functions; to be called in post_config with DBDMax. */
 void mdl_connection_init(int max);
 
 /**
  * Takes a connection.  Returns NULL when the database is out of reach, or when this process has had
- * none to spare for 5 s.  Take it late.
+ * none to spare for 5 s.  Take it late.  What is written by it notes the request's id.
  */
 mdl_connection_t *mdl_connection_open(request_rec *r);
 

@@ -89,7 +89,7 @@ static const char *refusal_handler(request_rec *r)
 static apr_status_t refusal_write(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     request_rec *r = f->r;
-    mdl_request_t request = {.r = r, .request_id = mdl_response_request_id(r)};
+    mdl_request_t request = {.r = r, .request_id = mdl_request_id(r)};
     int ends = !APR_BRIGADE_EMPTY(bb) && APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(bb));
     apr_size_t length;
     const char *text;

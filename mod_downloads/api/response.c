@@ -6,16 +6,7 @@
 #include <http_log.h>
 #include <http_protocol.h>
 
-#include "base/ulid.h"
-
 APLOG_USE_MODULE(downloads);
-
-const char *mdl_response_request_id(request_rec *r)
-{
-    const char *unique = apr_table_get(r->subprocess_env, "UNIQUE_ID");
-
-    return unique != NULL ? apr_pstrcat(r->pool, "req_", unique, NULL) : mdl_ulid("req_", r->pool);
-}
 
 /* Whether the response is what the route is for, and no problem. */
 static int response_succeeds(const mdl_request_t *request)

@@ -6,9 +6,6 @@
 
 #include "api/request.h"
 
-/** The id of a request: mod_unique_id's, so that logs can be joined, or one made here. */
-const char *mdl_response_request_id(request_rec *r);
-
 /** Sets the headers that every response has. */
 void mdl_response_headers(const mdl_request_t *request);
 

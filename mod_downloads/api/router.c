@@ -105,7 +105,7 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
 
     request->r = r;
     request->service = service;
-    request->request_id = mdl_response_request_id(r);
+    request->request_id = mdl_request_id(r);
     if (!mdl_tls_admits(r, service->settings)) {
         return router_refuse(request, 403, "tls_required", MDL_TLS_REQUIRED);
     }

@@ -28,8 +28,8 @@ apr_status_t mdl_audit_add(mdl_db_t *db, const mdl_audit_t *entry, apr_pool_t *p
                        MDL_ARGS(mdl_int_or_null(entry->shop_id), mdl_text(entry->noun),
                                 mdl_text(entry->noun_id), mdl_text(entry->action),
                                 mdl_text(mdl_via_names[entry->via]), mdl_text(entry->key_id),
-                                mdl_text(entry->user), mdl_text(audit_detail(entry->detail, p)),
-                                mdl_int(apr_time_now())));
+                                mdl_text(entry->user), mdl_text(mdl_db_request(db)),
+                                mdl_text(audit_detail(entry->detail, p)), mdl_int(apr_time_now())));
 }
 
 static mdl_audit_t *audit_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -48,6 +48,7 @@ static mdl_audit_t *audit_of_row(const mdl_rows_t *row, apr_pool_t *p)
     entry->user = mdl_rows_text(row, 9);
     entry->detail = mdl_rows_text(row, 10);
     entry->created_at = mdl_rows_int(row, 11);
+    entry->request_id = mdl_rows_text(row, 12);
     return entry;
 }
 

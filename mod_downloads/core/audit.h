@@ -24,11 +24,12 @@ typedef struct {
     const char *noun_id;   /* as the API and the pages write it, or NULL */
     const char *action;    /* "created", "revoked", … */
     mdl_via_t via;
-    const char *key_id;    /* of the API's caller; NULL: a person */
-    const char *key_name;  /* out, or NULL */
-    const char *user;      /* the member, or the system's user who ran the command, or NULL */
-    const char *detail;    /* a reason that was given, or what was changed; NULL for none */
-    apr_time_t created_at; /* out */
+    const char *key_id;     /* of the API's caller; NULL: a person */
+    const char *key_name;   /* out, or NULL */
+    const char *user;       /* the member, or the system's user who ran the command, or NULL */
+    const char *request_id; /* out: of the request that did it (mdl_db_request), or NULL */
+    const char *detail;     /* a reason that was given, or what was changed; NULL for none */
+    apr_time_t created_at;  /* out */
 } mdl_audit_t;
 
 /** Adds an entry; a detail beyond MDL_AUDIT_DETAIL_MAX is cut.  Without noun or action it fails, or

@@ -67,6 +67,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->storefront_order_id = mdl_rows_text(row, 23);
     job->interruptions = (int)mdl_rows_int(row, 24);
     job->updated_at = mdl_rows_int(row, 25);
+    job->request_id = mdl_rows_text(row, 26);
     return job;
 }
 
@@ -85,6 +86,7 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     mdl_job_t *copy = apr_pmemdup(p, job, sizeof *job);
 
     copy->id = apr_pstrdup(p, job->id);
+    copy->request_id = apr_pstrdup(p, job->request_id);
     copy->error_code = apr_pstrdup(p, job->error_code);
     copy->error_message = apr_pstrdup(p, job->error_message);
     copy->source_url = apr_pstrdup(p, job->source_url);
@@ -93,6 +95,12 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     copy->upload_id = apr_pstrdup(p, job->upload_id);
     copy->validator = apr_pstrdup(p, job->validator);
     return copy;
+}
+
+const char *mdl_job_name(const mdl_job_t *job, apr_pool_t *p)
+{
+    return job->request_id != NULL ? apr_pstrcat(p, job->id, " (", job->request_id, ")", NULL)
+                                   : job->id;
 }
 
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
@@ -109,7 +117,7 @@ apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
                  mdl_int_or_null(job->email_id), mdl_int_or_null(job->order_id),
                  mdl_text(job->upload_id), mdl_text(job->source_url),
                  mdl_text(job->expected_sha256), mdl_int(job->max_attempts), mdl_int(job->due_at),
-                 mdl_int(job->created_at), mdl_int(job->created_at)));
+                 mdl_text(mdl_db_request(db)), mdl_int(job->created_at), mdl_int(job->created_at)));
 }
 
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)
@@ -370,7 +378,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
         while (mdl_rows_next(rows)) {
             mdl_job_t *job = job_of_row(rows, p);
 
-            job->shop_blocked = !mdl_rows_null(rows, 26);
+            job->shop_blocked = !mdl_rows_null(rows, 27);
             APR_ARRAY_PUSH(claim->jobs, mdl_job_t *) = job;
         }
         job_read_due(row, claim->look);

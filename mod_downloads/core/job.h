@@ -64,6 +64,7 @@ typedef struct {
     apr_int64_t shop_id;
     apr_int64_t bytes_received;
     apr_int64_t bytes_total; /* -1: not known */
+    const char *request_id;  /* of the request that caused it (mdl_db_request); NULL for none */
     int attempts;
     int max_attempts;
     apr_time_t due_at;
@@ -89,6 +90,9 @@ typedef struct {
 
 /** A copy of a job that lives in another pool. */
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
+
+/** What a line of the log calls a job: its id, and the request that caused it. */
+const char *mdl_job_name(const mdl_job_t *job, apr_pool_t *p);
 
 /** Queues a job, due now or later at due_at, which is noted (mdl_db_note_due): id, type, lane,
    asset_id, email_id, order_id, upload_id, shop_id, max_attempts, … are given. Status and

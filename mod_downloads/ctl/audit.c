@@ -14,6 +14,7 @@ static const mdl_field_t fields[] = {
     {"user", MDL_FIELD_TEXT, offsetof(mdl_audit_t, user), 1, NULL},
     {"key_id", MDL_FIELD_TEXT, offsetof(mdl_audit_t, key_id), 1, NULL},
     {"key_name", MDL_FIELD_TEXT, offsetof(mdl_audit_t, key_name), 0, NULL},
+    {"request_id", MDL_FIELD_TEXT, offsetof(mdl_audit_t, request_id), 1, NULL},
     {"detail", MDL_FIELD_TEXT, offsetof(mdl_audit_t, detail), 1, NULL},
     {"id", MDL_FIELD_NUMBER, offsetof(mdl_audit_t, id), 0, NULL},
     {0},

@@ -35,6 +35,7 @@ static const mdl_field_t fields[] = {
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_job_t, created_at), 1, NULL},
     {"started_at", MDL_FIELD_TIME, offsetof(mdl_job_t, started_at), 0, NULL},
     {"finished_at", MDL_FIELD_TIME, offsetof(mdl_job_t, finished_at), 0, NULL},
+    {"request_id", MDL_FIELD_TEXT, offsetof(mdl_job_t, request_id), 1, NULL},
     {"error_code", MDL_FIELD_TEXT, offsetof(mdl_job_t, error_code), 1, NULL},
     {"error_message", MDL_FIELD_TEXT, offsetof(mdl_job_t, error_message), 0, NULL},
     {0},

@@ -185,6 +185,16 @@ mdl_dialect_t mdl_db_dialect(const mdl_db_t *db)
     return db->ops->dialect;
 }
 
+void mdl_db_set_request(mdl_db_t *db, const char *request_id)
+{
+    db->request_id = request_id;
+}
+
+const char *mdl_db_request(const mdl_db_t *db)
+{
+    return db->request_id;
+}
+
 mdl_db_cost_t mdl_db_cost(const mdl_db_t *db)
 {
     return db->cost;

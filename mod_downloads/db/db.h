@@ -97,6 +97,11 @@ void mdl_db_limit_waits(mdl_db_t *db, int limited);
 /** The database's message about the last error, in one line; "" if it gave none. */
 const char *mdl_db_error(const mdl_db_t *db);
 
+/** Sets the request on whose behalf the connection is used, which effects may ask for; NULL for
+    none.  The id must live until another is set. */
+void mdl_db_set_request(mdl_db_t *db, const char *request_id);
+const char *mdl_db_request(const mdl_db_t *db);
+
 /** What a connection has done since it was opened. */
 typedef struct {
     apr_uint32_t statements; /* run, without BEGIN and COMMIT */

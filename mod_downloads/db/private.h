@@ -15,13 +15,14 @@ struct mdl_db_t {
     const mdl_dialect_ops_t *ops;
     const char *file_path; /* SQLite only, else NULL; lock_path likewise */
     const char *lock_path;
-    apr_uint64_t file_id; /* of the file that the connection has opened */
-    int lock_fd;          /* -1: not open */
-    int session;          /* whether the session's settings are made */
-    int silent;           /* whether a transaction has failed because the server was */
-    int snapshot;         /* whether a transaction of mdl_db_snapshot is open */
-    apr_status_t failed;  /* of what failed first in this transaction */
-    mdl_db_due_t due;     /* see mdl_db_take_due */
+    apr_uint64_t file_id;   /* of the file that the connection has opened */
+    int lock_fd;            /* -1: not open */
+    int session;            /* whether the session's settings are made */
+    int silent;             /* whether a transaction has failed because the server was */
+    int snapshot;           /* whether a transaction of mdl_db_snapshot is open */
+    apr_status_t failed;    /* of what failed first in this transaction */
+    const char *request_id; /* see mdl_db_set_request */
+    mdl_db_due_t due;       /* see mdl_db_take_due */
     apr_time_t
         patience; /* SQLite: until when a write may wait for others, by mdl_clock_monotonic */
     char error[512];

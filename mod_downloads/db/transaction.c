@@ -252,8 +252,10 @@ static void group_copy_error(const mdl_db_t *db, group_entry_t *entry)
 static apr_status_t group_run_effect(mdl_db_t *db, group_entry_t *entry)
 {
     mdl_db_cost_t before = db->cost;
-    apr_status_t rv = entry->effect(db, entry->pool, entry->arg);
+    apr_status_t rv;
 
+    db->request_id = entry->db->request_id;
+    rv = entry->effect(db, entry->pool, entry->arg);
     if (db != entry->db) {
         entry->db->cost.statements += db->cost.statements - before.statements;
         entry->db->cost.rows += db->cost.rows - before.rows;

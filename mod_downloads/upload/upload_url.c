@@ -182,7 +182,7 @@ int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service)
 
     request->r = r;
     request->service = service;
-    request->request_id = mdl_response_request_id(r);
+    request->request_id = mdl_request_id(r);
     request->path = "an upload"; /* in the log: the URL is a secret */
     method = method != NULL ? method : r->method;
     apr_table_setn(r->err_headers_out, "Tus-Resumable", TUS_VERSION);

@@ -109,8 +109,8 @@ static apr_status_t import_on_body(void *baton, const char *data, apr_size_t len
 
 static void import_disk_failed(mdl_task_t *task, apr_status_t rv)
 {
-    mdl_log(MDL_LOG_ERR, rv, "MDL0301: import %s: can't write to %s", task->job->id,
-            task->service->settings->storage);
+    mdl_log(MDL_LOG_ERR, rv, "MDL0301: import %s: can't write to %s",
+            mdl_job_name(task->job, task->pool), task->service->settings->storage);
     mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
                          "The service had no room to store the file.");
 }
@@ -204,8 +204,8 @@ static void import_failed(mdl_task_t *task, const mdl_http_end_t *end)
     import_t *import = task->data;
     const char *code = meanings[end->result].code;
 
-    mdl_log(MDL_LOG_NOTICE, 0, "MDL0302: import %s, attempt %d: %s: %s", task->job->id,
-            task->job->attempts, code, end->detail);
+    mdl_log(MDL_LOG_NOTICE, 0, "MDL0302: import %s, attempt %d: %s: %s",
+            mdl_job_name(task->job, task->pool), task->job->attempts, code, end->detail);
     if (end->retry_after_s > 0) {
         task->least_wait = apr_time_from_sec(end->retry_after_s);
     }
@@ -286,7 +286,7 @@ static apr_status_t import_open_partial(mdl_task_t *task, mdl_partial_t **partia
     }
     mdl_log(MDL_LOG_WARNING, 0,
             "MDL0303: import %s begins anew: a worker that has lost it hangs and holds its file",
-            task->job->id);
+            mdl_job_name(task->job, task->pool));
     mdl_partial_remove(task->storage, task->job->id, task->pool);
     return mdl_partial_open(partial, task->storage, task->job->id, import_is_stopping, task,
                             task->pool);

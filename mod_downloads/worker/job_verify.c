@@ -47,7 +47,8 @@ static void verify_break_off(mdl_task_t *task)
 static void verify_disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0304: job %s: can't read or keep the upload %s in %s",
-            task->job->id, task->job->upload_id, task->service->settings->storage);
+            mdl_job_name(task->job, task->pool), task->job->upload_id,
+            task->service->settings->storage);
     mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
                          "The service could not read or keep the file.");
 }

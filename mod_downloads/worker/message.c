@@ -128,12 +128,14 @@ void mdl_message_send(mdl_task_t *task, const mdl_message_t *message)
         return;
     }
     if (outcome != MDL_MAIL_SENT) {
-        mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
-                task->job->attempts, meanings[outcome].code, detail);
+        mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s",
+                mdl_job_name(task->job, task->pool), task->job->attempts, meanings[outcome].code,
+                detail);
         mdl_message_unsent(task, meanings[outcome].outcome, meanings[outcome].code, detail);
     } else {
-        mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s", task->job->id,
-                detail != NULL ? ": " : "", detail != NULL ? detail : "");
+        mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s",
+                mdl_job_name(task->job, task->pool), detail != NULL ? ": " : "",
+                detail != NULL ? detail : "");
     }
     mdl_runner_done(task, meanings[outcome].outcome);
 }

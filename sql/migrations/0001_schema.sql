@@ -133,6 +133,7 @@ CREATE TABLE audit (
     via TEXT NOT NULL {{sqlite3: CHECK (via IN ('api', 'settings', 'command'))}},
     key_id TEXT,
     user_name TEXT,
+    request_id TEXT, -- of the request that did it; NULL: no request did
     detail TEXT,
     created_at BIGINT NOT NULL
 );
@@ -511,6 +512,7 @@ CREATE TABLE download_meter (
 CREATE TABLE download_transfer (
     id {{key_text}} NOT NULL,
     meter_id {{key_text}} NOT NULL,
+    request_id TEXT,
     session_id {{key_text}} NOT NULL,
     generation INTEGER NOT NULL,
     assignment_id BIGINT NOT NULL,
@@ -528,6 +530,7 @@ CREATE TABLE email (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
+    request_id TEXT, -- of the request that caused it
     recipient TEXT,
     message_id TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('queued', 'sent', 'failed', 'no_recipient'))}},
@@ -555,6 +558,7 @@ CREATE TABLE job (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     type TEXT NOT NULL,
     lane TEXT NOT NULL,
+    request_id TEXT, -- of the request that caused it; NULL: another job did
     asset_id BIGINT {{sqlite3: REFERENCES asset (id)}},
     upload_id {{key_text}} REFERENCES upload (id),
     order_id BIGINT {{sqlite3: REFERENCES orders (id)}},

@@ -1,10 +1,11 @@
 -- name: audit_insert
-INSERT INTO audit (shop_id, noun, noun_id, action, via, key_id, user_name, detail, created_at)
-VALUES (%lld, %s, %s, %s, %s, %s, %s, %s, %lld)
+INSERT INTO audit (shop_id, noun, noun_id, action, via, key_id, user_name, request_id, detail, created_at)
+VALUES (%lld, %s, %s, %s, %s, %s, %s, %s, %s, %lld)
 
 -- part: audit_columns
 a.id, a.shop_id, (SELECT s.name FROM shop s WHERE s.id = a.shop_id), a.noun, a.noun_id, a.action, a.via,
-a.key_id, (SELECT k.name FROM api_key k WHERE k.id = a.key_id), a.user_name, a.detail, a.created_at
+a.key_id, (SELECT k.name FROM api_key k WHERE k.id = a.key_id), a.user_name, a.detail, a.created_at,
+a.request_id
 
 -- name: audit_of_shop
 SELECT {{audit_columns}} FROM audit a WHERE a.shop_id = %lld AND a.id < %lld ORDER BY a.id DESC LIMIT %lld

@@ -1,6 +1,6 @@
 -- name: email_insert
-INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attempts, created_at)
-VALUES (%lld, %lld, %s, %s, %s, %lld, 0, %lld)
+INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attempts, request_id, created_at)
+VALUES (%lld, %lld, %s, %s, %s, %lld, 0, %s, %lld)
 RETURNING id
 
 -- name: email_latest

@@ -1,15 +1,15 @@
 -- name: job_insert
 INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, order_id, upload_id, source_url,
     expected_sha256, status, attempts, max_attempts, due_at, lease_token, bytes_received,
-    created_at, updated_at)
-VALUES (%s, %lld, %s, %s, %lld, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld, %lld)
+    request_id, created_at, updated_at)
+VALUES (%s, %lld, %s, %s, %lld, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %s, %lld, %lld)
 
 -- part: job_columns
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
 lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
 (SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id), interruptions,
-updated_at
+updated_at, request_id
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s

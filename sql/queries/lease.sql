@@ -17,8 +17,8 @@ DELETE FROM download_meter WHERE id = %s
 -- The id is random.  The row already exists if a transaction is repeated because the answer to its
 -- COMMIT was lost.
 -- name: transfer_begin
-INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)
-VALUES (%s, %s, %lld, %lld, %s, '', 0)
+INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, request_id, files, bytes)
+VALUES (%s, %s, %lld, %lld, %s, %s, '', 0)
 ON CONFLICT (meter_id, id) DO NOTHING
 
 -- name: transfers_of_lease

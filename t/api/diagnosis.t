@@ -240,6 +240,19 @@ for my $verb (qw(show diagnose resend)) {
     is_deeply([ $code, $said->{error}{code} ], [ 4, 'order_not_found' ], "order $verb finds no order of another shop");
 }
 
+# --- which request it was ---------------------------------------------------------------------------
+
+my $log     = error_log_size();
+my $traced  = digits();
+my $request = assign($shop, $traced, [ $first->{storefront_product_id} ], storefront_customer_id => $traced, send_email => JSON::PP::true(),
+    customer => { email => "traced-$$\@buyer.example" })->{headers}{'x-request-id'};
+is_deeply([ sql("SELECT request_id FROM email WHERE order_id = " . where($traced)) ], [ [$request] ], 'an email has the request that caused it');
+my ($job) = grep { ($_->{request_id} // '') eq $request } @{ (ctl('job', 'list', '--shop', $of))[1] };
+is($job->{type}, 'email', 'job list has it, too');
+wait_for(sub { error_log_since($log) =~ /MDL0340: email of job $job->{id} \(\Q$request\E\) was accepted/ }, 15, 'a line about the job with the request');
+my ($entry) = grep { ($_->{request_id} // '') eq $request } @{ (ctl('audit', '--shop', $of))[1] };
+is_deeply([ @$entry{qw(noun noun_id action)} ], [ 'order', $traced, 'assigned' ], 'and so has the audit');
+
 # --- unknown orders --------------------------------------------------------------------------------
 
 is_error(api('GET', "/orders/$_/diagnosis", key => $shop->{token}), 404, 'order_not_found', "the order '$_'")

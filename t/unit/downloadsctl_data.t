@@ -47,7 +47,7 @@ sub test_audit
     like(delete $add->{created_at}, $TIME, 'an entry has a time');
     delete $add->{id};
     is_deeply($add, { shop_id => $shop, noun => 'shop', noun_id => "$shop", action => 'created', via => 'command', user => $user,
-            key_id => undef, key_name => undef, detail => undef }, 'the audit says who added the shop');
+            key_id => undef, key_name => undef, request_id => undef, detail => undef }, 'the audit says who added the shop');
     is(scalar(grep { $_->{user} ne $user || $_->{via} ne 'command' } @$all), 0, 'each entry has its user');
     my %count;
     $count{"$_->{noun} $_->{action}"}++ for @$all;

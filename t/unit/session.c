@@ -2,6 +2,7 @@
  * Download sessions of a file: when they take a download, give it back, count it, or are refused.
  */
 #include "t/unit/meeting.h"
+#include "t/unit/number.h"
 #include "t/unit/sessions.h"
 
 #include "core/ids.h"
@@ -111,14 +112,19 @@ static void test_joining(apr_pool_t *p)
     is_int(left(&bought, 2, p), 1, "they use one download");
 }
 
-static void test_caps(apr_pool_t *p)
+static void test_caps(const database_t *database, apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("4", PRODUCT("4"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
     mdl_session_begin_t running;
     int n = 0;
 
+    mdl_db_set_request(db, "req_caps");
     running = begin(link, 0, 0, p);
+    mdl_db_set_request(db, NULL);
+    is_int(
+        number_of(database, "SELECT count(*) FROM download_transfer WHERE request_id = 'req_caps'"),
+        1, "a transfer has the request that it is");
     is_int(begin(link, 0, 1, p).entitlement, MDL_ENTITLEMENT_UNSETTLED,
            "a request for the whole waits while a running transfer may complete it");
     settle(&running, "0-9", 10, p);
@@ -423,7 +429,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_counting(p);
     test_giving_back(p);
     test_joining(p);
-    test_caps(p);
+    test_caps(database, p);
     test_lost(p);
     test_late(p);
     test_slow_beside_idle(p);

@@ -33,7 +33,7 @@ static apr_status_t lease_write_small(mdl_db_t *db, const mdl_lease_tick_t *tick
             rv = mdl_db_exec(db, MDL_Q_TRANSFER_BEGIN, NULL, p,
                              MDL_ARGS(mdl_text(moved->transfer_id), mdl_text(moved->session_id),
                                       mdl_int(moved->generation), mdl_int(moved->assignment_id),
-                                      mdl_text(tick->id)));
+                                      mdl_text(tick->id), mdl_null()));
         }
     }
     return rv;

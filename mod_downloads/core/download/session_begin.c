@@ -55,7 +55,7 @@ static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin
         db, MDL_Q_TRANSFER_BEGIN, NULL, p,
         MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(begin->link->session),
                  mdl_int(begin->generation), mdl_int(begin->link->assignment_id),
-                 mdl_text(begin->lease_id)));
+                 mdl_text(begin->lease_id), mdl_text(mdl_db_request(db))));
 
     return rv == APR_SUCCESS && begin->leased_until != 0
                ? mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,

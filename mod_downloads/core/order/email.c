@@ -103,7 +103,8 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
                            MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id),
                                     mdl_text(email->to), mdl_text(message_id),
                                     mdl_text(mdl_email_status_names[status]),
-                                    mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
+                                    mdl_int(to_be_sent && email->held),
+                                    mdl_text(mdl_db_request(db)), mdl_int(apr_time_now())));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
         rv = email->at_once ? email_insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
                             : email_insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
