@@ -105,5 +105,5 @@ const mdl_route_t mdl_health_routes[] = {
      .write = health_write},
     {"GET", "/health/ready", .no_key = 1, .write = ready_write},
     {"GET", "/ping", .write = ping_write},
-    {NULL},
+    {0},
 };

@@ -176,5 +176,5 @@ const mdl_page_t mdl_key_pages[] = {
      .acts = MDL_ROLE_OWNER, .post = keys_create},
     {"{}/keys/{}/revoke", "api_key", "revoked", .sees = MDL_ROLE_OWNER, .get = keys_ask,
      .acts = MDL_ROLE_OWNER, .post = keys_revoke, .done = "key_revoked", .changes_keys = 1},
-    {NULL},
+    {0},
 };

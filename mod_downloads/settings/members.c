@@ -162,5 +162,5 @@ const mdl_page_t mdl_member_pages[] = {
      .done = "member_removed"},
     {"{}/members/ask", "member", "asked", .acts = MDL_ROLE_OWNER, .post = members_ask,
      .done = "member_asked"},
-    {NULL},
+    {0},
 };

@@ -360,5 +360,5 @@ const mdl_page_t mdl_order_pages[] = {
      .post = order_grant, .effect = mdl_access_grant_effect, .done = "order_granted"},
     {"{}/orders/{}/resend", "order", "email_resent", .acts = MDL_ROLE_STAFF, .post = order_resend,
      .effect = mdl_order_resend_effect, .done = "email_resent"},
-    {NULL},
+    {0},
 };

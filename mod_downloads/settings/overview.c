@@ -140,5 +140,5 @@ const mdl_page_t mdl_overview_pages[] = {
     {"{}/", .sees = MDL_ROLE_READ_ONLY, .get = overview_show},
     {"{}/jobs/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = overview_retry,
      .done = "import_retried"},
-    {NULL},
+    {0},
 };

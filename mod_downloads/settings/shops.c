@@ -228,5 +228,5 @@ const mdl_page_t mdl_shop_pages[] = {
      .acts = MDL_ROLE_OPERATOR, .post = shops_block, .done = "shop_blocked", .changes_keys = 1},
     {"{}/unblock", "shop", "unblocked", .acts = MDL_ROLE_OPERATOR, .post = shops_unblock,
      .done = "shop_unblocked", .changes_keys = 1},
-    {NULL},
+    {0},
 };

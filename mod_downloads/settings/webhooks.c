@@ -393,5 +393,5 @@ const mdl_page_t mdl_webhook_pages[] = {
     {"{}/webhooks/{}/delete", "webhook_endpoint", "deleted", .sees = MDL_ROLE_OWNER,
      .get = webhooks_ask, .acts = MDL_ROLE_OWNER, .post = webhooks_delete,
      .done = "webhook_deleted"},
-    {NULL},
+    {0},
 };
