@@ -228,6 +228,15 @@ mdl_connection_t *mdl_connection_open(request_rec *r)
     return connection;
 }
 
+apr_status_t mdl_connection_run(mdl_connection_t **connection, request_rec *r, mdl_db_run_fn *how,
+                                mdl_effect_fn *effect, void *arg)
+{
+    if (*connection == NULL) {
+        *connection = mdl_connection_open(r);
+    }
+    return *connection != NULL ? how((*connection)->db, effect, arg, r->pool) : MDL_DB_EGONE;
+}
+
 mdl_db_t *mdl_connection_db(mdl_connection_t *connection)
 {
     return connection->db;

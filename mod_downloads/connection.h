@@ -22,6 +22,11 @@ void mdl_connection_init(int max);
  */
 mdl_connection_t *mdl_connection_open(request_rec *r);
 
+/** Runs an effect by mdl_db_read, mdl_db_snapshot or mdl_db_write on *connection, which is opened
+    first if it is NULL.  MDL_DB_EGONE when there is none. */
+apr_status_t mdl_connection_run(mdl_connection_t **connection, request_rec *r, mdl_db_run_fn *how,
+                                mdl_effect_fn *effect, void *arg);
+
 mdl_db_t *mdl_connection_db(mdl_connection_t *connection);
 
 /** The rows that were read on it for this request. */

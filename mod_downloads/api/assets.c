@@ -169,5 +169,5 @@ const mdl_route_t mdl_asset_routes[] = {
     {"DELETE", "/assets/{}", "asset", "deleted", .versioned = 1, .optional_body = 1,
      .parse = mdl_resource_parse_delete, .effect = mdl_asset_delete_effect,
      .write = mdl_resource_write_deleted},
-    {NULL},
+    {0},
 };

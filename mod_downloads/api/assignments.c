@@ -159,5 +159,5 @@ const mdl_route_t mdl_assignment_routes[] = {
     /* whoever has such a URL may download */
     {"GET", "/orders/{}/assignments/{}/download-urls", .scope = MDL_KEY_SCOPE_DELIVER,
      .parse = assignment_parse, .snapshot = 1, .effect = urls_read, .write = urls_write},
-    {NULL},
+    {0},
 };

@@ -55,5 +55,5 @@ const mdl_route_t mdl_category_routes[] = {
     {"DELETE", "/categories/{}", "category", "deleted", .versioned = 1, .optional_body = 1,
      .write_entity = category_write_members, .parse = mdl_resource_parse_delete,
      .effect = mdl_category_delete_effect, .write = mdl_resource_write_deleted},
-    {NULL},
+    {0},
 };

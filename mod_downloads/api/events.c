@@ -60,5 +60,5 @@ static void events_write(mdl_request_t *request)
 const mdl_route_t mdl_event_routes[] = {
     {"GET", "/events", .parse = events_parse, .effect = mdl_notice_list_effect,
      .write = events_write},
-    {NULL},
+    {0},
 };

@@ -19,12 +19,6 @@ static void health_write(mdl_request_t *request)
 
 MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
-static apr_status_t try_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    (void)arg;
-    return mdl_node_try_write(db, p);
-}
-
 MDL_EFFECT(mdl_node_list, apr_array_header_t **)
 
 /* A mount point whose file system is gone is an empty folder: it can be written to, but has not the
@@ -71,7 +65,7 @@ static void ready_write(mdl_request_t *request)
     mdl_ready_t ready;
 
     if (mdl_readiness_claim(readiness)) {
-        ready.database = mdl_request_run(request, mdl_db_write, try_write_effect, NULL) ==
+        ready.database = mdl_request_run(request, mdl_db_write, mdl_node_try_write, NULL) ==
                          APR_SUCCESS;
         ready.storage = ready_storage(request);
         ready.worker = ready_worker(request);
@@ -111,5 +105,5 @@ const mdl_route_t mdl_health_routes[] = {
      .write = health_write},
     {"GET", "/health/ready", .no_key = 1, .write = ready_write},
     {"GET", "/ping", .write = ping_write},
-    {NULL},
+    {0},
 };

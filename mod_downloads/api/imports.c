@@ -198,5 +198,5 @@ const mdl_route_t mdl_import_routes[] = {
      .effect = mdl_import_queue_effect, .write = import_write},
     {"POST", "/assets/{}/versions", "asset", "version_added", .versioned = 1,
      .parse = version_parse, .effect = version_effect, .write = version_write},
-    {NULL},
+    {0},
 };

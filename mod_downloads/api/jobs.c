@@ -176,5 +176,5 @@ const mdl_route_t mdl_job_routes[] = {
      .parse = job_parse_control, .effect = mdl_job_cancel_effect, .write = job_write_control},
     {"POST", "/jobs/{}/retry", "job", "retried", .versioned = 1, .optional_body = 1,
      .parse = job_parse_control, .effect = mdl_job_retry_effect, .write = job_write_retry},
-    {NULL},
+    {0},
 };

@@ -154,5 +154,5 @@ const mdl_route_t mdl_license_key_routes[] = {
     {"DELETE", "/license-key-tags/{}/keys/{}", "license_key_tag", "key_deleted", .versioned = 1,
      .optional_body = 1, .parse = license_key_parse_delete, .effect = mdl_license_delete_effect,
      .write = mdl_resource_write_deleted},
-    {NULL},
+    {0},
 };

@@ -71,5 +71,5 @@ const mdl_route_t mdl_link_routes[] = {
     {"DELETE", "/links/{}", "link", "deleted", .versioned = 1, .optional_body = 1,
      .write_entity = link_write_members, .parse = mdl_resource_parse_delete,
      .effect = mdl_link_delete_effect, .write = mdl_resource_write_deleted},
-    {NULL},
+    {0},
 };

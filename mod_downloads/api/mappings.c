@@ -222,5 +222,5 @@ const mdl_route_t mdl_mapping_routes[] = {
     {"DELETE", "/mappings/{}", "mapping", "deleted", .versioned = 1, .optional_body = 1,
      .parse = mdl_resource_parse_delete, .effect = mdl_mapping_delete_effect,
      .write = mdl_resource_write_deleted},
-    {NULL},
+    {0},
 };

@@ -32,5 +32,5 @@ const mdl_route_t mdl_openapi_routes[] = {
     {"GET", "/openapi.json", .no_key = 1, .cache_control = "no-cache", .write = openapi_write},
     {"GET", "/docs", .no_key = 1, .cache_control = "no-cache",
      .content_type = "text/html; charset=utf-8", .write = docs_write},
-    {NULL},
+    {0},
 };

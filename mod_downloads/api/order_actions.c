@@ -188,5 +188,5 @@ const mdl_route_t mdl_order_action_routes[] = {
      .parse = resend_parse, .effect = resend_effect, .write = resend_write},
     {"PATCH", "/orders/{}/assignments/{}", "order", "quantity_changed", .versioned = 1,
      .parse = quantity_parse, .effect = mdl_access_set_quantity_effect, .write = quantity_write},
-    {NULL},
+    {0},
 };

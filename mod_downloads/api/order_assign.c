@@ -174,5 +174,5 @@ MDL_EFFECT(mdl_order_assign, mdl_order_assign_t *)
 const mdl_route_t mdl_order_assign_routes[] = {
     {"POST", "/orders/{}/assignments", "order", "assigned", .versioned = 1, .parse = assign_parse,
      .effect = mdl_order_assign_effect, .write = assign_write},
-    {NULL},
+    {0},
 };

@@ -57,5 +57,5 @@ const mdl_route_t mdl_order_history_routes[] = {
      .effect = mdl_history_downloads_effect, .write = mdl_list_write},
     {"GET", "/orders/{}/emails", .write_entity = email_write_row, .parse = history_parse,
      .effect = mdl_history_emails_effect, .write = mdl_list_write},
-    {NULL},
+    {0},
 };

@@ -129,5 +129,5 @@ const mdl_route_t mdl_order_routes[] = {
      .effect = order_read, .write = order_write_get},
     {"GET", "/orders/{}/diagnosis", .parse = diagnosis_parse, .snapshot = 1, .effect = order_read,
      .write = diagnosis_write},
-    {NULL},
+    {0},
 };

@@ -69,5 +69,5 @@ const mdl_route_t mdl_pack_routes[] = {
     {"DELETE", "/packs/{}", "pack", "deleted", .versioned = 1, .optional_body = 1,
      .write_entity = pack_write_members, .parse = mdl_resource_parse_delete,
      .effect = mdl_pack_delete_effect, .write = mdl_resource_write_deleted},
-    {NULL},
+    {0},
 };

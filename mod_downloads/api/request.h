@@ -72,8 +72,7 @@ struct mdl_route_t {
     void (*write)(mdl_request_t *request);
 };
 
-/** Runs an effect by mdl_db_read, mdl_db_snapshot or mdl_db_write on the request's connection,
-   which the first call opens.  MDL_DB_EGONE when there is none. */
+/** mdl_connection_run on the request's connection. */
 apr_status_t mdl_request_run(mdl_request_t *request, mdl_db_run_fn *how, mdl_effect_fn *effect,
                              void *arg);
 

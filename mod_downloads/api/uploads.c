@@ -240,5 +240,5 @@ const mdl_route_t mdl_upload_routes[] = {
     {"POST", "/assets/uploads/{}/complete", "upload", "completed", .versioned = 1,
      .optional_body = 1, .parse = upload_parse_complete, .effect = mdl_upload_complete_effect,
      .write = upload_write_complete},
-    {NULL},
+    {0},
 };

@@ -212,5 +212,5 @@ const mdl_route_t mdl_webhook_routes[] = {
     {"POST", "/webhook-endpoints/{}/deliveries/{}/resend", "webhook_endpoint", "event_resent",
      .versioned = 1, .optional_body = 1, .parse = delivery_parse_resend,
      .effect = mdl_webhook_resend_effect, .write = delivery_write_resend},
-    {NULL},
+    {0},
 };

@@ -72,10 +72,11 @@ apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now)
     return rv;
 }
 
-apr_status_t mdl_node_try_write(mdl_db_t *db, apr_pool_t *p)
+apr_status_t mdl_node_try_write(mdl_db_t *db, apr_pool_t *p, void *unused)
 {
     const char *name = mdl_ulid("try_", p); /* nobody waits for another one's row */
     apr_status_t rv = node_write(db, "", name, p);
 
+    (void)unused;
     return rv == APR_SUCCESS ? node_remove(db, "", name, p) : rv;
 }

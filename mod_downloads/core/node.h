@@ -41,6 +41,6 @@ apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now);
 
 /** Effect: writes something and takes it back in the same transaction, which leaves nothing behind
     and is refused where nothing can be written. */
-apr_status_t mdl_node_try_write(mdl_db_t *db, apr_pool_t *p);
+mdl_effect_fn mdl_node_try_write;
 
 #endif

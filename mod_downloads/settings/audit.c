@@ -94,5 +94,5 @@ static int audit_show(mdl_visit_t *visit)
 const mdl_page_t mdl_audit_pages[] = {
     {"audit", .sees = MDL_ROLE_OPERATOR, .get = audit_show},
     {"{}/audit", .sees = MDL_ROLE_OWNER, .get = audit_show},
-    {NULL},
+    {0},
 };

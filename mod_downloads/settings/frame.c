@@ -206,3 +206,12 @@ int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done)
     mdl_html_send_text(visit->r, HTTP_SEE_OTHER, "", &policy);
     return OK;
 }
+
+int mdl_frame_done(mdl_visit_t *visit, apr_status_t rv, const char *page)
+{
+    return rv == APR_SUCCESS
+               ? mdl_frame_redirect(
+                     visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/%s", visit->shop->id, page),
+                     visit->page->done)
+               : mdl_frame_failure(visit, rv);
+}

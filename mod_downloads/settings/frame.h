@@ -47,4 +47,8 @@ int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv);
     "key_revoked". */
 int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done);
 
+/** The answer to a form that is not shown again: leads to a page of the shop, such as "keys", which
+    says what the form has done, or sends the failure. */
+int mdl_frame_done(mdl_visit_t *visit, apr_status_t rv, const char *page);
+
 #endif

@@ -167,19 +167,14 @@ static int keys_revoke(mdl_visit_t *visit)
 {
     mdl_key_revoke_t revoke = {
         .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
-    apr_status_t rv = mdl_visit_write(visit, mdl_key_revoke_effect, &revoke);
 
-    return rv == APR_SUCCESS
-               ? mdl_frame_redirect(
-                     visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/keys", visit->shop->id),
-                     "key_revoked")
-               : mdl_frame_failure(visit, rv);
+    return mdl_frame_done(visit, mdl_visit_write(visit, mdl_key_revoke_effect, &revoke), "keys");
 }
 
 const mdl_page_t mdl_key_pages[] = {
     {"{}/keys", "api_key", "created", .sees = MDL_ROLE_READ_ONLY, .get = keys_show,
      .acts = MDL_ROLE_OWNER, .post = keys_create},
     {"{}/keys/{}/revoke", "api_key", "revoked", .sees = MDL_ROLE_OWNER, .get = keys_ask,
-     .acts = MDL_ROLE_OWNER, .post = keys_revoke, .changes_keys = 1},
-    {NULL},
+     .acts = MDL_ROLE_OWNER, .post = keys_revoke, .done = "key_revoked", .changes_keys = 1},
+    {0},
 };

@@ -93,14 +93,10 @@ static int members_show(mdl_visit_t *visit)
 }
 
 /* Back to the list, or once more with what was typed. */
-static int members_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
+static int members_done(mdl_visit_t *visit, apr_status_t rv)
 {
-    if (rv == APR_SUCCESS) {
-        return mdl_frame_redirect(
-            visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/members", visit->shop->id), done);
-    }
     return rv == MDL_EPROBLEM ? members_send(visit, visit->problem.status)
-                              : mdl_frame_failure(visit, rv);
+                              : mdl_frame_done(visit, rv, "members");
 }
 
 MDL_EFFECT(mdl_member_put, mdl_member_put_t *)
@@ -125,7 +121,7 @@ static int members_add(mdl_visit_t *visit)
     }
     visit->audit.noun_id = user;
     visit->audit.detail = mdl_role_names[role];
-    return members_done(visit, members_write(visit, mdl_member_put_effect, &put), "member_added");
+    return members_done(visit, members_write(visit, mdl_member_put_effect, &put));
 }
 
 MDL_EFFECT(mdl_member_remove, mdl_member_remove_t *)
@@ -142,8 +138,7 @@ static int members_remove(mdl_visit_t *visit)
         return members_send(visit, HTTP_CONFLICT);
     }
     visit->audit.noun_id = user;
-    return members_done(visit, members_write(visit, mdl_member_remove_effect, &remove),
-                        "member_removed");
+    return members_done(visit, members_write(visit, mdl_member_remove_effect, &remove));
 }
 
 MDL_EFFECT(mdl_staff_address_ask_again, mdl_staff_address_ask_t *)
@@ -157,14 +152,15 @@ static int members_ask(mdl_visit_t *visit)
                                    .problem = &visit->problem};
 
     visit->audit.noun_id = address;
-    return members_done(visit, mdl_visit_write(visit, mdl_staff_address_ask_again_effect, &ask),
-                        "member_asked");
+    return members_done(visit, mdl_visit_write(visit, mdl_staff_address_ask_again_effect, &ask));
 }
 
 const mdl_page_t mdl_member_pages[] = {
     {"{}/members", "member", "saved", .sees = MDL_ROLE_OWNER, .get = members_show,
-     .acts = MDL_ROLE_OWNER, .post = members_add},
-    {"{}/members/remove", "member", "deleted", .acts = MDL_ROLE_OWNER, .post = members_remove},
-    {"{}/members/ask", "member", "asked", .acts = MDL_ROLE_OWNER, .post = members_ask},
-    {NULL},
+     .acts = MDL_ROLE_OWNER, .post = members_add, .done = "member_added"},
+    {"{}/members/remove", "member", "deleted", .acts = MDL_ROLE_OWNER, .post = members_remove,
+     .done = "member_removed"},
+    {"{}/members/ask", "member", "asked", .acts = MDL_ROLE_OWNER, .post = members_ask,
+     .done = "member_asked"},
+    {0},
 };

@@ -255,17 +255,14 @@ static apr_status_t order_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 /* Runs the effect of the form, unless the order has changed since its page was shown. */
 static int order_run(mdl_visit_t *visit, void *arg)
 {
+    apr_pool_t *p = visit->r->pool;
     apr_status_t rv = mdl_visit_write_seen(visit, order_check_effect, visit->page->effect, arg);
 
-    if (rv == APR_SUCCESS) {
-        return mdl_frame_redirect(
-            visit,
-            mdl_frame_path(visit, "%" APR_INT64_T_FMT "/orders/%s", visit->shop->id,
-                           ap_escape_path_segment(visit->r->pool, visit->argument)),
-            visit->page->done);
-    }
-    return rv == MDL_EPROBLEM ? order_send(visit, visit->problem.status)
-                              : mdl_frame_failure(visit, rv);
+    return rv == MDL_EPROBLEM
+               ? order_send(visit, visit->problem.status)
+               : mdl_frame_done(
+                     visit, rv,
+                     apr_pstrcat(p, "orders/", ap_escape_path_segment(p, visit->argument), NULL));
 }
 
 /* The reason that was typed; false when it is too long. */
@@ -363,5 +360,5 @@ const mdl_page_t mdl_order_pages[] = {
      .post = order_grant, .effect = mdl_access_grant_effect, .done = "order_granted"},
     {"{}/orders/{}/resend", "order", "email_resent", .acts = MDL_ROLE_STAFF, .post = order_resend,
      .effect = mdl_order_resend_effect, .done = "email_resent"},
-    {NULL},
+    {0},
 };

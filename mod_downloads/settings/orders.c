@@ -141,5 +141,5 @@ static int orders_show(mdl_visit_t *visit)
 
 const mdl_page_t mdl_order_list_pages[] = {
     {"{}/orders", .sees = MDL_ROLE_READ_ONLY, .get = orders_show},
-    {NULL},
+    {0},
 };

@@ -132,17 +132,13 @@ static int overview_retry(mdl_visit_t *visit)
 {
     mdl_job_control_t retry = {
         .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
-    apr_status_t rv = mdl_visit_write(visit, mdl_job_retry_effect, &retry);
 
-    return rv == APR_SUCCESS
-               ? mdl_frame_redirect(visit,
-                                    mdl_frame_path(visit, "%" APR_INT64_T_FMT "/", visit->shop->id),
-                                    "import_retried")
-               : mdl_frame_failure(visit, rv);
+    return mdl_frame_done(visit, mdl_visit_write(visit, mdl_job_retry_effect, &retry), "");
 }
 
 const mdl_page_t mdl_overview_pages[] = {
     {"{}/", .sees = MDL_ROLE_READ_ONLY, .get = overview_show},
-    {"{}/jobs/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = overview_retry},
-    {NULL},
+    {"{}/jobs/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = overview_retry,
+     .done = "import_retried"},
+    {0},
 };

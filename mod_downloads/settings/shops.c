@@ -149,26 +149,23 @@ static apr_status_t shop_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *
 
 MDL_EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
 
-static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const char *done)
+static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status)
 {
     mdl_shop_set_status_t set = {
         .id = visit->shop->id, .status = status, .problem = &visit->problem};
-    apr_status_t rv;
 
     visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
-    rv = shop_write(visit, mdl_shop_set_status_effect, &set);
-    return rv == APR_SUCCESS ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), done)
-                             : mdl_frame_failure(visit, rv);
+    return mdl_frame_done(visit, shop_write(visit, mdl_shop_set_status_effect, &set), "");
 }
 
 static int shops_approve(mdl_visit_t *visit)
 {
-    return shop_set_status(visit, MDL_SHOP_APPROVED, "shop_approved");
+    return shop_set_status(visit, MDL_SHOP_APPROVED);
 }
 
 static int shops_suspend(mdl_visit_t *visit)
 {
-    return shop_set_status(visit, MDL_SHOP_SUSPENDED, "shop_suspended");
+    return shop_set_status(visit, MDL_SHOP_SUSPENDED);
 }
 
 static int shop_ask_block(mdl_visit_t *visit, int status)
@@ -210,21 +207,13 @@ static int shops_block(mdl_visit_t *visit)
     const char *reason = mdl_visit_field(visit, "reason");
     apr_status_t rv = shop_set_blocked(visit, reason != NULL ? reason : "");
 
-    if (rv == MDL_EPROBLEM) {
-        return shop_ask_block(visit, visit->problem.status);
-    }
-    return rv == APR_SUCCESS
-               ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), "shop_blocked")
-               : mdl_frame_failure(visit, rv);
+    return rv == MDL_EPROBLEM ? shop_ask_block(visit, visit->problem.status)
+                              : mdl_frame_done(visit, rv, "");
 }
 
 static int shops_unblock(mdl_visit_t *visit)
 {
-    apr_status_t rv = shop_set_blocked(visit, NULL);
-
-    return rv == APR_SUCCESS
-               ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), "shop_unblocked")
-               : mdl_frame_failure(visit, rv);
+    return mdl_frame_done(visit, shop_set_blocked(visit, NULL), "");
 }
 
 const mdl_page_t mdl_shop_pages[] = {
@@ -232,12 +221,12 @@ const mdl_page_t mdl_shop_pages[] = {
     {"shops", "shop", "created", .sees = MDL_ROLE_OPERATOR, .get = shops_show,
      .acts = MDL_ROLE_OPERATOR, .post = shops_add},
     {"{}/approve", "shop", "approved", .acts = MDL_ROLE_OPERATOR, .post = shops_approve,
-     .changes_keys = 1},
+     .done = "shop_approved", .changes_keys = 1},
     {"{}/suspend", "shop", "suspended", .acts = MDL_ROLE_OPERATOR, .post = shops_suspend,
-     .changes_keys = 1},
+     .done = "shop_suspended", .changes_keys = 1},
     {"{}/block", "shop", "blocked", .sees = MDL_ROLE_OPERATOR, .get = shops_ask_block,
-     .acts = MDL_ROLE_OPERATOR, .post = shops_block, .changes_keys = 1},
+     .acts = MDL_ROLE_OPERATOR, .post = shops_block, .done = "shop_blocked", .changes_keys = 1},
     {"{}/unblock", "shop", "unblocked", .acts = MDL_ROLE_OPERATOR, .post = shops_unblock,
-     .changes_keys = 1},
-    {NULL},
+     .done = "shop_unblocked", .changes_keys = 1},
+    {0},
 };

@@ -281,7 +281,7 @@ static int sign_in_end(mdl_visit_t *visit)
 const mdl_page_t mdl_sign_in_pages[] = {
     {"sign-out", .sees = MDL_ROLE_READ_ONLY, .get = sign_in_explain_end, .acts = MDL_ROLE_READ_ONLY,
      .post = sign_in_end},
-    {NULL},
+    {0},
 };
 
 const mdl_page_t mdl_sign_in_page = {"sign-in", .get = sign_in_show, .post = sign_in_take};

@@ -12,20 +12,9 @@
 #include "core/shop/key_cache.h"
 #include "core/write.h"
 
-static apr_status_t visit_run(mdl_visit_t *visit, mdl_db_run_fn *how, mdl_effect_fn *effect,
-                              void *arg)
-{
-    if (visit->connection == NULL) {
-        visit->connection = mdl_connection_open(visit->r);
-    }
-    return visit->connection != NULL
-               ? how(mdl_connection_db(visit->connection), effect, arg, visit->r->pool)
-               : MDL_DB_EGONE;
-}
-
 apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
-    return visit_run(visit, mdl_db_snapshot, effect, arg);
+    return mdl_connection_run(&visit->connection, visit->r, mdl_db_snapshot, effect, arg);
 }
 
 typedef struct {
@@ -66,7 +55,8 @@ static void visit_renew_key_cache(mdl_visit_t *visit)
     apr_time_t asked_at = mdl_clock_monotonic();
     apr_int64_t epoch;
 
-    if (visit_run(visit, mdl_db_read, mdl_key_epoch_effect, &epoch) == APR_SUCCESS) {
+    if (mdl_connection_run(&visit->connection, visit->r, mdl_db_read, mdl_key_epoch_effect,
+                           &epoch) == APR_SUCCESS) {
         mdl_key_cache_set_epoch(visit->service->key_cache, epoch, asked_at);
     }
 }
@@ -85,7 +75,8 @@ apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_
                          .audit = &visit->audit,
                          .problem = &visit->problem,
                          .form = &visit->form};
-    apr_status_t rv = visit_run(visit, mdl_db_write, mdl_write_effect, &write);
+    apr_status_t rv = mdl_connection_run(&visit->connection, visit->r, mdl_db_write,
+                                         mdl_write_effect, &write);
 
     if (rv == APR_SUCCESS) {
         mdl_service_wake(visit->service, write.due);
@@ -101,7 +92,7 @@ apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_
 
 apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
-    return visit_run(visit, mdl_db_write, effect, arg);
+    return mdl_connection_run(&visit->connection, visit->r, mdl_db_write, effect, arg);
 }
 
 void mdl_visit_end(mdl_visit_t *visit)

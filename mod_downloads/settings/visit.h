@@ -24,8 +24,8 @@ typedef struct {
     int (*get)(mdl_visit_t *visit); /* or NULL */
     mdl_role_t acts;
     int (*post)(mdl_visit_t *visit); /* or NULL */
-    mdl_effect_fn *effect;           /* of a form of which many are alike, */
-    const char *done;                /* and what its redirect says */
+    const char *done;                /* what its redirect says, if it leads back to the shop */
+    mdl_effect_fn *effect;           /* of a form of which many are alike */
     int changes_keys; /* of the API, which this node heeds from the next request on */
 } mdl_page_t;
 

@@ -26,12 +26,6 @@ static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
         .problem = &visit->problem};
 }
 
-static const char *webhook_path(const mdl_visit_t *visit)
-{
-    return mdl_frame_path(visit, "%" APR_INT64_T_FMT "/webhooks/%s", visit->shop->id,
-                          visit->argument);
-}
-
 /* --- what the templates get ----------------------------------------------------------------- */
 
 /* The type, and a member of its name for a template to have words for. */
@@ -306,10 +300,10 @@ static int webhooks_show_one(mdl_visit_t *visit)
 }
 
 /* Back to the endpoint's page after a form of it. */
-static int webhook_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
+static int webhook_done(mdl_visit_t *visit, apr_status_t rv)
 {
-    return rv == APR_SUCCESS ? mdl_frame_redirect(visit, webhook_path(visit), done)
-                             : mdl_frame_failure(visit, rv);
+    return mdl_frame_done(visit, rv,
+                          apr_pstrcat(visit->r->pool, "webhooks/", visit->argument, NULL));
 }
 
 MDL_EFFECT(mdl_webhook_change, mdl_webhook_edit_t *)
@@ -324,7 +318,7 @@ static int webhooks_change(mdl_visit_t *visit)
         rv = mdl_visit_write(visit, mdl_webhook_change_effect, &edit);
     }
     return rv == MDL_EPROBLEM ? webhook_send(visit, visit->problem.status)
-                              : webhook_done(visit, rv, "webhook_changed");
+                              : webhook_done(visit, rv);
 }
 
 MDL_EFFECT(mdl_webhook_rotate, mdl_webhook_edit_t *)
@@ -344,8 +338,7 @@ static int webhooks_test(mdl_visit_t *visit)
 {
     mdl_webhook_test_t test = {.ref = webhook_ref(visit)};
 
-    return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_test_effect, &test),
-                        "webhook_tested");
+    return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_test_effect, &test));
 }
 
 MDL_EFFECT(mdl_webhook_resend, mdl_webhook_resend_t *)
@@ -355,8 +348,7 @@ static int webhooks_resend(mdl_visit_t *visit)
     mdl_webhook_resend_t resend = {.ref = webhook_ref(visit),
                                    .id = mdl_identifier_parse(mdl_visit_field(visit, "delivery"))};
 
-    return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_resend_effect, &resend),
-                        "webhook_resent");
+    return webhook_done(visit, mdl_visit_write(visit, mdl_webhook_resend_effect, &resend));
 }
 
 MDL_EFFECT(mdl_webhook_find, mdl_entity_ref_t *)
@@ -381,27 +373,25 @@ MDL_EFFECT(mdl_webhook_delete, mdl_entity_ref_t *)
 static int webhooks_delete(mdl_visit_t *visit)
 {
     mdl_entity_ref_t ref = webhook_ref(visit);
-    apr_status_t rv = mdl_visit_write(visit, mdl_webhook_delete_effect, &ref);
 
-    return rv == APR_SUCCESS
-               ? mdl_frame_redirect(
-                     visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/webhooks", visit->shop->id),
-                     "webhook_deleted")
-               : mdl_frame_failure(visit, rv);
+    return mdl_frame_done(visit, mdl_visit_write(visit, mdl_webhook_delete_effect, &ref),
+                          "webhooks");
 }
 
 const mdl_page_t mdl_webhook_pages[] = {
     {"{}/webhooks", "webhook_endpoint", "created", .sees = MDL_ROLE_READ_ONLY, .get = webhooks_show,
      .acts = MDL_ROLE_OWNER, .post = webhooks_create},
     {"{}/webhooks/{}", "webhook_endpoint", "changed", .sees = MDL_ROLE_READ_ONLY,
-     .get = webhooks_show_one, .acts = MDL_ROLE_OWNER, .post = webhooks_change},
+     .get = webhooks_show_one, .acts = MDL_ROLE_OWNER, .post = webhooks_change,
+     .done = "webhook_changed"},
     {"{}/webhooks/{}/rotate-secret", "webhook_endpoint", "secret_rotated", .acts = MDL_ROLE_OWNER,
      .post = webhooks_rotate},
     {"{}/webhooks/{}/test", "webhook_endpoint", "tested", .acts = MDL_ROLE_OWNER,
-     .post = webhooks_test},
+     .post = webhooks_test, .done = "webhook_tested"},
     {"{}/webhooks/{}/resend", "webhook_endpoint", "event_resent", .acts = MDL_ROLE_OWNER,
-     .post = webhooks_resend},
+     .post = webhooks_resend, .done = "webhook_resent"},
     {"{}/webhooks/{}/delete", "webhook_endpoint", "deleted", .sees = MDL_ROLE_OWNER,
-     .get = webhooks_ask, .acts = MDL_ROLE_OWNER, .post = webhooks_delete},
-    {NULL},
+     .get = webhooks_ask, .acts = MDL_ROLE_OWNER, .post = webhooks_delete,
+     .done = "webhook_deleted"},
+    {0},
 };

@@ -154,7 +154,9 @@ sub press
 
 sub access { return api('GET', '/orders/7001', key => $shop->{token})->{json} }
 
-is(press('revoke', { reason => "Refunded $XSS" })->{status}, 303, 'staff revoke');
+my $pressed = press('revoke', { reason => "Refunded $XSS" });
+is($pressed->{status}, 303, 'staff revoke');
+is($pressed->{body}, '', 'and are led back without a page of its own');
 is(access()->{access}{status}, 'revoked', 'the order');
 is(access()->{events}[0]{user}, 'staff', 'in their own name');
 is(access()->{events}[0]{key_id}, undef, 'and not in that of a key');

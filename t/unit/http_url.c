@@ -77,6 +77,8 @@ static const row_t strict[] = {
     {"foo://files.example.com/a", FOREIGN, NULL, NULL},
 
     {"", BAD, NULL, NULL},
+    {"https://-a.cdn.example.net/a", BAD, NULL, NULL},
+    {"https://a-.cdn.example.net/a", BAD, NULL, NULL},
     {"files.example.com/a", BAD, NULL, NULL},
     {"//files.example.com/a", BAD, NULL, NULL},
     {"/a", BAD, NULL, NULL},

@@ -73,15 +73,9 @@ int mdl_health_secret(const mdl_health_t *of, const char **message)
     return 1;
 }
 
-static apr_status_t try_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    (void)arg;
-    return mdl_node_try_write(db, p);
-}
-
 int mdl_health_database(const mdl_health_t *of, const char **message)
 {
-    apr_status_t rv = mdl_db_write(of->db, try_write_effect, NULL, of->p);
+    apr_status_t rv = mdl_db_write(of->db, mdl_node_try_write, NULL, of->p);
 
     *message = rv != APR_SUCCESS
                    ? mdl_health_database_error(rv, mdl_db_error(of->db), of->p)
