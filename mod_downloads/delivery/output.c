@@ -8,7 +8,7 @@
 
 #include "metering/socket_bytes.h"
 
-#define STREAM_PIECE 65536  /* bytes of a body handed to an HTTP/2 connection at a time */
+#define STREAM_PIECE 131072 /* bytes of a body handed to an HTTP/2 connection at a time */
 #define TLS_PIECE    262144 /* and to a TLS connection */
 
 #define COPIED_PIECE  1048576 /* bytes that a thread copies at a time */
@@ -63,22 +63,27 @@ static apr_status_t output_pass(output_t *output, int flush)
     return rv != APR_SUCCESS || !output->f->c->aborted ? rv : APR_ECONNABORTED;
 }
 
-/* Copies the bytes of a stream: its connection belongs to another thread, which may still be
-   sending when the files that buckets refer to are closed. */
-static apr_status_t output_copy(output_t *output, apr_int64_t length)
+/* Reads the bytes of a stream: its connection belongs to another thread, which may still be sending
+   when the files that buckets refer to are closed.  Mapping each piece would cost more than reading
+   it. */
+static apr_status_t output_read(output_t *output)
 {
-    apr_bucket_alloc_t *alloc = output->out->bucket_alloc;
-    apr_size_t copied = (apr_size_t)length;
-    char *bytes = apr_bucket_alloc(copied, alloc);
-    apr_status_t rv = apr_brigade_flatten(output->taken, bytes, &copied);
+    for (apr_bucket *bucket = APR_BRIGADE_FIRST(output->taken);
+         bucket != APR_BRIGADE_SENTINEL(output->taken); bucket = APR_BUCKET_NEXT(bucket)) {
+        const char *bytes;
+        apr_size_t length;
+        apr_status_t rv;
 
-    apr_brigade_cleanup(output->taken);
-    if (rv != APR_SUCCESS) {
-        apr_bucket_free(bytes);
-        return rv;
+        if (APR_BUCKET_IS_FILE(bucket)) {
+            apr_bucket_file_enable_mmap(bucket, 0);
+            apr_bucket_file_set_buf_size(bucket, STREAM_PIECE);
+        }
+        if ((rv = apr_bucket_read(bucket, &bytes, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
+            apr_brigade_cleanup(output->taken);
+            return rv;
+        }
     }
-    APR_BRIGADE_INSERT_TAIL(output->out,
-                            apr_bucket_heap_create(bytes, copied, apr_bucket_free, alloc));
+    APR_BRIGADE_CONCAT(output->out, output->taken);
     return APR_SUCCESS;
 }
 
@@ -134,7 +139,7 @@ static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, ap
         body->end(body->owner);
     }
     if (is_stream) {
-        rv = output_copy(output, *taken);
+        rv = output_read(output);
         return rv == APR_SUCCESS ? output_pass(output, 0) : rv;
     }
     APR_BRIGADE_CONCAT(output->out, output->taken);
