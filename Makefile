@@ -95,7 +95,7 @@ $(BUILD)/openapi.checked: mod_downloads/api/openapi.yaml t/node/spectral.yaml t/
 	@touch $@
 
 check-docs: # the guides quote what the files say
-	tools/check-docs README.md CONTRIBUTING.md docs/*.md
+	tools/check-docs README.md CONTRIBUTING.md docs/*.md t/bench/RESULTS.md
 
 check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
 	@tools/check-code $(BUILD) $(SOURCES)
@@ -185,12 +185,15 @@ check-plans: programs ## looks at every plan, and at what the main requests read
 
 BENCH := $(addprefix $(BUILD)/bench/,mod_bench.so preload.so loop fetch)
 
-.PHONY: bench bench-lists
-bench: ## how fast each kind of work is beside the least it takes (ROWS DB ROUNDS SECONDS JSON; docs/performance.md)
+.PHONY: bench bench-growth bench-lists
+bench: ## how fast each kind of work is beside the least it takes (ROWS DB RECORD; 30 minutes)
 	@tools/dependencies bench
 	+@$(SUBMAKE) build $(BENCH)
 	@tools/node
 	@ulimit -n $$(ulimit -Hn) && APXS='$(APXS)' BUILD='$(BUILD)' t/bench/run
+
+bench-growth: ## how fast it stays with a million orders (ROWS DB SIZES RECORD; 45 minutes)
+	+@GROWTH=1 COSTS=off $(SUBMAKE) bench
 
 $(BUILD)/bench/%.so: t/bench/c/%.c $(BUILD)/apxs
 	@mkdir -p $(@D)

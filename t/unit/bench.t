@@ -1,12 +1,14 @@
 #!/usr/bin/perl
-# How make bench evaluates its measurements.
+# How make bench evaluates its measurements, and what guards a row against getting slower.
 use strict;
 use warnings;
 
 use FindBin;
 use lib "$FindBin::Bin/../bench";
 
+use Bench::Guards;
 use Bench::Report;
+use File::Temp qw(tempdir);
 use Test::More;
 
 sub of
@@ -21,19 +23,31 @@ is(median(3, 1, 2), 2, 'the median of an odd number is the middle');
 is(median(4, 1, 2, 3), 2.5, 'the median of an even number is the mean of the two in the middle');
 is(median(), undef, 'an empty list has no median');
 
-my $sum = of({ beside => 1, floor => 0.5, goal => 0.7 }, pair(100, 100), pair(10, 20), pair(50, 200));
+my $sum = of({ beside => 1, guard => 0.5 }, pair(100, 100), pair(10, 20), pair(50, 200));
 is($sum->{ratio}, 0.5, 'the ratio is the median of the ratios of the rounds');
 is($sum->{ours}{rate}, 50, 'each side has its own median');
 is($sum->{beside}{rate}, 100, 'for both sides');
-is($sum->{short}, 0, 'a ratio at its floor is not short of it');
-is(of({ beside => 1, floor => 0.51, goal => 0.7 }, pair(10, 20))->{short}, 1, 'a ratio below its floor is short of it');
+is($sum->{slower}, 0, 'a ratio at its guard is not slower');
+is(of({ beside => 1, guard => 0.51 }, pair(10, 20))->{slower}, 1, 'a ratio below its guard is slower');
+is(of({ beside => 1, goal => 0.9 }, pair(10, 20))->{slower}, 0, 'and without a guard none is');
 
-my $most = { beside => 1, floor => 1.5, goal => 1.2, most => 1 };
-is(of($most, pair(3, 2))->{short}, 0, 'if less is better the floor is an upper limit');
-is(of($most, pair(4, 2))->{short}, 1, 'and a ratio above it is short of it');
+my $most = { beside => 1, guard => 1.5, most => 1 };
+is(of($most, pair(3, 2))->{slower}, 0, 'if less is better the guard is an upper limit');
+is(of($most, pair(4, 2))->{slower}, 1, 'and a ratio above it is slower');
 
-my $alone = of({ floor => 10, goal => 4, most => 1 }, map { { ours => { p50 => $_ }, beside => {} } } 3, 12, 5);
+my $alone = of({ goal => 4, most => 1 }, map { { ours => { p50 => $_ }, beside => {} } } 3, 12, 5);
 is($alone->{ratio}, 5, 'without a yardstick the ratio is the figure itself, or the time if there is no rate');
 is($alone->{beside}, undef, 'and there is no figure for the yardstick');
+
+my $path = tempdir(CLEANUP => 1) . '/guards/machine';
+my %ping = (name => 'ping', db => 'pgsql');
+is_deeply(read_guards($path), {}, 'a machine without a file has no guards');
+record($path, { %ping, ratio => $_ }, { %ping, db => 'sqlite3', failed => 'why' }) for 0.3, 0.9, 1.2, 0.6, 0.8;
+is(guard(read_guards($path), \%ping, 'pgsql'), 0.25, 'of five runs the lowest guards, less a sixth');
+is(guard(read_guards($path), { %ping, most => 1 }, 'pgsql'), 1.4, 'or the highest and a sixth, if less is better');
+is(guard(read_guards($path), \%ping, 'sqlite3'), undef, 'a row that could not be measured is not recorded');
+record($path, { %ping, ratio => 0.7 });
+is(guard(read_guards($path), \%ping, 'pgsql'), 0.5, 'the last five runs count');
+is(guard({ 'ping pgsql' => [ (1) x 4 ] }, \%ping, 'pgsql'), undef, 'and four guard nothing');
 
 done_testing();

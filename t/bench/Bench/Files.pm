@@ -74,7 +74,8 @@ sub fresh_url
         $MAPPED{$what}->($on, { %product, download_limit => 0 });
         my $answer = $on->api('POST', "/orders/$order/assignments",
             { storefront_customer_id => "$order", items => [ \%product ] });
-        [ $order, $answer->{assignments}[0]{id} ];
+        my ($page) = $answer->{download_page_url} =~ m{^https?://[^/]+(/.*)};
+        [ $order, $answer->{assignments}[0]{id}, $page ];
     };
     my ($id, $assignment) = @{ $on->{bought}{$what} };
     my $urls = $on->api('GET', "/orders/$id/assignments/$assignment/download-urls");

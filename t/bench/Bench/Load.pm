@@ -7,9 +7,11 @@ use warnings;
 
 use Bench::Service qw(build run);
 use Exporter qw(import);
+use List::Util qw(sum0);
+use POSIX ();
 use Time::HiRes qw(time);
 
-our @EXPORT = qw(wrk least least_tables timed number CONNECTIONS);
+our @EXPORT = qw(wrk least least_tables timed by_processor number CONNECTIONS);
 
 use constant CONNECTIONS => 16;
 
@@ -20,7 +22,8 @@ my $number = 0;
 sub number { return 10_000_000 * ++$number }
 
 # Requests over kept connections for as long as SECONDS says.  Options, in wrk.lua's words: method,
-# path, paths, body, type, idem, range, kind, from, random, stop, urls; key => 0 sends none; connections;
+# path, paths, body, type, idem, range, kind, from, random, stop, urls; close => 1 takes a new connection
+# for each; key => 0 sends none; connections;
 # refused => 1 counts answers of 400 and more, in place of failing.
 sub wrk
 {
@@ -87,6 +90,26 @@ sub timed
     $work->();
     my $took = time - $began;
     return { rate => $units / $took, p50 => 1000 * $took };
+}
+
+# What these processes and the children that they have waited for have taken of the processors.
+sub processor_seconds
+{
+    my $ticks = 0;
+    for my $pid (@_) {
+        open my $in, '<', "/proc/$pid/stat" or next;
+        $ticks += sum0((split ' ', <$in> =~ s/.*\) //r)[11 .. 14]);
+    }
+    return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+}
+
+# A run of wrk, as requests a second of the processor time of a server, given as what lists its processes.
+sub by_processor
+{
+    my ($processes, $work) = @_;
+    my $before = processor_seconds($processes->());
+    my $result = $work->();
+    return { %$result, rate => $result->{requests} / (processor_seconds($processes->()) - $before) };
 }
 
 1;

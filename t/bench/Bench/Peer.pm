@@ -12,6 +12,8 @@ my ($pid, $port);
 
 sub origin { return "http://127.0.0.1:$port" }
 
+sub processes { return ($pid, split ' ', qx(pgrep -P $pid)) }
+
 sub start
 {
     my ($on) = @_;

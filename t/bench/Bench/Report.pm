@@ -1,5 +1,5 @@
 # What `make bench` says of its rows, as tables of Markdown: medians of the rounds, the ratio beside
-# floor and goal.
+# guard and goal.
 package Bench::Report;
 
 use strict;
@@ -9,7 +9,7 @@ use Exporter qw(import);
 use JSON::PP;
 use List::Util qw(max);
 
-our @EXPORT = qw(median measured summary is_short print_head print_row print_costs write_json);
+our @EXPORT = qw(median measured summary is_slower print_head print_row print_costs write_json);
 
 sub median
 {
@@ -27,7 +27,7 @@ sub summary
 {
     my ($row, @rounds) = @_;
     my %sum = (name => $row->{name}, title => $row->{title}, db => $row->{db},
-        floor => $row->{floor}, goal => $row->{goal}, most => $row->{most} ? 1 : 0);
+        guard => $row->{guard}, goal => $row->{goal}, most => $row->{most} ? 1 : 0);
     for my $side (qw(ours beside)) {
         for my $figure (qw(rate p50 p99)) {
             my @values = grep { defined } map { $_->{$side}{$figure} } @rounds;
@@ -37,15 +37,16 @@ sub summary
     $sum{ratio} = median(map { $row->{beside} ? measured($_->{ours}) / measured($_->{beside})
         : measured($_->{ours}) } @rounds);
     $sum{rounds} = @rounds;
-    $sum{short}  = is_short(\%sum) ? 1 : 0;
+    $sum{slower} = is_slower(\%sum) ? 1 : 0;
     return \%sum;
 }
 
-# Below its floor, or above it where less is better.
-sub is_short
+# Below its guard, or above it where less is better.
+sub is_slower
 {
     my ($sum) = @_;
-    return $sum->{most} ? $sum->{ratio} > $sum->{floor} : $sum->{ratio} < $sum->{floor};
+    return if !defined $sum->{guard};
+    return $sum->{most} ? $sum->{ratio} > $sum->{guard} : $sum->{ratio} < $sum->{guard};
 }
 
 sub figure
@@ -57,7 +58,7 @@ sub figure
 
 # Columns with their widths; a negative one is for text.
 my @ROW  = ([ row => -44 ], [ db => -7 ], [ ours => 8 ], [ 'p99 ms' => 7 ], [ beside => 8 ], [ ratio => 6 ],
-    [ floor => 5 ], [ goal => 5 ], [ '' => -5 ]);
+    [ guard => 5 ], [ goal => 5 ], [ '' => -6 ]);
 my @COST = qw(statements trips rows allocations system_calls);
 
 sub print_cells
@@ -81,9 +82,10 @@ sub print_row
 {
     my ($sum) = @_;
     my $sign = $sum->{most} ? '<' : '';
+    my @aims = map { defined $_ ? $sign . figure($_) : '-' } @$sum{qw(guard goal)};
     print_cells(\@ROW, @$sum{qw(title db)}, figure(measured($sum->{ours})), figure($sum->{ours}{p99}),
-        figure(measured($sum->{beside} // {})), figure($sum->{ratio}), map({ $sign . $_ } @$sum{qw(floor goal)}),
-        $sum->{short} ? 'SHORT' : '');
+        figure(measured($sum->{beside} // {})), figure($sum->{ratio}), @aims,
+        $sum->{slower} ? 'SLOWER' : '');
     return;
 }
 

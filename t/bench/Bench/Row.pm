@@ -4,7 +4,7 @@
 #       title   => 'GET /ping',
 #       request => sub { … },             # given the service, the options of wrk for ours
 #       beside  => sub { … },             # runs the yardstick once; none: the figure itself counts
-#       floor   => 0.70, goal => 0.80;
+#       goal => 0.80;
 #
 #   ours       instead of request: runs ours once
 #   prepare    is run once on the service, and not measured

@@ -16,6 +16,7 @@
 #   autovacuum   0: PostgreSQL never analyzes
 #   downloads    links that are made for a run of whole files
 #   limits       lines for downloads.conf, in place of limits of requests that are never reached
+#   tls          1: it serves TLS 1.3, too, and HTTP/2 there, at $on->{tls_origin}
 #
 # SERVER_ROOT and SERVER_BUILD, in the environment, name another checkout, and its build, whose service
 # it is.
@@ -124,7 +125,7 @@ sub configure
     my $sink   = $self->{mail_port} // Bench::Sink::port();
     my $statements = join "\n", map { qq(BenchSelect $_->[0] "$_->[1]") } Bench::Rows::selects();
     write_file("$self->{data}/conf/downloads.conf", $self->{limits});
-    write_file("$self->{data}/conf/httpd.conf", <<"END" . ($self->{conf} // ''));
+    write_file("$self->{data}/conf/httpd.conf", <<"END" . $self->tls_conf . ($self->{conf} // ''));
 LoadModule bench_module "$module"
 DownloadsMailTransport smtp://127.0.0.1:$sink
 <IfDirective DownloadsMailTLS>
@@ -140,6 +141,32 @@ $statements
 </Location>
 END
     return;
+}
+
+# Without tickets each new connection takes a whole handshake, as that of a new customer does.
+sub tls_conf
+{
+    my ($self) = @_;
+    return '' if !$self->{tls};
+    chomp(my $port    = qx(tools/instance port));
+    chomp(my $modules = qx($ENV{APXS} -q LIBEXECDIR));
+    my $name = "$self->{data}/conf/tls";
+    run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2 -subj /CN=localhost"
+            . " -keyout '$name.key' -out '$name.crt' 2>/dev/null");
+    $self->{tls_origin} = "https://127.0.0.1:$port";
+    return <<"END";
+LoadModule ssl_module "$modules/mod_ssl.so"
+LoadModule http2_module "$modules/mod_http2.so"
+Listen 127.0.0.1:$port https
+<VirtualHost 127.0.0.1:$port>
+    Protocols h2 http/1.1
+    SSLEngine On
+    SSLProtocol TLSv1.3
+    SSLSessionTickets Off
+    SSLCertificateFile "$name.crt"
+    SSLCertificateKeyFile "$name.key"
+</VirtualHost>
+END
 }
 
 sub start
@@ -167,6 +194,8 @@ sub stop
     $self->instance('remove');
     return;
 }
+
+sub processes { my ($self) = @_; return split ' ', qx(pgrep -f -- '-f $self->{data}/conf/') }
 
 sub stop_all { $_->stop for values %running; return }
 

@@ -19,7 +19,7 @@ sub taken
 {
     my ($on) = @_;
     my $sum = 0;
-    for my $pid (split ' ', qx(pgrep -f -- '-f $on->{data}/conf/')) {
+    for my $pid ($on->processes) {
         open my $in, '<', "/proc/$pid/smaps_rollup" or next;
         $sum += join('', <$in>) =~ /^Pss:\s+(\d+)/m ? $1 : 0;
     }

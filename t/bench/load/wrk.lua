@@ -11,6 +11,7 @@
 --   BENCH_STOP    sends so many requests, and stops then instead of at the end of the time; wrk asks for one at
 --                 its start, which it does not send
 --   BENCH_CONNECTIONS  how many there are
+--   BENCH_CLOSE   each request has a connection of its own
 --   BENCH_URLS    a file to which the paths of the URLs in the answers are written
 local env = os.getenv
 local method, path, body, idem = env('BENCH_METHOD') or 'GET', env('BENCH_PATH'), env('BENCH_BODY'), env('BENCH_IDEM')
@@ -26,6 +27,7 @@ function init()
     math.randomseed(n + 1)
     if env('BENCH_KEY') then headers['Authorization'] = 'Bearer ' .. env('BENCH_KEY') end
     if env('BENCH_RANGE') then headers['Range'] = env('BENCH_RANGE') end
+    if env('BENCH_CLOSE') then headers['Connection'] = 'close' end
     if env('BENCH_KIND') then headers['X-Kind'] = env('BENCH_KIND') end
     if body then headers['Content-Type'] = env('BENCH_TYPE') or 'application/json' end
     if env('BENCH_PATHS') then
