@@ -6,7 +6,8 @@
 #include <http_ssl.h>
 #include <util_filter.h>
 
-#define PIECE 262144 /* bytes of a body handed to a TLS or an HTTP/2 connection at a time */
+#define STREAM_PIECE 131072 /* bytes of a body handed to an HTTP/2 connection at a time */
+#define TLS_PIECE    262144 /* and to a TLS connection */
 
 static ap_filter_rec_t *filter;
 
@@ -59,7 +60,7 @@ static apr_status_t output_read(output_t *output)
 
         if (APR_BUCKET_IS_FILE(bucket)) {
             apr_bucket_file_enable_mmap(bucket, 0);
-            apr_bucket_file_set_buf_size(bucket, PIECE);
+            apr_bucket_file_set_buf_size(bucket, STREAM_PIECE);
         }
         if ((rv = apr_bucket_read(bucket, &bytes, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
             apr_brigade_cleanup(output->taken);
@@ -231,8 +232,10 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
                          .body = body,
                          .out = apr_brigade_create(r->pool, c->bucket_alloc),
                          .taken = apr_brigade_create(r->pool, c->bucket_alloc)};
-    if (c->master != NULL || ap_ssl_conn_is_ssl(c)) {
-        output->piece = PIECE;
+    if (c->master != NULL) {
+        output->piece = STREAM_PIECE;
+    } else if (ap_ssl_conn_is_ssl(c)) {
+        output->piece = TLS_PIECE;
     }
     if (transfer != NULL && body->size == 0) {
         mdl_transfer_add_part(transfer, 0, 0); /* no other will come */

@@ -28,7 +28,7 @@ is($sum->{ratio}, 0.5, 'the ratio is the median of the ratios of the rounds');
 is($sum->{ours}{rate}, 50, 'each side has its own median');
 is($sum->{beside}{rate}, 100, 'for both sides');
 is($sum->{slower}, 0, 'a ratio at its guard is not slower');
-is(of({ beside => 1, guard => 0.51 }, pair(10, 20))->{slower}, 1, 'a ratio below its guard is slower');
+is(of({ beside => 1, guard => 0.51 }, pair(10, 20))->{slower}, 1, 'a ratio below it is slower');
 is(of({ beside => 1, goal => 0.9 }, pair(10, 20))->{slower}, 0, 'and without a guard none is');
 
 my $most = { beside => 1, guard => 1.5, most => 1 };
@@ -42,12 +42,15 @@ is($alone->{beside}, undef, 'and there is no figure for the yardstick');
 my $path = tempdir(CLEANUP => 1) . '/guards/machine';
 my %ping = (name => 'ping', db => 'pgsql');
 is_deeply(read_guards($path), {}, 'a machine without a file has no guards');
-record($path, { %ping, ratio => $_ }, { %ping, db => 'sqlite3', failed => 'why' }) for 0.3, 0.9, 1.2, 0.6, 0.8;
-is(guard(read_guards($path), \%ping, 'pgsql'), 0.25, 'of five runs the lowest guards, less a sixth');
-is(guard(read_guards($path), { %ping, most => 1 }, 'pgsql'), 1.4, 'or the highest and a sixth, if less is better');
-is(guard(read_guards($path), \%ping, 'sqlite3'), undef, 'a row that could not be measured is not recorded');
+my %failed = (%ping, db => 'sqlite3', failed => 'why');
+sub guard_of { my ($db, %row) = @_; return scalar guard(read_guards($path), { %ping, %row }, $db) }
+
+record($path, { %ping, ratio => $_ }, \%failed) for 0.3, 0.9, 1.2, 0.6, 0.8;
+is(guard_of('pgsql'), 0.25, 'of five runs the lowest guards, less a sixth');
+is(guard_of('pgsql', most => 1), 1.4, 'or the highest and a sixth, if less is better');
+is(guard_of('sqlite3'), undef, 'a row that could not be measured is not recorded');
 record($path, { %ping, ratio => 0.7 });
-is(guard(read_guards($path), \%ping, 'pgsql'), 0.5, 'the last five runs count');
+is(guard_of('pgsql'), 0.5, 'the last five runs count');
 is(guard({ 'ping pgsql' => [ (1) x 4 ] }, \%ping, 'pgsql'), undef, 'and four guard nothing');
 
 done_testing();

@@ -1,10 +1,10 @@
-# What guards the rows of `make bench` against getting slower.  t/bench/guards has a file for each machine
-# with the ratios of whole runs there, which `make bench RECORD=5` appends:
+# What guards the rows of `make bench` against getting slower.  t/bench/guards has a file for each
+# machine with the ratios of whole runs there, which `make bench RECORD=5` appends:
 #
 #   ping pgsql 0.874 0.868 0.881 0.859 0.870
 #
-# The last five count, and guard once they are five: a row must not come to less than the lowest of them,
-# less a sixth; where less is better, to more than the highest and a sixth.
+# The last five count, and guard once they are five: a row must not come to less than the lowest of
+# them, less a sixth; where less is better, to more than the highest and a sixth.
 package Bench::Guards;
 
 use strict;

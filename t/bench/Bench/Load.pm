@@ -22,8 +22,8 @@ my $number = 0;
 sub number { return 10_000_000 * ++$number }
 
 # Requests over kept connections for as long as SECONDS says.  Options, in wrk.lua's words: method,
-# path, paths, body, type, idem, range, kind, from, random, stop, urls; close => 1 takes a new connection
-# for each; key => 0 sends none; connections;
+# path, paths, body, type, idem, range, kind, from, random, stop, urls; close => 1 takes a new
+# connection for each; key => 0 sends none; connections;
 # refused => 1 counts answers of 400 and more, in place of failing.
 sub wrk
 {
@@ -103,13 +103,15 @@ sub processor_seconds
     return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK());
 }
 
-# A run of wrk, as requests a second of the processor time of a server, given as what lists its processes.
+# A run of wrk, as requests a second of the processor time of a server, whose processes the first
+# function lists.
 sub by_processor
 {
     my ($processes, $work) = @_;
     my $before = processor_seconds($processes->());
     my $result = $work->();
-    return { %$result, rate => $result->{requests} / (processor_seconds($processes->()) - $before) };
+    my $taken  = processor_seconds($processes->()) - $before;
+    return { %$result, rate => $result->{requests} / $taken };
 }
 
 1;

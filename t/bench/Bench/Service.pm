@@ -151,8 +151,8 @@ sub tls_conf
     chomp(my $port    = qx(tools/instance port));
     chomp(my $modules = qx($ENV{APXS} -q LIBEXECDIR));
     my $name = "$self->{data}/conf/tls";
-    run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2 -subj /CN=localhost"
-            . " -keyout '$name.key' -out '$name.crt' 2>/dev/null");
+    run('openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2'
+            . " -subj /CN=localhost -keyout '$name.key' -out '$name.crt' 2>/dev/null");
     $self->{tls_origin} = "https://127.0.0.1:$port";
     return <<"END";
 LoadModule ssl_module "$modules/mod_ssl.so"

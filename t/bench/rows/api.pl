@@ -70,16 +70,23 @@ row 'mapping-peer',
     goal => 2.0;
 
 # What each request takes of the processors, PostgreSQL's processes apart.
-for my $request ([ ping => 'GET /ping', 1.0, path => '/ping' ], [ mapping => 'POST /mappings, new', 2.0, %CREATE ]) {
+for my $request (
+    [ ping    => 'GET /ping',           1.0, path => '/ping' ],
+    [ mapping => 'POST /mappings, new', 2.0, %CREATE ],
+) {
     my ($name, $title, $goal, @request) = @$request;
     row "$name-processor",
         title   => "$title, /s of processor / Fastify + pg",
         on      => 'fresh', db => 'pgsql',
         prepare => \&Bench::Peer::start,
-        ours    => sub { my ($on) = @_; return by_processor(sub { $on->processes }, sub { wrk($on, @request) }) },
+        ours    => sub {
+            my ($on) = @_;
+            return by_processor(sub { $on->processes }, sub { wrk($on, @request) });
+        },
         beside  => sub {
             my ($on) = @_;
-            return by_processor(\&Bench::Peer::processes, sub { wrk($on, @request, origin => Bench::Peer::origin()) });
+            return by_processor(\&Bench::Peer::processes,
+                sub { wrk($on, @request, origin => Bench::Peer::origin()) });
         },
         goal => $goal;
 }

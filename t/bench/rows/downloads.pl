@@ -45,16 +45,22 @@ row 'download',
     beside => sub { least($_[0], 'download') },
     grows  => 1, goal => 0.75;
 
-# As a customer opens it: with a connection of its own, and a whole handshake.
+# As a customer comes: with a connection of its own, and a whole handshake.
+sub over_tls
+{
+    my ($on, $path) = @_;
+    return wrk($on, key => 0, path => $path, origin => $on->{tls_origin}, close => 1);
+}
+
 row 'page',
     title   => "an order's page, new TLS connection / bare",
     on      => 'large',
     prepare => sub { fresh_url($_[0], 'file') },
     ours    => sub {
         my ($on) = @_;
-        return wrk($on, key => 0, path => $on->{bought}{file}[2], origin => $on->{tls_origin}, close => 1);
+        return over_tls($on, $on->{bought}{file}[2]);
     },
-    beside  => sub { wrk($_[0], key => 0, path => '/bench/bare', origin => $_[0]{tls_origin}, close => 1) },
+    beside  => sub { over_tls($_[0], '/bench/bare') },
     goal    => 0.80;
 
 row 'part',
@@ -76,18 +82,20 @@ my %BY = (
     http2 => sub {
         for my $url (@_) {
             my $output = qx(h2load -n1 -c1 -m1 '$url' 2>&1);
-            die "h2load: $output\n" if $output !~ /^Application protocol: h2$/m || $output !~ /, 1 succeeded/;
+            die "h2load: $output\n"
+                if $output !~ /^Application protocol: h2$/m || $output !~ /, 1 succeeded/;
         }
     },
 );
 
 my %BY_WHAT = (http => '', tls => ' by TLS', http2 => ' by HTTP/2');
 
-# What is fetched: the rows of each way, with their goals.  Ten small archives in a row: one takes no longer
-# than a connection of curl's and the first statements of a child.
+# What is fetched: the rows of each way, with their goals.  Ten small archives in a row: one takes
+# no longer than a connection of curl's and the first statements of a child.
 for my $large (
     [ 'file', 'large file', 1, $ENV{LARGE} << 20, http => 0.97, tls => 2.2, http2 => 1.0 ],
-    [ 'zip', 'ZIP of two large files', 1, $ENV{LARGE} << 20, http => 0.97, tls => 1.2, http2 => 1.0 ],
+    [ 'zip', 'ZIP of two large files', 1, $ENV{LARGE} << 20,
+        http => 0.97, tls => 1.2, http2 => 1.0 ],
     [ 'zip-small', 'ZIP of 1,000 files of 100 KB', 10, $ENV{FILES} * 100_000, http => 0.80 ],
 ) {
     my ($what, $title, $count, $bytes, %goals) = @$large;
@@ -102,7 +110,10 @@ for my $large (
         row $how eq 'http' ? $what : "$what-$how",
             title  => "$title$BY_WHAT{$how}, MB/s / static file",
             on     => 'large',
-            ours   => sub { my ($on) = @_; return $fetch->($on, map { fresh_url($on, $what) } 1 .. $count) },
+            ours   => sub {
+                my ($on) = @_;
+                return $fetch->($on, map { fresh_url($on, $what) } 1 .. $count);
+            },
             beside => sub { $fetch->($_[0], ("/source/$file") x $count) },
             goal   => $goals{$how};
     }

@@ -178,7 +178,7 @@ row 'claims',
     prepare   => sub {
         my ($on) = @_;
         return if !$on->{many};
-        $on->sql('BEGIN;', refused($on, number(), $ENV{JOBS}, due_at => LATER), 'COMMIT;');
+        $on->sql('BEGIN;', refused($on, number(), $ENV{QUEUED}, due_at => LATER), 'COMMIT;');
         # The database writes what it got before it is measured, not meanwhile.
         $on->sql($on->{db} eq 'pgsql' ? 'CHECKPOINT;' : 'PRAGMA wal_checkpoint(TRUNCATE);');
     },
