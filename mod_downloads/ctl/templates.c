@@ -8,6 +8,7 @@
 
 #include "base/text/template.h"
 #include "base/text/templates.h"
+#include "base/text/words.h"
 
 #define NAMED_MAX 10 /* names in a sentence */
 
@@ -22,6 +23,8 @@ static const char *const new_suffixes[] = {".new", ".dpkg-new", ".dpkg-dist", ".
 typedef struct {
     const char *folder;
     const char *const *templates; /* their names, ended by NULL */
+    const mdl_words_t *english;
+    int is_whole; /* whether its words are a language's and not a shop's own few */
     apr_array_header_t *problems;
     apr_array_header_t *warnings;
     apr_pool_t *p;
@@ -42,8 +45,11 @@ static int names_have(const apr_array_header_t *names, const char *name)
     return 0;
 }
 
-static int name_is_known(const char *name)
+static int name_is_known(const look_t *look, const char *name)
 {
+    if (*name == '@') {
+        return apr_hash_get(look->english->by_key, name + 1, APR_HASH_KEY_STRING) != NULL;
+    }
     for (apr_size_t i = 0; i < sizeof known_names / sizeof *known_names; i++) {
         if (strcmp(known_names[i], name) == 0) {
             return 1;
@@ -64,19 +70,36 @@ static const char *names_text(const apr_array_header_t *names, apr_pool_t *p)
     return names->nelts > NAMED_MAX ? apr_pstrcat(p, text, " and others", NULL) : text;
 }
 
-/* The names in a file; NULL if it can't be read, which the templates' own check has told. */
-static apr_array_header_t *names_read(const look_t *look, const char *file)
+static int is_words(const char *file)
 {
-    mdl_template_file_t read;
-    const char *why;
+    const char *dot = strchr(file, '.');
 
-    return mdl_template_read(&read, apr_pstrcat(look->p, look->folder, "/", file, NULL), &why,
-                             look->p) == APR_SUCCESS
-               ? mdl_template_names(&read, look->p)
-               : NULL;
+    return dot != NULL && (strcmp(dot, ".words") == 0 || strncmp(dot, ".words.", 7) == 0);
 }
 
-/* Whether a file is used: page.html, page.de.html, any partial. */
+/* The names in a file, and the words that it has; NULL if it can't be read, which the templates'
+ * own check has told. */
+static apr_array_header_t *names_read(const look_t *look, const char *file)
+{
+    const char *path = apr_pstrcat(look->p, look->folder, "/", file, NULL), *why;
+    apr_array_header_t *names;
+    mdl_template_file_t read;
+    mdl_words_t *words;
+
+    if (mdl_template_read(&read, path, &why, look->p) != APR_SUCCESS) {
+        return NULL;
+    }
+    names = mdl_template_names(&read, look->p);
+    if (is_words(file) && mdl_words_read(&words, path, "", &why, look->p) == APR_SUCCESS) {
+        for (int i = 0; i < words->words->nelts; i++) {
+            APR_ARRAY_PUSH(names, const char *) = apr_pstrcat(
+                look->p, "@", APR_ARRAY_IDX(words->words, i, const mdl_word_t *)->key, NULL);
+        }
+    }
+    return names;
+}
+
+/* Whether a file is used: page.html, page.de.html, any partial and any words. */
 static int is_used(const look_t *look, const char *file)
 {
     const char *first = strchr(file, '.');
@@ -93,7 +116,7 @@ static int is_used(const look_t *look, const char *file)
             return 1;
         }
     }
-    return strcmp(last, ".mustache") == 0;
+    return strcmp(last, ".mustache") == 0 || strcmp(last, ".words") == 0;
 }
 
 /* The partials of the folder, too: what stood in a template may stand in one of them. */
@@ -116,6 +139,26 @@ static apr_array_header_t *names_around(const look_t *look, const char *file)
     return names;
 }
 
+static void look_at_missing(const look_t *look, const char *file, const apr_array_header_t *names)
+{
+    apr_array_header_t *missing = apr_array_make(look->p, 4, sizeof(const char *));
+
+    for (int i = 0; i < look->english->words->nelts; i++) {
+        const char *name = apr_pstrcat(
+            look->p, "@", APR_ARRAY_IDX(look->english->words, i, const mdl_word_t *)->key, NULL);
+
+        if (!names_have(names, name)) {
+            APR_ARRAY_PUSH(missing, const char *) = name;
+        }
+    }
+    if (missing->nelts > 0) {
+        sentence_add(look->warnings,
+                     apr_psprintf(look->p,
+                                  "%s/%s lacks %s, which is shown in English: translate it.",
+                                  look->folder, file, names_text(missing, look->p)));
+    }
+}
+
 static void look_at_used(const look_t *look, const char *file)
 {
     const apr_array_header_t *names = names_read(look, file);
@@ -124,7 +167,7 @@ static void look_at_used(const look_t *look, const char *file)
     for (int i = 0; names != NULL && i < names->nelts; i++) {
         const char *name = APR_ARRAY_IDX(names, i, const char *);
 
-        if (!name_is_known(name)) {
+        if (!name_is_known(look, name)) {
             APR_ARRAY_PUSH(unknown, const char *) = name;
         }
     }
@@ -134,6 +177,9 @@ static void look_at_used(const look_t *look, const char *file)
                                   "%s/%s has %s, which this release does not know and shows "
                                   "nothing for: see docs/templates.md for the names of today.",
                                   look->folder, file, names_text(unknown, look->p)));
+    }
+    if (names != NULL && look->is_whole && is_words(file)) {
+        look_at_missing(look, file, names);
     }
 }
 
@@ -209,10 +255,18 @@ void mdl_ctl_templates_kept(const mdl_settings_t *settings, apr_array_header_t *
                    .problems = problems,
                    .warnings = warnings,
                    .p = p};
-    const char *folder = settings->templates;
+    const char *folder = settings->templates, *why;
     apr_array_header_t *shops;
+    mdl_words_t *english;
 
+    if (mdl_words_read(&english, apr_pstrcat(p, folder, "/en.words", NULL), "en", &why, p) !=
+        APR_SUCCESS) {
+        return; /* the templates' own check has told */
+    }
+    look.english = english;
+    look.is_whole = 1;
     look_at_folder(look, folder);
+    look.is_whole = 0;
     if (apr_match_glob(apr_pstrcat(p, folder, "/shop-*", NULL), &shops, p) == APR_SUCCESS) {
         for (int i = 0; i < shops->nelts; i++) {
             look_at_folder(

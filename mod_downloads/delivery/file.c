@@ -37,11 +37,6 @@ APLOG_USE_MODULE(downloads);
 #define SETTLE_NAP    apr_time_from_msec(20)
 #define SETTLE_ROUNDS 25
 
-#define TOO_OFTEN_TEXT                                                                             \
-    "The files of this order were asked for too often in a short time. Please fetch larger "       \
-    "parts, "                                                                                      \
-    "or try again in a moment.\n"
-
 typedef struct {
     request_rec *r;
     apr_pool_t *pool; /* of what the database says */
@@ -130,7 +125,7 @@ static int file_refuse(const serve_t *serve, message_t message)
     log_request(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
     if (serve->download.entitlement == MDL_ENTITLEMENT_TOO_OFTEN) {
         mdl_customer_wait(r, serve->download.wait);
-        return mdl_view_text(r, HTTP_TOO_MANY_REQUESTS, TOO_OFTEN_TEXT);
+        return mdl_view_message(r, HTTP_TOO_MANY_REQUESTS, "files_too_often", NULL);
     }
     if (page_id == NULL || mdl_customer_order(r, serve->service, page_id, mdl_order_head_effect,
                                               &order) != APR_SUCCESS) {

@@ -69,7 +69,7 @@ static mdl_html_policy_t view_policy(void)
     return (mdl_html_policy_t){.form_action = view.public_origin, .referrer_policy = "no-referrer"};
 }
 
-int mdl_view_text(request_rec *r, int status, const char *text)
+static int view_text(request_rec *r, int status, const char *text)
 {
     mdl_html_policy_t policy = view_policy();
 
@@ -111,8 +111,7 @@ static int view_render(request_rec *r, int status, const char *name,
     mdl_json_t *shop;
 
     if (template == NULL) {
-        return mdl_view_text(r, status == HTTP_OK ? HTTP_INTERNAL_SERVER_ERROR : status,
-                             PLAIN_TEXT);
+        return view_text(r, status == HTTP_OK ? HTTP_INTERNAL_SERVER_ERROR : status, PLAIN_TEXT);
     }
     if (customer != NULL) {
         shop = mdl_json_add_object(data, "shop");
@@ -136,6 +135,7 @@ int mdl_view_message(request_rec *r, int status, const char *state,
     mdl_json_t *data = mdl_json_object(r->pool);
 
     mdl_json_add_bool(data, state, 1);
+    mdl_json_add_string(data, "state", state);
     mdl_json_add_int(data, "status", status);
     if (customer != NULL) {
         mdl_json_add_string(data, "page_url", customer->page_url);

@@ -47,9 +47,6 @@ int mdl_view_message(request_rec *r, int status, const char *state,
    (docs/templates.md). */
 int mdl_view_confirm(request_rec *r, int status, mdl_json_t *data);
 
-/** A message as plain text, for those who ask for a file. */
-int mdl_view_text(request_rec *r, int status, const char *text);
-
 /** Sends the page for an error: 404 with the state not_found for APR_ENOENT, 429 for APR_EAGAIN,
    403 for APR_EACCES, by which a shop is blocked, 503 when the database is out of reach, else 500
    and a log line. */

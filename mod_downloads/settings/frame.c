@@ -43,8 +43,8 @@ void mdl_frame_child_init(apr_pool_t *p, const mdl_settings_t *settings)
     root = apr_pstrdup(p, frame.path);
     frame.root = ap_unescape_url(root) == OK ? root : frame.path;
     frame.origin = apr_pstrcat(p, uri.scheme, "://", uri.hostinfo, NULL);
-    frame.templates = mdl_templates_read(apr_pstrcat(p, settings->templates, "/settings", NULL),
-                                         mdl_settings_tab_template_names, problems, p);
+    frame.templates = mdl_templates_read_settings(settings->templates,
+                                                  mdl_settings_tab_template_names, problems, p);
     for (int i = 0; i < problems->nelts; i++) {
         ap_log_error(
             APLOG_MARK, APLOG_ERR, 0, ap_server_conf,
@@ -171,6 +171,7 @@ int mdl_frame_message(mdl_visit_t *visit, int status, const char *state)
     mdl_json_t *data = mdl_frame_data(visit);
 
     mdl_json_add_bool(data, state, 1);
+    mdl_json_add_string(data, "state", state);
     mdl_json_add_int(data, "status", status);
     return mdl_frame_send(visit, status, "message.html", data, NULL);
 }

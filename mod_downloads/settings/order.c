@@ -119,7 +119,8 @@ static void order_add_checks(mdl_json_t *to, const mdl_visit_t *visit, const mdl
 
         mdl_frame_add_choice(check, check_states, (int)diagnosis->checks[i].status);
         mdl_json_add_string(check, "message", diagnosis->checks[i].message);
-        mdl_json_add_copy(check, diagnosis->checks[i].finding, diagnosis->checks[i].facts);
+        mdl_json_add_string(check, "finding", diagnosis->checks[i].finding);
+        mdl_json_add_copy(check, "facts", diagnosis->checks[i].facts);
     }
 }
 
@@ -151,7 +152,8 @@ static void order_add_events(mdl_json_t *to, const mdl_order_t *order)
         const mdl_event_t *each = APR_ARRAY_IDX(order->events, i, const mdl_event_t *);
         mdl_json_t *event = mdl_json_add_object(events, NULL);
 
-        mdl_frame_add_choice(event, actions, mdl_names_find(actions, each->action));
+        mdl_frame_add_choice(mdl_json_add_object(event, "action"), actions,
+                             mdl_names_find(actions, each->action));
         mdl_json_add_bool(event, "partly",
                           each->assignment_ids != NULL && strcmp(each->action, "assigned") != 0);
         mdl_json_add_string(event, "by_user", each->user);

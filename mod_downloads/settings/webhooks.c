@@ -124,7 +124,6 @@ static void delivery_add(mdl_json_t *to, const mdl_webhook_delivery_t *delivery,
     }
     mdl_frame_add_choice(to, mdl_delivery_status_names, (int)delivery->status);
     mdl_json_add_int_if(to, "attempts", delivery->attempts, delivery->attempts > 0);
-    mdl_json_add_bool(to, "once", delivery->attempts == 1);
     mdl_json_add_int_if(to, "answer", delivery->response_status, delivery->response_status != 0);
     mdl_json_add_string(to, "body", delivery->response_body);
     mdl_json_add_string(to, "error", delivery->error);

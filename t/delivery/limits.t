@@ -77,8 +77,9 @@ subtest 'files can be asked for so often' => sub {
     cmp_ok count(206, @replies), '<=', PARTS + back(PARTS, $began), 'and those that came back meanwhile';
     my $reply = limited(sub { page('GET', $second, headers => { Range => 'bytes=0-0' }) });
     has_to_wait($reply, 'a further one, by another link of the order,');
-    like $reply->{headers}{'content-type'}, qr{^text/plain}, 'as plain text';
-    like $reply->{body}, qr/too often/, 'which says so';
+    like $reply->{body}, qr/<h1>The files were asked for too often</, 'which says so';
+    like limited(sub { page('GET', $second, headers => { 'Accept-Language' => 'fr' }) })->{body}, qr/<h1>Les fichiers ont/,
+        'in the browser\'s language';
     is $reply->{headers}{etag}, undef, 'without the entity tag of the file';
     is limited(sub { page('HEAD', $path) })->{status}, 429, 'HEAD is no other way';
     is page('GET', $buy->{path})->{status}, 200, 'its page is counted apart';

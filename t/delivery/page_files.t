@@ -79,7 +79,7 @@ subtest 'If everything ends at the same time, the time is shown once' => sub {
     like($page, qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</, 'at the top of the page');
     is(count_of($page, 'available until'), 1, 'and nowhere else on the page');
     like($mail->{text}, qr/^You can download until $first_words\.$/m, 'in the text of the email');
-    like($mail->{html}, qr/You can download until <strong>$first_words</, 'and in its HTML');
+    like($mail->{html}, qr/You can download until <time[^>]*>$first_words</, 'and in its HTML');
     is(count_of("$mail->{text} $mail->{html}", 'available until'), 0, 'and nowhere else in the email');
 };
 
@@ -97,10 +97,10 @@ subtest 'If assignments end at different times, each file has its own' => sub {
     unlike($never, qr/available until/i, 'the file without an end has none');
     like($page, qr/>Forum<.*?until <time[^>]*>$second_words<.*>Chat<.*?until <time[^>]*>$second_words</s,
         'a link has the latest time of its assignments');
-    like($mail->{text}, qr/^- Soon \(\d+ bytes\), available until $first_words\n- Later \(\d+ bytes\), available until $second_words\n- Never \(\d+ bytes\)$/m,
+    like($mail->{text}, qr/^- Soon \(\d+\W+bytes\), available until $first_words\n- Later \(\d+\W+bytes\), available until $second_words\n- Never \(\d+\W+bytes\)$/m,
         'the text of the email has the times');
     like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m, 'also those of links');
-    like($mail->{html}, qr/Soon<.*?, available until $first_words<.*Later<.*?, available until $second_words</s,
+    like($mail->{html}, qr/Soon<.*?, available until <time[^>]*>$first_words<.*Later<.*?, available until <time[^>]*>$second_words</s,
         'and so has its HTML');
     unlike("$mail->{text} $mail->{html}", qr/download until/, 'without a common time');
 };
@@ -137,7 +137,7 @@ subtest 'The email does not call files ready before they are' => sub {
     unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'nothing is called ready');
     $mail = mail_of($some);
     like($mail->{text}, qr/ One of your files is still being prepared\. It will be /, 'one of several files is being prepared');
-    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+ bytes\)$/m, 'the text says which one');
+    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+\W+bytes\)$/m, 'the text says which one');
     like($mail->{html}, qr/One of your files is still .*>Coming<[^ ]*: still being prepared<.*>There</s, 'and so does the HTML');
     unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'not all is called ready');
     $mail = mail_of($many);
@@ -173,7 +173,7 @@ subtest 'A file of two assignments is shown once, with the downloads of both' =>
         my $pressed = press($order, file => $id);
         is($pressed->{status}, 303, 'the first button still works');
         is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice', 'and gives the file');
-        like((files_of($order))[0], qr/$left of 3 downloads left/, "$left are left");
+        like((files_of($order))[0], $left > 0 ? qr/$left of 3 downloads left/ : qr/no downloads left/, "$left are left");
     }
     my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} ORDER BY assignment_id");
     is_deeply(\@used, [ [1], [2] ], "each assignment's downloads are used");
@@ -239,7 +239,7 @@ subtest 'An archive of several assignments is shown once, too' => sub {
         is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "and gives the archive, time $n");
     }
     is(press($order, zip => $id)->{status}, 403, 'when all downloads are used it is refused');
-    like(shown($order), qr/can&#8217;t be downloaded together/, 'and the page says so');
+    like(shown($order), qr/can\W+t be downloaded together/, 'and the page says so');
 };
 
 subtest 'An archive is called "all" only if it has all files' => sub {

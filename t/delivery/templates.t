@@ -24,6 +24,12 @@ AddEncoding x-gzip .gz
 END
 my $folder = "$server->{folder}/templates";
 system('cp', '-r', 'conf/templates', $folder) == 0 or die "no templates\n";
+# Two languages of a few words.
+for ([ ru => 'ltr' ], [ ar => 'rtl' ]) {
+    my ($language, $dir) = @$_;
+    MDL::Instance::write_file("$folder/$language.words", "lang = $language\ndir = $dir\n"
+        . "downloads_left = {{\@downloads total}}\n" . join '', map { "downloads.$_ = {{total}} $_\n" } qw(zero one two few many other));
+}
 $server->start;
 my $shop = new_shop(name => 'Bücher');
 
@@ -58,7 +64,7 @@ sub is_in
         is($headers{'content-language'}, $language, "Content-Language is $language");
         is($headers{vary}, $varies ? 'Accept-Language' : undef,
             $varies ? 'Vary names Accept-Language' : 'there is no Vary');
-        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language">/, 'the page has that language');
+        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language"[ >]/, 'the page has that language');
     };
     return;
 }
@@ -68,12 +74,12 @@ subtest "A customer's locale decides" => sub {
     my $page     = asked($austrian->{url}, 'en');
 
     is_in($page, 'de', 0, 'de-AT, with a browser that wants English');
-    like(decode('UTF-8', $page->{body}), qr/Ihre Downloads.*1,5&nbsp;kB.*noch 1 von 1 Download\b/s,
+    like(decode('UTF-8', $page->{body}), qr/Ihre Downloads.*1,5\x{a0}kB.*noch 1 von 1 Download\b/s,
         'sentences, number and plural are German');
     is_in(asked(order($shop, locale => 'de_CH')->{url}, 'en'), 'de', 0, 'a locale with an underscore');
     is_in(asked(order($shop, locale => 'en-US')->{url}, 'de'), 'en', 0, 'en-US gets the templates without a suffix');
-    is_in(asked(order($shop, locale => 'fr')->{url}, 'de'), 'de', 1,
-        'for a locale without templates the browser decides');
+    is_in(asked(order($shop, locale => 'nl')->{url}, 'de'), 'de', 1,
+        'for a locale without words the browser decides');
 
     my $link = sub { page('POST', $austrian->{url}, form => { file => $austrian->{file} }) };
     my @links = map { $link->()->{headers}{location} } 1 .. 2;
@@ -92,8 +98,8 @@ subtest 'Without a locale the browser decides' => sub {
         [ 'de',                      'de', 'German' ],
         [ 'de-DE,de;q=0.9,en;q=0.8', 'de', "a German browser's" ],
         [ 'en-GB,en;q=0.9,de;q=0.8', 'en', 'English before German' ],
-        [ 'fr, en;q=0.2, de;q=0.3',  'de', 'by weight' ],
-        [ 'fr;q=1.0, de;q=0',        'en', 'a language with weight 0 is not used' ],
+        [ 'nl, en;q=0.2, de;q=0.3',  'de', 'by weight' ],
+        [ 'nl;q=1.0, de;q=0',        'en', 'a language with weight 0 is not used' ],
         [ '*',                       'en', 'any language' ],
         [ ';;q=x, ../../x, %, de;;, -',    'en', 'nonsense' ],
     ) {
@@ -128,13 +134,14 @@ subtest 'A shop can have its own templates' => sub {
     MDL::Instance::write_file("$folder/shop-$half->{shop_id}/page.de.html", '<html lang="de">eigen');
     MDL::Instance::write_file("$folder/shop-$look->{shop_id}/style.mustache", "<style>p {}</style>\n");
     my @orders = map { order($_) } $shop, $other, $half, $look;
+    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/en.words", 'your_downloads = Your books');
     httpd_graceful();
     my ($general, $its, $halfs, $looks) = map { my $url = $_->{url}; sub { asked($url, @_)->{body} } } @orders;
 
     is($its->('en'), qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
         'its page is used');
     is($its->('de'), $its->('en'), 'in place of the general ones of every language');
-    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'the general page uses its own style');
+    like($looks->('en'), qr{<style>p \{\}</style>.*<h1>Your books}s, 'the general page uses its own style and words');
     like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'in every language');
     unlike($general->('en'), qr/<style>p /, 'other shops do not get it');
     like($halfs->('de'), qr/eigen/, 'its own page in one language is used for that language');
@@ -144,30 +151,82 @@ subtest 'A shop can have its own templates' => sub {
         'for a template that the shop does not have the general one is used');
 };
 
-# What a pattern captures in files of the project, for example the names of sections.
-sub found_in
+# The words of a language: { key => { form => text } }, the form '' for a word that has none.
+sub words_of
 {
-    my ($pattern, @paths) = @_;
-    my %found;
-    for my $text (map { MDL::Test::slurp($_) } @paths) {
-        $found{$1} = 1 while $text =~ /$pattern/g;
-    }
-    return join ' ', sort keys %found;
+    my ($language) = @_;
+    my $text = decode('UTF-8', MDL::Test::slurp("conf/templates/$language.words"));
+    my %words;
+    $words{$1}{ $2 // '' } = $3 while $text =~ /^(\w+)(?:\.(\w+))? = (.*)$/mg;
+    return \%words;
 }
 
-subtest 'Every language has a sentence for every state' => sub {
-    my @german = glob 'conf/templates/*.de.*';
-    is(scalar @german, 8, 'there is a German file for each template');
-    for my $german (@german) {
-        my $section = qr/\{\{[#^](\w+)/;
-        is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),
-            "$german: the sections of the default");
+# The tags of a word, in all of its forms.
+sub tags_of
+{
+    my ($forms) = @_;
+    my %tags = map { $_ => 1 } map { /\{\{(.*?)\}\}/g } values %$forms;
+    return join ' ', sort keys %tags;
+}
+
+subtest 'Every language has the same words, with the same values in them' => sub {
+    my $english = words_of('en');
+    my $german  = words_of('de');
+    # The plural categories of each, but for the French and Spanish millions; numbers may have forms of their own.
+    my $numeric = qr/^(?:one|other|\d+|)$/;
+    for my $language (map { m{/(\w+)\.words$} } glob 'conf/templates/*.words') {
+        my $words = words_of($language);
+        is_deeply([ sort keys %$words ], [ sort keys %$english ], "$language: the words");
+        my (@forms, @tags);
+        for my $key (sort keys %$words) {
+            my ($mine, $its) = ($words->{$key}, $german->{$key});
+            # For what the service itself says, English has no more than that.
+            next if $english->{$key}{other} && $english->{$key}{other} eq '{{message}}' && $language eq 'en';
+            if (grep { $_ !~ $numeric } keys %$its) {
+                push @forms, $key if join(' ', sort keys %$mine) ne join(' ', sort keys %$its);
+            } elsif (exists $its->{one}) {
+                push @forms, $key if !exists $mine->{one} || !exists $mine->{other} || grep { $_ !~ $numeric } keys %$mine;
+            }
+            push @tags, $key if tags_of($mine) ne tags_of($its);
+        }
+        is_deeply(\@forms, [], "$language: the forms");
+        is_deeply(\@tags,  [], "$language: the values");
+        is_deeply([ grep { /[<&]/ } map { values %$_ } values %$words ], [], "$language: no markup");
     }
-    my $states = found_in(qr/(?:HTTP_\w+, |(?<![>_])status, |failure\(r, \w+, |MDL_ENTITLEMENT_\w+\] = )"(\w+)"/,
-        glob('mod_downloads/delivery/*.c'), 'mod_downloads/core/download/entitlement.c');
-    like($states, qr/\blink_old\b.*\bwrong_method\b/, 'the code names states');
-    my $there = found_in(qr/^\{\{#(\w+)\}\}\n<h1>/m, 'conf/templates/message.html');
-    is($there, $states, 'message.html has a section for each, and no others');
+    my %states = map { $_ => 1 } map { MDL::Test::slurp($_)
+            =~ /(?:HTTP_\w+, |(?<![>_])status, |failure\(r, \w+, |MDL_ENTITLEMENT_\w+\] = )"(\w+)"/g }
+        glob('mod_downloads/delivery/*.c'), 'mod_downloads/core/download/entitlement.c';
+    ok($states{link_old} && $states{wrong_method}, 'the code names states');
+    is_deeply([ sort keys %{ $english->{$_} } ], [ sort keys %states ], "there is a $_ for each") for qw(message message_text);
+};
+
+# The words for so many downloads, in a language.
+sub downloads_in
+{
+    my ($language, $limit, $bytes) = @_;
+    my $asset = ready_asset($shop, digits() . '.txt', $bytes // 'x');
+    my $product = mapping_of($shop, [ $asset->{id} ], download_limit => $limit)->{storefront_product_id};
+    my $url = assign($shop, digits(), [$product])->{json}{download_page_url};
+    my ($line) = decode('UTF-8', asked($url, $language)->{body}) =~ m{<p class="soft"><bdi>\d+\.txt</bdi> &middot; (.*)</p>};
+    return $line;
+}
+
+subtest 'A number has the plural form of the language' => sub {
+    is(downloads_in('en', 1), "1\x{a0}byte &middot; 1 of 1 download left",          'English: one');
+    is(downloads_in('en', 2, ''), "0\x{a0}bytes &middot; 2 of 2 downloads left",    'none, and two');
+    is(downloads_in('fr', 1, ''), "0\x{a0}octet &middot; 1 restant sur 1 téléchargement",  'French has the singular for none');
+    is(downloads_in('fr', 2, 'xx'), "2\x{a0}octets &middot; 2 restants sur 2 téléchargements", 'and the plural for two');
+    is(downloads_in('es', 1, 'xx'), "2\x{a0}bytes &middot; queda 1 de 1 descarga",  'Spanish');
+    my %forms = (
+        ru => { 1 => 'one', 2 => 'few', 5 => 'many', 11 => 'many', 21 => 'one' },
+        ar => { 1 => 'one', 2 => 'two', 3 => 'few', 11 => 'many', 100 => 'other' });
+    for my $language (sort keys %forms) {
+        like(downloads_in($language, $_), qr/ &middot; $_ $forms{$language}{$_}$/, "$language: $_")
+            for sort { $a <=> $b } keys %{ $forms{$language} };
+    }
+    my $page = asked(order($shop)->{url}, 'ar');
+    like($page->{body}, qr/<html lang="ar" dir="rtl">/, 'a language that is written from right to left');
+    like($page->{body}, qr/<button type="submit">Download</, 'a word that it lacks is English');
 };
 
 subtest 'What a value has does not become a script or style that is allowed' => sub {
@@ -191,7 +250,6 @@ subtest 'What a value has does not become a script or style that is allowed' => 
 
 subtest 'A broken template keeps httpd from starting, but does not stop a running one' => sub {
     my $order = order($shop);
-    my $good  = MDL::Test::slurp("$folder/page.de.html");
     my $style = MDL::Test::slurp("$folder/style.mustache");
     MDL::Instance::write_file("$folder/page.de.html", "<p>\n{{#active}}");
     my ($code, $output) = $server->httpd('-t');
@@ -201,7 +259,7 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     like(($server->httpd('-t'))[1], qr{/page\.html is not valid\. Line 8: there is no partial "style"},
         'a missing partial');
     MDL::Instance::write_file("$folder/style.mustache", "\n{{> style}}");
-    like(($server->httpd('-t'))[1], qr{/style\.mustache is not valid\. Line 2: the partial "style" is inside of itself},
+    like(($server->httpd('-t'))[1], qr{/style\.mustache is not valid\. Line 2: "style" is inside of itself},
         'a partial that includes itself');
     MDL::Instance::write_file("$folder/style.mustache", $style);
 
@@ -213,7 +271,7 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
         20, 'new children');
     like(error_log_since($since), qr/MDL0402: .*page\.de\.html is not valid\. Line 2: .*downloadsctl check/,
         'the log says what to do');
-    is_in(asked($order->{url}, 'de'), 'en', 1, 'customers who would get it get another language');
+    is_in(asked($order->{url}, 'de'), 'de', 1, 'customers who would get it get the general one in their language');
 
     unlink "$folder/page.html", "$folder/message.html";
     MDL::Instance::write_file("$folder/message.de.html", '{{');
@@ -228,7 +286,6 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     is(asked("$order->{url}x")->{status}, 404, 'an unknown page is still 404');
     my $pressed = page('POST', $order->{url}, form => { file => $order->{file} });
     is(page('GET', $pressed->{headers}{location})->{status}, 200, 'files can still be downloaded');
-    MDL::Instance::write_file("$folder/page.de.html", $good);
 };
 
 $server->stop;

@@ -259,8 +259,17 @@ my @broken = (
         templates => qr/email\.txt/, '=httpd' ],
     [ 'a template is broken', sub { change_file("$templates/page.html", sub { "<p>\n{{#shop}}\n" }) },
         templates => qr/page\.html is not valid\. Line 2/, '=httpd' ],
-    [ 'a kept template has a name of an older release', sub { change_file("$templates/email.de.txt", sub { $_[0] . "{{buyer}}\n" }) },
-        templates => qr/email\.de\.txt has \{\{buyer\}\}, which this release does not know .*docs\/templates\.md/ ],
+    [ 'a kept template has a name of an older release', sub { change_file("$templates/email.txt", sub { $_[0] . "{{buyer}}\n" }) },
+        templates => qr/email\.txt has \{\{buyer\}\}, which this release does not know .*docs\/templates\.md/ ],
+    [ 'words are broken', sub { change_file("$templates/de.words", sub { "nonsense\n$_[0]" }) },
+        templates => qr/de\.words are not valid\. Line 1/, '=httpd' ],
+    [ 'a language has a word that there is not', sub { change_file("$templates/de.words", sub { "$_[0]nonesuch = nichts\n" }) },
+        templates => qr/de\.words has \{\{\@nonesuch\}\}, which this release does not know/ ],
+    [ 'kept words lack a new one', sub {
+            my $back = change_file("$templates/en.words", sub { $_[0] =~ s/^download = .*\n//mr });
+            system('cp', 'conf/templates/en.words', "$templates/en.words.new");
+            return sub { $back->(); unlink "$templates/en.words.new" } },
+        templates => qr/en\.words was kept at an upgrade and lacks \{\{\@download\}\} of en\.words\.new: take over/ ],
     [ 'a kept template lacks what the new one shows', sub {
             my $back = change_file("$templates/page.html", sub { $_[0] =~ s/\{\{[#\/^]files_truncated\}\}//gr });
             system('cp', 'conf/templates/page.html', "$templates/page.html.new");
@@ -346,6 +355,11 @@ subtest 'what is unusual and works' => sub {
     is_deeply [ $exit, scalar @$warnings ], [ 0, 1 ], 'a new template that was left, from which nothing is lost: a warning';
     like $warnings->[0], qr/page\.html\.new was put beside .*remove it/, 'which names it';
     unlink "$templates/page.html.new";
+    $mend = change_file("$templates/fr.words", sub { $_[0] =~ s/^download = .*\n//mr });
+    ($exit, $lines, $warnings) = check();
+    is_deeply [ $exit, scalar @$warnings ], [ 0, 1 ], 'a language that lacks a word: a warning';
+    like $warnings->[0], qr/fr\.words lacks \{\{\@download\}\}, which is shown in English/, 'which names it';
+    $mend->();
 };
 
 subtest 'GET /health/ready' => sub {

@@ -245,7 +245,7 @@ sub story
     seen('operator', 'audit-all');
 
     task('owner', 'open', url => "$settings/$shop/keys");
-    task('owner', 'press', name => 'Revoke the key Order system');
+    task('owner', 'press', name => 'Revoke : key Order system');
     seen('owner', 'key-revoke');
     like(task('owner', 'press', name => 'Revoke Order system')->{text}, qr/The key is revoked/, 'the key is revoked');
     wait_for(sub { api('GET', '/ping', key => $token)->{status} == 401 }, 5, 'the key to be refused');

@@ -9,6 +9,7 @@
 
 #include "base/text/template.h"
 #include "base/text/templates.h"
+#include "base/text/words.h"
 
 static mdl_json_t *data_of(const char *text, apr_pool_t *p)
 {
@@ -21,6 +22,8 @@ static mdl_json_t *data_of(const char *text, apr_pool_t *p)
     return data;
 }
 
+static mdl_words_t *words;
+
 /* The partials of the test's templates. */
 static const mdl_template_file_t *partial(void *baton, const char *name)
 {
@@ -31,6 +34,7 @@ static const mdl_template_file_t *partial(void *baton, const char *name)
         {"closing", "{{/a}}"},         {"itself", "\n{{> itself}}"},
         {"round", "{{> and_round}}"},  {"and_round", "{{> round}}"},
         {"half", "\n{{> nowhere}}"},   {"alone", "{{#a}}\nx\n{{/a}}\n"},
+        {"mail", "<a>{{mail}}</a>"},
     };
 
     (void)baton;
@@ -42,6 +46,15 @@ static const mdl_template_file_t *partial(void *baton, const char *name)
     return NULL;
 }
 
+/* The words of the test's templates. */
+static const mdl_word_t *word(void *baton, const char *key)
+{
+    (void)baton;
+    return words != NULL ? apr_hash_get(words->by_key, key, APR_HASH_KEY_STRING) : NULL;
+}
+
+static const mdl_template_finder_t finder = {partial, word, NULL};
+
 static const char *render(mdl_template_kind_t kind, const char *text, const char *data,
                           apr_pool_t *p)
 {
@@ -49,7 +62,7 @@ static const char *render(mdl_template_kind_t kind, const char *text, const char
     mdl_template_t *t;
     const char *why = NULL;
 
-    if (mdl_template_parse(&t, kind, &file, partial, NULL, &why, p) != APR_SUCCESS) {
+    if (mdl_template_parse(&t, kind, &file, &finder, &why, p) != APR_SUCCESS) {
         return apr_pstrcat(p, "refused: ", why, NULL);
     }
     return mdl_template_render(t, data_of(data, p), p);
@@ -129,7 +142,7 @@ static const char *html_of_list(const char *text, const char *data, int length, 
     mdl_template_t *t;
     const char *why;
 
-    if (mdl_template_parse(&t, MDL_TEMPLATE_HTML, &file, partial, NULL, &why, p) != APR_SUCCESS) {
+    if (mdl_template_parse(&t, MDL_TEMPLATE_HTML, &file, &finder, &why, p) != APR_SUCCESS) {
         return why;
     }
     mdl_template_write(t, data_of(data, p), &list, out, p);
@@ -221,6 +234,90 @@ static void partials(apr_pool_t *p)
            "a section may end with the last line of a partial");
 }
 
+/* Reads words of a language; what is wrong with them, or "". */
+static const char *take_words(const char *tag, const char *text, apr_pool_t *p)
+{
+    const char *temp = getenv("TMPDIR"), *why = "";
+    char *path = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/words-XXXXXX", NULL);
+    int file = mkstemp(path);
+
+    ok(write(file, text, strlen(text)) == (ssize_t)strlen(text), "words can be written");
+    close(file);
+    mdl_words_read(&words, path, tag, &why, p);
+    unlink(path);
+    return *why != '\0' ? strstr(why, "Line") : "";
+}
+
+static void words_are_shown(apr_pool_t *p)
+{
+    static const char text[] = "# French\r\n\r\n"
+                               "plain = <l’été> & {{a}} = b\r\n"
+                               "files.one = {{n}} fichier\n"
+                               "files.other = {{n}} fichiers\n"
+                               "kind.pdf = PDF\nkind.1 = un\nkind.none = rien\nkind.other = {{k}}\n"
+                               "some.x = X\n"
+                               "inner = ({{@files n}}, {{@plain}})\n"
+                               "empty = \n"
+                               "write = {{name}}: {{mail}} {{n}}";
+
+    is_str(take_words("fr", text, p), "", "a file of words is read");
+    is_str(html("{{@plain}}", "{\"a\":\"<i>\"}", p), "&lt;l’été&gt; &amp; &lt;i&gt; = b",
+           "a word and the values in it are escaped in HTML");
+    is_str(render(MDL_TEMPLATE_TEXT, "{{@plain}}", "{\"a\":\"<i>\"}", p), "<l’été> & <i> = b",
+           "neither is in text");
+    is_str(html("{{@files n}}, {{#x}}{{@files n}}{{/x}}", "{\"n\":0,\"x\":{\"n\":2}}", p),
+           "0 fichier, 2 fichiers", "a number has the plural form of the words' language");
+    is_str(html("{{@kind k}}", "{\"k\":\"pdf\"}", p), "PDF", "a text has the form of its name");
+    is_str(html("{{@kind k}}", "{\"k\":1}", p), "un", "a number may have a form of its own");
+    is_str(html("{{@kind k}}{{@kind gone}}", "{\"k\":false}", p), "rienrien",
+           "what is false or missing has the form none");
+    is_str(html("{{@kind k}}", "{\"k\":\"<\"}", p), "&lt;", "all else has the form other");
+    is_str(html("{{@kind k}}", "{\"k\":{\"1\":false,\"pdf\":true}}", p), "PDF",
+           "an object has the form of its member that is true");
+    is_str(html("[{{@some n}}]", "{\"n\":5}", p), "[]",
+           "without a form that fits, nothing is shown");
+    is_str(html("{{@inner}}{{@empty}}", "{\"n\":1,\"a\":\"&\"}", p),
+           "(1 fichier, &lt;l’été&gt; &amp; &amp; = b)", "a word may have words in it");
+    is_str(html("{{{@write}}}", "{\"name\":\"<N>\",\"mail\":\"a@b\",\"n\":3}", p),
+           "<bdi>&lt;N&gt;</bdi>: <a>a@b</a> 3",
+           "with markup, a value is its partial, or else isolated");
+    is_str(html("{{@write}}", "{\"name\":\"<N>\",\"mail\":\"a@b\",\"n\":3}", p), "&lt;N&gt;: a@b 3",
+           "without, a word has none");
+    is_str(html("{{@nowhere}}", "{}", p), "nowhere",
+           "a word that there is not is shown as its key");
+}
+
+static void word_faults(apr_pool_t *p)
+{
+    is_str(take_words("en", "a = 1\nb: 2\n", p), "Line 2: it is no key, \" = \" and a text.",
+           "a line that is no word is refused");
+    is_str(take_words("en", "a = 1\na = 2\n", p), "Line 2: this word stands there twice.",
+           "a word that stands twice is refused");
+    is_str(take_words("en", "a = 1\na.one = 2\n", p), "Line 2: this word stands there twice.",
+           "a word with forms and without is refused");
+    is_str(take_words("en", "\na = {{{b}}}", p),
+           "Line 2: a word has a tag that is neither {{name}} nor {{@word}}.",
+           "a word with an unescaped value is refused");
+    is_str(take_words("en", "a = {{{@b}}}", p),
+           "Line 1: a word has a tag that is neither {{name}} nor {{@word}}.",
+           "a word that asks for markup is refused");
+    is_str(take_words("en", "a = {{#b}}", p),
+           "Line 1: a word has a tag that is neither {{name}} nor {{@word}}.",
+           "a word with a section is refused");
+    is_str(take_words("en", "a = {{b", p), "Line 1: a tag is not closed.",
+           "a word with half a tag is refused");
+    take_words("en", "a = {{@b}}\nb = {{@a}}\nc.one = 1\nc.other = 2\ntext = x", p);
+    ok(strstr(html("{{@a}}", "{}", p), "\"a\" is inside of itself") != NULL,
+       "a word within itself is refused");
+    is_str(html("{{@c}}", "{}", p),
+           "refused: The template test is not valid. Line 1: the word \"c\" has several forms, and "
+           "the tag names no value to choose by.",
+           "a word of several forms without a value is refused");
+    ok(strstr(html("<style>{{@text}}</style>", "{}", p), "has a tag in it") != NULL,
+       "a word within a style is refused");
+    words = NULL;
+}
+
 static void partial_faults(apr_pool_t *p)
 {
     is_str(html("\n{{> nowhere}}", "{}", p),
@@ -237,11 +334,11 @@ static void partial_faults(apr_pool_t *p)
            "open.",
            "a section can't end inside a partial");
     is_str(html("{{> itself}}", "{}", p),
-           "refused: The template itself is not valid. Line 2: the partial \"itself\" is inside of "
+           "refused: The template itself is not valid. Line 2: \"itself\" is inside of "
            "itself.",
            "a partial that names itself is refused");
     is_str(html("{{> round}}", "{}", p),
-           "refused: The template and_round is not valid. Line 1: the partial \"round\" is inside "
+           "refused: The template and_round is not valid. Line 1: \"round\" is inside "
            "of itself.",
            "a partial that is named by one of its own partials is refused");
     is_str(html("{{> a b}}", "{}", p),
@@ -336,7 +433,7 @@ static void shipped_emails(apr_pool_t *p)
     ok(strncmp(text, "Hello,\n", 7) == 0, "a customer without a name is greeted, too");
     ok(strstr(text, "\nhttps://dl.test/d/abc?x=1&y=2\n") != NULL,
        "the text has the page's URL alone on a line, unescaped");
-    ok(strstr(text, "- Book <1> (2.0 MB)\n") != NULL, "the text lists the files");
+    ok(strstr(text, "- Book <1> (2.0 MB)\n") != NULL, "the text lists the files");
     ok(strstr(text, "\n\n\n") == NULL, "absent values leave no gap in the text");
     ok(strstr(text, "until") == NULL && strstr(text, "Write to") == NULL,
        "the text does not mention an absent expiry and support address");
@@ -357,7 +454,7 @@ static void shipped_pages(apr_pool_t *p)
         "{\"id\":7,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size\":null,"
         "\"sha256\":\"00ff\",\"limit\":null,\"ready\":true},"
         "{\"id\":8,\"title\":\"Map\",\"filename\":\"m.pdf\",\"size\":null,"
-        "\"sha256\":\"aa\",\"limit\":{\"left\":0,\"total\":3,\"one\":false},"
+        "\"sha256\":\"aa\",\"limit\":{\"left\":0,\"total\":3},"
         "\"ready\":false,\"exhausted\":true}]}",
         p);
     const char *withdrawn = shipped(
@@ -366,8 +463,8 @@ static void shipped_pages(apr_pool_t *p)
         "\"reason\":\"Refunded <today>\",\"action\":\"/d/abc\","
         "\"files\":[{\"id\":7,\"ready\":true}]}",
         p);
-    const char *message = shipped("message.html",
-                                  "{\"page_not_found\":true,\"status\":404,\"page_url\":null}", p);
+    const char *message = shipped(
+        "message.html", "{\"state\":\"page_not_found\",\"status\":404,\"page_url\":null}", p);
     const char *form = strstr(page, "<form method=\"post\" action=\"/d/abc\">");
 
     ok(form && strstr(form, "<input type=\"hidden\" name=\"file\" value=\"7\">") &&
@@ -375,7 +472,7 @@ static void shipped_pages(apr_pool_t *p)
        "a ready file has a form with a button");
     ok(form && strstr(form + 1, "<form") == NULL, "a file whose limit is reached has no form");
     ok(strstr(page, "&lt;Book&gt;") && !strstr(page, "<Book>"), "a title is escaped");
-    ok(strstr(page, "0 of 3 downloads left") != NULL, "the page says how many downloads are left");
+    ok(strstr(page, "no downloads left") != NULL, "the page says how many downloads are left");
     ok(strstr(withdrawn, "Refunded &lt;today&gt;") && !strstr(withdrawn, "<form"),
        "a revoked order shows the shop's reason and no form");
     ok(strstr(message, "<h1>There is no such page</h1>") && !strstr(message, "<a "),
@@ -397,6 +494,8 @@ int main(void)
     faults(p);
     partials(p);
     partial_faults(p);
+    words_are_shown(p);
+    word_faults(p);
     files(p);
     shipped_emails(p);
     shipped_pages(p);

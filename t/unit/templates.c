@@ -59,6 +59,7 @@ static set_t folder_of(apr_pool_t *p)
         put(&set, *name, "text");
     }
     put(&set, "page.html", PAGE "general");
+    put(&set, "en.words", "hello = Hello\nbye = Bye\n");
     return set;
 }
 
@@ -167,6 +168,41 @@ static set_t folder_with_partials(apr_pool_t *p)
     return set;
 }
 
+static void words(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+
+    put(&set, "page.html", "{{@hello}} {{@bye}}{{> end}}");
+    put(&set, "end.mustache", "!");
+    put(&set, "de.words", "hello = Hallo\n");
+    put(&set, "pt-BR.words", "hello = Olá\nbye = Tchau\n");
+    put(&set, "de_AT.words", "hello = no tag\n");
+    put(&set, "shop-7/de.words", "bye = Servus\n");
+    put(&set, "shop-7/nl.words", "hello = Hallo\nbye = Dag\n");
+    put(&set, "shop-8/page.html", PAGE "eight");
+    put(&set, "shop-9/page.de.html", "neun");
+    read_set(&set);
+    is_int(set.problems->nelts, 0, "words have no problem");
+    is_str(page(&set, 0, ""), "en: Hello Bye!", "a template with words is English");
+    is_str(page(&set, 0, "en-GB"), "en: Hello Bye!", "for who reads English, too");
+    is_str(page(&set, 0, "pt-BR"), "pt-BR: Olá Tchau!", "it is in each language that has words");
+    is_str(page(&set, 0, "pt fr"), "en: Hello Bye!", "and in no other");
+    is_str(page(&set, 0, "de-AT"), "de: Hallo Bye!", "a word that a language lacks is English");
+    is_str(page(&set, 7, "de"), "de: Hallo Servus!", "a shop has words of its own");
+    is_str(page(&set, 7, "nl"), "nl: Hallo Dag!", "and languages of its own");
+    is_str(page(&set, 0, "nl"), "en: Hello Bye!", "which others have not");
+    is_str(page(&set, 8, "de"), "en: eight", "a shop's whole page without words is in no other");
+    is_str(page(&set, 9, "de"), "de: neun", "a shop's page in a language goes before its words");
+    is_str(page(&set, 9, "pt-BR"), "pt-BR: Olá Tchau!", "its other languages have the words");
+    put(&set, "page.de.html", "Ganz deutsch");
+    put(&set, "pt-BR.words", "hello = {{#bye}}\n");
+    take_away(&set, "en.words");
+    read_set(&set);
+    is_str(page(&set, 0, "de"), "de: Ganz deutsch", "a page in a language goes before its words");
+    is_str(page(&set, 0, "pt-BR"), "en: hello bye!", "words that are not valid are not used");
+    is_int(set.problems->nelts, 2, "they are a problem, and so is it that the English ones lack");
+}
+
 static void partials(apr_pool_t *p)
 {
     set_t set = folder_with_partials(p);
@@ -200,8 +236,7 @@ static void partial_faults(apr_pool_t *p)
     put(&set, "shop-7/month.mustache", "{{> month}}");
     read_set(&set);
     is_int(set.problems->nelts, 1, "a mistake in a partial is reported once");
-    ok(has_problem(&set,
-                   "/shop-7/month.mustache is not valid. Line 1: the partial \"month\" is inside"),
+    ok(has_problem(&set, "/shop-7/month.mustache is not valid. Line 1: \"month\" is inside"),
        "the message names the file and the line");
     is_str(page(&set, 7, "de"), "de: Juni", "the shop's customers get the general partial");
 
@@ -268,22 +303,21 @@ static void accept_language(apr_pool_t *p)
 static const char *size(apr_int64_t bytes, apr_pool_t *p)
 {
     static const mdl_template_file_t file = {
-        "size", "{{#size}}{{whole}}{{#tenth}}.{{tenth}}{{/tenth}} "
-                "{{unit}}{{^unit}}{{#one}}byte{{/one}}{{^one}}bytes{{/one}}{{/unit}}{{/size}}"};
+        "size", "{{#size}}{{whole}}{{#tenth}}.{{tenth}}{{/tenth}} {{unit}}{{/size}}"};
     mdl_json_t *data = mdl_json_object(p);
     mdl_template_t *t;
     const char *why;
 
     mdl_present_size(data, "size", bytes);
-    mdl_template_parse(&t, MDL_TEMPLATE_TEXT, &file, NULL, NULL, &why, p);
+    mdl_template_parse(&t, MDL_TEMPLATE_TEXT, &file, NULL, &why, p);
     return mdl_template_render(t, data, p);
 }
 
 static void sizes(apr_pool_t *p)
 {
-    is_str(size(0, p), "0 bytes", "no bytes");
+    is_str(size(0, p), "0 byte", "no bytes");
     is_str(size(1, p), "1 byte", "one byte");
-    is_str(size(999, p), "999 bytes", "bytes up to 999");
+    is_str(size(999, p), "999 byte", "bytes up to 999");
     is_str(size(1000, p), "1.0 kB", "a unit begins at 1.0");
     is_str(size(2345678, p), "2.3 MB", "a size is rounded down");
     is_str(size(2351000, p), "2.4 MB", "a size is rounded up");
@@ -300,11 +334,10 @@ static void dates(apr_pool_t *p)
 
     mdl_present_date(data, "a", apr_time_from_sec(1793876400));
     mdl_present_date(data, "b", 0);
-    is_str(
-        mdl_json_text(data, &length, p),
-        "{\"a\":{\"year\":2026,\"month\":\"11\",\"day\":\"05\",\"day_number\":5,\"november\":true,"
-        "\"time\":\"11:00\",\"rfc3339\":\"2026-11-05T11:00:00.000Z\"},\"b\":null}",
-        "a date has every part that a language may need, and a missing date is null");
+    is_str(mdl_json_text(data, &length, p),
+           "{\"a\":{\"year\":2026,\"month\":\"11\",\"day\":\"05\",\"day_number\":5,"
+           "\"time\":\"11:00\",\"rfc3339\":\"2026-11-05T11:00:00.000Z\"},\"b\":null}",
+           "a date has every part that a language may need, and a missing date is null");
 }
 
 /* --- the cache --- */
@@ -392,6 +425,7 @@ int main(void)
 
     languages(p);
     shops(p);
+    words(p);
     partials(p);
     partial_faults(p);
     faults(p);

@@ -193,13 +193,13 @@ subtest 'an email is in the customer\'s language' => sub {
         like $mail->{headers}{subject}, qr/^Ihre Downloads von Laden \(Bestellung \d+\)$/,
             "$locale: subject";
         like $mail->{parts}[0]{text}, qr/^Guten Tag Jürgen,.*Freundliche Grüße\nLaden/s, 'text';
-        like $mail->{parts}[1]{text}, qr/<html lang="de">.*>Zu Ihren Downloads</s, 'and HTML';
+        like $mail->{parts}[1]{text}, qr/<html lang="de"[^>]*>.*>Zu Ihren Downloads</s, 'and HTML';
         unlike $mail->{parts}[$_]{text} =~ s/<[^>]*>//gr, qr/\b(?:your|the|order|please)\b/i,
             'without an English word' for 0, 1;
     }
-    order_for($shop, 'fr@buyer.test', locale => 'fr');
-    like read_by_both(arrived('fr@buyer.test'))->{headers}{subject}, qr/^Your downloads from Laden/,
-        'for a language without templates it is English';
+    order_for($shop, 'nl@buyer.test', locale => 'nl');
+    like read_by_both(arrived('nl@buyer.test'))->{headers}{subject}, qr/^Your downloads from Laden/,
+        'for a language without words it is English';
 };
 
 subtest 'an email about nothing does not say that it is ready' => sub {
@@ -595,7 +595,7 @@ subtest 'the owners of a shop are told that license keys run low, once a day at 
     my $mail = read_by_both(arrived('low@buyer.test'));
     is $mail->{headers}{subject}, "License keys run low: shop $shop->{shop_id}", 'the subject has no word of the shop';
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
-    like $text, qr/license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1:\none is left\.$/m, 'the text';
+    like $text, qr/license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1: one is left\.$/m, 'the text';
     like $text, qr{^https://downloads\.example\.com/settings/$shop->{shop_id}/$}m, 'with the address of the settings';
     like $html, qr{<bdi>Pro &amp; &lt;b&gt;</bdi>}, 'the HTML is escaped';
     assign($shop, digits(), [$product]);

@@ -6,7 +6,7 @@
 
 void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
 {
-    static const char *const units[] = {NULL, "kB", "MB", "GB", "TB", "PB", "EB"};
+    static const char *const units[] = {"byte", "kB", "MB", "GB", "TB", "PB", "EB"};
     mdl_json_t *size = mdl_json_add_object(to, name);
     double value = (double)bytes;
     int unit = 0, tenths;
@@ -26,14 +26,10 @@ void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
         mdl_json_add_null(size, "tenth");
     }
     mdl_json_add_string(size, "unit", units[unit]);
-    mdl_json_add_bool(size, "one", bytes == 1);
 }
 
 void mdl_present_date(mdl_json_t *to, const char *name, apr_time_t when)
 {
-    static const char *const months[] = {"january",   "february", "march",    "april",
-                                         "may",       "june",     "july",     "august",
-                                         "september", "october",  "november", "december"};
     mdl_json_t *date;
     apr_time_exp_t t;
     char text[8];
@@ -50,7 +46,6 @@ void mdl_present_date(mdl_json_t *to, const char *name, apr_time_t when)
     apr_snprintf(text, sizeof text, "%02d", t.tm_mday);
     mdl_json_add_string(date, "day", text);
     mdl_json_add_int(date, "day_number", t.tm_mday);
-    mdl_json_add_bool(date, months[t.tm_mon], 1);
     apr_snprintf(text, sizeof text, "%02d:%02d", t.tm_hour, t.tm_min);
     mdl_json_add_string(date, "time", text);
     mdl_json_add_time(date, "rfc3339", when);

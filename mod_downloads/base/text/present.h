@@ -11,15 +11,14 @@
 
 /**
  * Adds a size for a template to write in its language, in decimal units as download pages show
- * them: {"bytes":2345678,"whole":2,"tenth":3,"unit":"MB","one":false}.  tenth is null for 100 units
- * and more, and for bytes; unit is null for bytes; one is true for a single byte.
+ * them: {"bytes":2345678,"whole":2,"tenth":3,"unit":"MB"}.  tenth is null for 100 units and more,
+ * and for bytes, whose unit is "byte".
  */
 void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes);
 
 /**
  * Adds a time in UTC for a template to write in its language: {"year":2026,"month":"11","day":"21",
- * "november":true,"day_number":21,"time":"10:15","rfc3339":"2026-…"}, with the member of that month
- * alone.  0 adds null.
+ * "day_number":21,"time":"10:15","rfc3339":"2026-…"}.  0 adds null.
  */
 void mdl_present_date(mdl_json_t *to, const char *name, apr_time_t when);
 

@@ -13,14 +13,25 @@
 #define MAX_DEPTH       16
 #define REPLACEMENT_MAX 6 /* bytes of "&quot;" */
 
-typedef enum { PIECE_TEXT, PIECE_VALUE, PIECE_RAW, PIECE_SECTION, PIECE_INVERTED } piece_type_t;
+typedef enum {
+    PIECE_TEXT,
+    PIECE_WORD, /* a text as well, but of a word */
+    PIECE_VALUE,
+    PIECE_ISOLATED, /* a value within a word with markup */
+    PIECE_RAW,
+    PIECE_SECTION,
+    PIECE_INVERTED,
+    PIECE_CHOICE, /* of the forms that follow, by a value */
+    PIECE_FORM
+} piece_type_t;
 
 typedef struct {
     piece_type_t type;
     const char *text; /* the text itself, or the tag's name with a closing NUL */
     apr_size_t length;
     int line;
-    int end; /* a section: index of the first piece after it */
+    int end;                   /* from PIECE_SECTION on: index of the first piece after it */
+    mdl_plural_rule_t *plural; /* of a choice */
 } piece_t;
 
 /* What a page's policy allows by its hash. */
@@ -40,11 +51,16 @@ struct mdl_template_t {
 
 /* One tag as it stands in the text: "{{#name}}". */
 typedef struct {
-    char sigil; /* '#', '^', '/', '!', '>', '{', or '\0' for a plain value */
+    char sigil; /* '#', '^', '/', '!', '>', '{', '@', or '\0' for a plain value */
+    int marked; /* a word with markup */
     const char *name;
+    const char *argument; /* of a word, or NULL */
     const char *begin;
     const char *end;
 } tag_t;
+
+/* What a text is part of. */
+typedef enum { NO_WORD, PLAIN_WORD, MARKED_WORD } within_t;
 
 /* Parses one file; outer is the parser of the file that has it as a partial. */
 typedef struct parser_t {
@@ -56,8 +72,8 @@ typedef struct parser_t {
     int line;
     int open[MAX_DEPTH]; /* indexes of the sections that are not closed yet */
     int depth;
-    mdl_template_partial_t *partial;
-    void *baton;
+    within_t within;
+    const mdl_template_finder_t *finder;
     const char **why;
     apr_pool_t *p;
 } parser_t;
@@ -73,7 +89,7 @@ static piece_t *add_piece(parser_t *parser, piece_type_t type, const char *text,
 {
     piece_t *piece = apr_array_push(parser->t->pieces);
 
-    *piece = (piece_t){type, text, length, parser->line, 0};
+    *piece = (piece_t){type, text, length, parser->line, 0, NULL};
     return piece;
 }
 
@@ -92,36 +108,71 @@ static const char *template_skip_blanks(const char *s)
     return s + strspn(s, " \t\r\n");
 }
 
+/* Reads a name and the blanks behind it; NULL if there is none. */
+static const char *read_name(const parser_t *parser, const char **at)
+{
+    const char *name = *at;
+    apr_size_t length = 0;
+
+    while (apr_isalnum(name[length]) || name[length] == '_') {
+        length++;
+    }
+    *at = template_skip_blanks(name + length);
+    return length > 0 ? apr_pstrmemdup(parser->p, name, length) : NULL;
+}
+
 /* Reads the tag whose braces open at begin. */
 static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *tag)
 {
     const char *inner = begin + 2;
     const char *closing = "}}";
 
-    tag->begin = begin;
-    tag->name = "";
-    tag->sigil = *inner != '\0' && strchr("#^/!>{", *inner) != NULL ? *inner++ : '\0';
+    *tag = (tag_t){.begin = begin, .name = ""};
+    tag->sigil = *inner != '\0' && strchr("#^/!>{@", *inner) != NULL ? *inner++ : '\0';
     if (tag->sigil == '{') {
         closing = "}}}";
+        if (*inner == '@') {
+            tag->sigil = *inner++;
+            tag->marked = 1;
+        }
     }
     tag->end = strstr(inner, closing);
     if (tag->end == NULL) {
         return template_refuse(parser, parser->line, "a tag is not closed");
     }
     if (tag->sigil != '!') {
-        apr_size_t length = 0;
-
         inner = template_skip_blanks(inner);
-        while (apr_isalnum(inner[length]) || inner[length] == '_') {
-            length++;
+        tag->name = read_name(parser, &inner);
+        if (tag->sigil == '@') {
+            tag->argument = read_name(parser, &inner);
         }
-        if (length == 0 || template_skip_blanks(inner + length) != tag->end) {
+        if (tag->name == NULL || inner != tag->end) {
             return template_refuse(parser, parser->line,
                                    "a tag has no name of letters, digits and \"_\"");
         }
-        tag->name = apr_pstrmemdup(parser->p, inner, length);
     }
     tag->end += strlen(closing);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_template_check_word(const mdl_template_file_t *file, int line, const char **why,
+                                     apr_pool_t *p)
+{
+    parser_t parser = {.file = file, .line = line, .why = why, .p = p};
+    const char *at = file->text;
+    apr_status_t rv;
+    tag_t tag;
+
+    while ((at = strstr(at, "{{")) != NULL) {
+        if ((rv = read_tag(&parser, at, &tag)) != APR_SUCCESS) {
+            return rv;
+        }
+        if ((tag.sigil != '\0' && tag.sigil != '@') || tag.marked) {
+            return template_refuse(&parser, line,
+                                   "a word has a tag that is neither {{name}} nor {{@word}}");
+        }
+        at = tag.end;
+    }
     return APR_SUCCESS;
 }
 
@@ -144,7 +195,11 @@ apr_array_header_t *mdl_template_names(const mdl_template_file_t *file, apr_pool
     tag_t tag;
 
     while ((at = strstr(at, "{{")) != NULL && read_tag(&parser, at, &tag) == APR_SUCCESS) {
-        if (tag.sigil != '!' && tag.sigil != '>') {
+        if (tag.sigil == '@') {
+            names_add(names, apr_pstrcat(p, "@", tag.name, NULL));
+            tag.name = tag.argument;
+        }
+        if (tag.sigil != '!' && tag.sigil != '>' && tag.name != NULL) {
             names_add(names, tag.name);
         }
         at = tag.end;
@@ -209,21 +264,17 @@ static apr_status_t close_section(parser_t *parser, const tag_t *tag)
 
 static apr_status_t parse_file(parser_t *parser);
 
-static apr_status_t add_partial(const parser_t *outer, const char *name)
+/* Parses a file where outer names it. */
+static apr_status_t add_file(const parser_t *outer, const mdl_template_file_t *file,
+                             const char *name, within_t within)
 {
-    const mdl_template_file_t *file = outer->partial(outer->baton, name);
     parser_t parser = *outer;
     apr_size_t length;
 
-    if (file == NULL) {
-        return template_refuse(outer, outer->line,
-                               apr_psprintf(outer->p, "there is no partial \"%s\"", name));
-    }
     for (const parser_t *around = outer; around != NULL; around = around->outer) {
         if (around->file == file) {
-            return template_refuse(
-                outer, outer->line,
-                apr_psprintf(outer->p, "the partial \"%s\" is inside of itself", name));
+            return template_refuse(outer, outer->line,
+                                   apr_psprintf(outer->p, "\"%s\" is inside of itself", name));
         }
     }
     length = strlen(file->text);
@@ -232,11 +283,151 @@ static apr_status_t add_partial(const parser_t *outer, const char *name)
     parser.file = file;
     parser.outer = outer;
     parser.end = file->text + length;
+    parser.within = within;
     return parse_file(&parser);
+}
+
+static apr_status_t add_partial(const parser_t *outer, const char *name)
+{
+    const mdl_template_file_t *file = outer->finder->partial(outer->finder->baton, name);
+
+    return file != NULL
+               ? add_file(outer, file, name, NO_WORD)
+               : template_refuse(outer, outer->line,
+                                 apr_psprintf(outer->p, "there is no partial \"%s\"", name));
+}
+
+static apr_status_t add_forms(parser_t *parser, const mdl_word_t *word, const tag_t *tag,
+                              within_t within)
+{
+    apr_array_header_t *pieces = parser->t->pieces;
+    int choice = pieces->nelts;
+
+    if (tag->argument == NULL) {
+        return template_refuse(parser, parser->line,
+                               apr_psprintf(parser->p,
+                                            "the word \"%s\" has several forms, and the tag names "
+                                            "no value to choose by",
+                                            tag->name));
+    }
+    add_piece(parser, PIECE_CHOICE, tag->argument, 0)->plural = word->plural;
+    for (int i = 0; i < word->forms->nelts; i++) {
+        const mdl_word_form_t *form = &APR_ARRAY_IDX(word->forms, i, mdl_word_form_t);
+        int at = pieces->nelts;
+        apr_status_t rv;
+
+        add_piece(parser, PIECE_FORM, form->name, 0);
+        if ((rv = add_file(parser, &form->file, tag->name, within)) != APR_SUCCESS) {
+            return rv;
+        }
+        APR_ARRAY_IDX(pieces, at, piece_t).end = pieces->nelts;
+    }
+    APR_ARRAY_IDX(pieces, choice, piece_t).end = pieces->nelts;
+    return APR_SUCCESS;
+}
+
+static apr_status_t add_word(parser_t *parser, const tag_t *tag)
+{
+    const mdl_word_t *word = parser->finder->word(parser->finder->baton, tag->name);
+    within_t within = tag->marked || parser->within == MARKED_WORD ? MARKED_WORD : PLAIN_WORD;
+    const mdl_word_form_t *first;
+
+    if (word == NULL) {
+        add_piece(parser, PIECE_WORD, tag->name, strlen(tag->name));
+        return APR_SUCCESS;
+    }
+    first = &APR_ARRAY_IDX(word->forms, 0, mdl_word_form_t);
+    return *first->name == '\0' ? add_file(parser, &first->file, tag->name, within)
+                                : add_forms(parser, word, tag, within);
+}
+
+/* What replaces the one or two bytes at at, which are special in HTML or not allowed; NULL: they
+   stay. */
+static const char *template_replacement(const unsigned char *at, apr_size_t *length)
+{
+    *length = 1;
+    switch (at[0]) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    case '\t':
+    case '\n':
+    case '\r':
+        return NULL;
+    case 0xc2:
+        *length = 2;
+        return at[1] >= 0x80 && at[1] < 0xa0 ? "\xef\xbf\xbd" : NULL;
+    default:
+        return at[0] < 0x20 || at[0] == 0x7f ? "\xef\xbf\xbd" : NULL;
+    }
+}
+
+static void put_escaped(mdl_text_buffer_t *out, const char *text)
+{
+    char piece[1024];
+    apr_size_t filled = 0;
+
+    while (*text != '\0') {
+        apr_size_t length;
+        const char *instead = template_replacement((const unsigned char *)text, &length);
+
+        if (instead == NULL) {
+            piece[filled++] = *text++;
+        } else {
+            while (*instead != '\0') {
+                piece[filled++] = *instead++;
+            }
+            text += length;
+        }
+        if (filled > sizeof piece - REPLACEMENT_MAX) {
+            mdl_text_buffer_write(out, piece, filled);
+            filled = 0;
+        }
+    }
+    mdl_text_buffer_write(out, piece, filled);
+}
+
+static int is_special(const char *from, const char *to)
+{
+    apr_size_t length;
+
+    for (; from < to; from++) {
+        if (template_replacement((const unsigned char *)from, &length) != NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A word is escaped here. */
+static void add_text(parser_t *parser, const char *from, const char *to)
+{
+    if (parser->within != NO_WORD && parser->t->kind == MDL_TEMPLATE_HTML && is_special(from, to)) {
+        mdl_text_buffer_t *escaped = mdl_text_buffer_make(parser->p);
+
+        put_escaped(escaped, apr_pstrmemdup(parser->p, from, (apr_size_t)(to - from)));
+        from = mdl_text_buffer_text(escaped, NULL);
+        to = from + strlen(from);
+    }
+    if (to > from) {
+        add_piece(parser, parser->within != NO_WORD ? PIECE_WORD : PIECE_TEXT, from,
+                  (apr_size_t)(to - from));
+    }
 }
 
 static apr_status_t add_tag(parser_t *parser, const tag_t *tag)
 {
+    if (parser->within == MARKED_WORD &&
+        parser->finder->partial(parser->finder->baton, tag->name) != NULL) {
+        return add_partial(parser, tag->name);
+    }
     switch (tag->sigil) {
     case '#':
     case '^':
@@ -247,9 +438,14 @@ static apr_status_t add_tag(parser_t *parser, const tag_t *tag)
         return APR_SUCCESS;
     case '>':
         return add_partial(parser, tag->name);
+    case '@':
+        return add_word(parser, tag);
     default:
-        add_piece(parser, tag->sigil == '{' ? PIECE_RAW : PIECE_VALUE, tag->name,
-                  strlen(tag->name));
+        add_piece(parser,
+                  tag->sigil == '{'               ? PIECE_RAW
+                  : parser->within == MARKED_WORD ? PIECE_ISOLATED
+                                                  : PIECE_VALUE,
+                  tag->name, strlen(tag->name));
         return APR_SUCCESS;
     }
 }
@@ -270,14 +466,12 @@ static apr_status_t parse_pieces(parser_t *parser)
         if (rv != APR_SUCCESS) {
             return rv;
         }
-        if (tag.sigil == '\0' || strchr(">{", tag.sigil) != NULL ||
+        if (tag.sigil == '\0' || strchr(">{@", tag.sigil) != NULL ||
             !stands_alone(text, &tag, &before, &after)) {
             before = begin;
             after = tag.end;
         }
-        if (before > parser->at) {
-            add_piece(parser, PIECE_TEXT, parser->at, (apr_size_t)(before - parser->at));
-        }
+        add_text(parser, parser->at, before);
         rv = add_tag(parser, &tag);
         if (rv != APR_SUCCESS) {
             return rv;
@@ -285,9 +479,7 @@ static apr_status_t parse_pieces(parser_t *parser)
         parser->line += count_lines(begin, after);
         parser->at = after;
     }
-    if (parser->end > parser->at) {
-        add_piece(parser, PIECE_TEXT, parser->at, (apr_size_t)(parser->end - parser->at));
-    }
+    add_text(parser, parser->at, parser->end);
     return APR_SUCCESS;
 }
 
@@ -376,10 +568,11 @@ const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t 
 }
 
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
-                                const mdl_template_file_t *file, mdl_template_partial_t *partial,
-                                void *baton, const char **why, apr_pool_t *p)
+                                const mdl_template_file_t *file,
+                                const mdl_template_finder_t *finder, const char **why,
+                                apr_pool_t *p)
 {
-    parser_t parser = {.file = file, .partial = partial, .baton = baton, .why = why, .p = p};
+    parser_t parser = {.file = file, .finder = finder, .why = why, .p = p};
     apr_status_t rv;
 
     parser.end = file->text + strlen(file->text);
@@ -488,67 +681,18 @@ static int is_shown(const mdl_json_t *value)
     }
 }
 
-/* What replaces the one or two bytes at at, which are special in HTML or not allowed; NULL: they
-   stay. */
-static const char *template_replacement(const unsigned char *at, apr_size_t *length)
-{
-    *length = 1;
-    switch (at[0]) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    case '\t':
-    case '\n':
-    case '\r':
-        return NULL;
-    case 0xc2:
-        *length = 2;
-        return at[1] >= 0x80 && at[1] < 0xa0 ? "\xef\xbf\xbd" : NULL;
-    default:
-        return at[0] < 0x20 || at[0] == 0x7f ? "\xef\xbf\xbd" : NULL;
-    }
-}
-
-static void put_escaped(mdl_text_buffer_t *out, const char *text)
-{
-    char piece[1024];
-    apr_size_t filled = 0;
-
-    while (*text != '\0') {
-        apr_size_t length;
-        const char *instead = template_replacement((const unsigned char *)text, &length);
-
-        if (instead == NULL) {
-            piece[filled++] = *text++;
-        } else {
-            while (*instead != '\0') {
-                piece[filled++] = *instead++;
-            }
-            text += length;
-        }
-        if (filled > sizeof piece - REPLACEMENT_MAX) {
-            mdl_text_buffer_write(out, piece, filled);
-            filled = 0;
-        }
-    }
-    mdl_text_buffer_write(out, piece, filled);
-}
-
-static void put_value(const renderer_t *renderer, const mdl_json_t *value, int raw)
+static void put_value(const renderer_t *renderer, const mdl_json_t *value, piece_type_t as)
 {
     char number[24];
 
     switch (mdl_json_type(value)) {
     case MDL_JSON_STRING:
-        if (raw || renderer->t->kind == MDL_TEMPLATE_TEXT) {
+        if (as == PIECE_RAW || renderer->t->kind == MDL_TEMPLATE_TEXT) {
             mdl_text_buffer_put(renderer->out, mdl_json_string(value));
+        } else if (as == PIECE_ISOLATED) {
+            mdl_text_buffer_put(renderer->out, "<bdi>");
+            put_escaped(renderer->out, mdl_json_string(value));
+            mdl_text_buffer_put(renderer->out, "</bdi>");
         } else {
             put_escaped(renderer->out, mdl_json_string(value));
         }
@@ -613,22 +757,55 @@ static int section_is_shown(const renderer_t *renderer, const char *name, const 
                                                                           : is_shown(value);
 }
 
+/* The form for a value: index of its piece, or the choice's end if no form fits. */
+static int choose_form(const renderer_t *renderer, int at, const mdl_json_t *value)
+{
+    const piece_t *pieces = (const piece_t *)renderer->t->pieces->elts, *choice = pieces + at;
+    const char *exact = "true", *category = "other";
+    int fits = choice->end, other = choice->end;
+    char number[24];
+
+    if (!is_shown(value)) {
+        exact = "none";
+    } else if (mdl_json_type(value) == MDL_JSON_STRING) {
+        exact = mdl_json_string(value);
+    } else if (mdl_json_type(value) == MDL_JSON_INT) {
+        apr_snprintf(number, sizeof number, "%" APR_INT64_T_FMT, mdl_json_int(value));
+        exact = number;
+        category = mdl_plural_names[choice->plural(mdl_json_int(value))];
+    }
+    for (int i = at + 1; i < choice->end; i = pieces[i].end) {
+        const char *name = pieces[i].text;
+
+        if (mdl_json_type(value) == MDL_JSON_OBJECT ? is_shown(mdl_json_member(value, name))
+                                                    : strcmp(name, exact) == 0) {
+            return i;
+        }
+        fits = strcmp(name, category) == 0 ? i : fits;
+        other = strcmp(name, "other") == 0 ? i : other;
+    }
+    return fits < choice->end ? fits : other;
+}
+
 static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope)
 {
     int i = from;
 
     while (i < to) {
         const piece_t *piece = &APR_ARRAY_IDX(renderer->t->pieces, i, piece_t);
-        const mdl_json_t *value = piece->type == PIECE_TEXT ? NULL
+        const mdl_json_t *value = piece->type <= PIECE_WORD ? NULL
                                                             : template_look_up(scope, piece->text);
+        int form;
 
         switch (piece->type) {
         case PIECE_TEXT:
+        case PIECE_WORD:
             mdl_text_buffer_write(renderer->out, piece->text, piece->length);
             break;
         case PIECE_VALUE:
+        case PIECE_ISOLATED:
         case PIECE_RAW:
-            put_value(renderer, value, piece->type == PIECE_RAW);
+            put_value(renderer, value, piece->type);
             break;
         case PIECE_SECTION:
             if (section_is_shown(renderer, piece->text, value)) {
@@ -640,8 +817,17 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
                 render_range(renderer, i + 1, piece->end, scope);
             }
             break;
+        case PIECE_CHOICE:
+            form = choose_form(renderer, i, value);
+            if (form < piece->end) {
+                render_range(renderer, form + 1,
+                             APR_ARRAY_IDX(renderer->t->pieces, form, piece_t).end, scope);
+            }
+            break;
+        case PIECE_FORM:
+            break;
         }
-        i = piece->type == PIECE_SECTION || piece->type == PIECE_INVERTED ? piece->end : i + 1;
+        i = piece->type >= PIECE_SECTION ? piece->end : i + 1;
     }
 }
 

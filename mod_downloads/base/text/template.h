@@ -7,9 +7,14 @@
  *   {{^name}}…{{/name}}   shows when the value is absent, null, false, or an empty array or string
  *   {{> name}}            the partial of that name, without the line end at its file's end; escaped
  *                         as the template around it is
+ *   {{@word}}             a word in the reader's language (base/text/words.h)
+ *   {{@word name}}        the same, in the form that fits the value
+ *   {{{@word}}}           the same, with markup: a name in the word for which there is a partial is
+ *                         that partial, and any other text value is within <bdi>
  *   {{! comment }}        nothing
  *
- * Names have letters, digits and underscores; a name is looked up in the innermost section first. A
+ * A word is escaped like a value, and may have {{name}}, {{@word}} and {{@word name}} in it.  Names
+ * have letters, digits and underscores; a name is looked up in the innermost section first.  A
  * section or comment tag that stands alone on its line leaves no empty line behind.
  */
 #ifndef MDL_BASE_TEXT_TEMPLATE_H
@@ -20,6 +25,7 @@
 #include <apr_tables.h>
 
 #include "base/text/json.h"
+#include "base/text/plural.h"
 #include "base/text/text_buffer.h"
 
 typedef struct mdl_template_t mdl_template_t;
@@ -32,12 +38,34 @@ typedef struct {
     const char *text;
 } mdl_template_file_t;
 
-/** The names of a file's tags (const char *) but for its partials', each once, into p; as far as
-   its tags are valid. */
+/** A word in one language: one form, whose name is "", or several with names. */
+typedef struct {
+    const char *key;
+    mdl_plural_rule_t *plural; /* of its language */
+    apr_array_header_t *forms; /* mdl_word_form_t */
+} mdl_word_t;
+
+typedef struct {
+    const char *name;
+    mdl_template_file_t file;
+} mdl_word_form_t;
+
+/** Whether a word's text has only tags that a word may have; else APR_EINVAL, and why. */
+apr_status_t mdl_template_check_word(const mdl_template_file_t *file, int line, const char **why,
+                                     apr_pool_t *p);
+
+/** The names of a file's tags (const char *) but for its partials', each once, into p; a word's
+   with an "@" before it.  As far as its tags are valid. */
 apr_array_header_t *mdl_template_names(const mdl_template_file_t *file, apr_pool_t *p);
 
-/** The file of the partial that a tag names; NULL when there is none. */
-typedef const mdl_template_file_t *mdl_template_partial_t(void *baton, const char *name);
+/** Where the tags of a template lead. */
+typedef struct {
+    /* The file of a partial; NULL when there is none. */
+    const mdl_template_file_t *(*partial)(void *baton, const char *name);
+    /* A word; NULL when there is none: its key is shown. */
+    const mdl_word_t *(*word)(void *baton, const char *key);
+    void *baton;
+} mdl_template_finder_t;
 
 /** Reads a file of at most 1 MiB into p.  On an error, APR_EINVAL for one that is larger or not
  *text, why is a sentence that names it. */
@@ -45,15 +73,17 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
                                apr_pool_t *p);
 
 /**
- * Parses a template into p.  The texts of the template and of its partials have to live as long. In
- * a text template {{name}} is not escaped.  Returns APR_EINVAL and in *why a sentence with file and
- * line for an unclosed tag or section, a section closed out of order or more than 16 deep, a
- * partial that does not exist or includes itself, a tag but a partial's or a comment within a
- * <style> or <script> element of an HTML template, and any other tag.
+ * Parses a template into p.  The texts of the template, its partials and words have to live as
+ * long.  In a text template {{name}} is not escaped.  Returns APR_EINVAL and in *why a sentence
+ * with file and line for an unclosed tag or section, a section closed out of order or more than 16
+ * deep, a partial that does not exist or includes itself, a word of several forms without a value,
+ * a tag but a partial's or a comment within a <style> or <script> element of an HTML template, and
+ * any other tag.
  */
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
-                                const mdl_template_file_t *file, mdl_template_partial_t *partial,
-                                void *baton, const char **why, apr_pool_t *p);
+                                const mdl_template_file_t *file,
+                                const mdl_template_finder_t *finder, const char **why,
+                                apr_pool_t *p);
 
 typedef enum { MDL_TEMPLATE_STYLE, MDL_TEMPLATE_SCRIPT } mdl_template_element_t;
 

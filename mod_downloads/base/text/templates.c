@@ -8,12 +8,14 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-#include "base/text/json.h"
+#include "base/text/words.h"
 
 #define TAG_MAX_LENGTH 35 /* RFC 4646 section 4.3.1 */
 #define SHOP_PREFIX    "shop-"
 #define GENERAL        "" /* the prefix of the files in the folder itself */
 #define PARTIAL        ".mustache"
+#define WORDS          ".words"
+#define ENGLISH        "en"
 
 /* A file as it was read. */
 typedef struct {
@@ -25,6 +27,7 @@ typedef struct {
 
 /* A compiled template, with its partials. */
 typedef struct {
+    const char *name;
     const mdl_template_t *template;
     const char *language;
 } entry_t;
@@ -37,11 +40,14 @@ struct mdl_templates_t {
 
 typedef struct {
     const char *folder;
+    const char *general; /* the prefix of the templates for all: "", or "settings/" */
     const char *const *names;
     apr_array_header_t *problems;
     apr_array_header_t
         *sources;        /* source_t *, in the order of their names, the general ones first */
     apr_hash_t *by_path; /* by prefix and key */
+    apr_hash_t *words;   /* mdl_words_t *, by prefix and tag in lower case */
+    apr_array_header_t *languages; /* const char *: the tags of the files of words */
     apr_pool_t *p;
     apr_pool_t *ptemp;
 } reader_t;
@@ -114,13 +120,22 @@ static int is_shop_folder(const char *folder)
            id[strspn(id, "0123456789")] == '\0';
 }
 
-/* The language in <html lang="…"> of a template without a tag, or "". */
-static const char *language_of_html(const mdl_template_t *template, apr_pool_t *p)
+/* Whether a template itself has words: then it is one of each language that there are words for. */
+static int speaks(const source_t *source)
 {
-    const char *html = mdl_template_render(template, mdl_json_object(p), p);
-    const char *lang = strstr(html, "<html lang=\"");
+    return strstr(source->file.text, "{{@") != NULL;
+}
+
+/* The language that a template without a tag has: that of its words, or else the one in
+   <html lang="…">, or "". */
+static const char *language_of(const source_t *source, apr_pool_t *p)
+{
+    const char *lang = strstr(source->file.text, "<html lang=\"");
     apr_size_t length;
 
+    if (speaks(source)) {
+        return ENGLISH;
+    }
     if (lang == NULL) {
         return "";
     }
@@ -167,6 +182,27 @@ static void reader_read_file(const reader_t *reader, const char *prefix, const c
     APR_ARRAY_PUSH(reader->sources, source_t *) = source;
     apr_hash_set(reader->by_path, apr_pstrcat(reader->p, prefix, source->key, NULL),
                  APR_HASH_KEY_STRING, source);
+}
+
+/* Reads "pt-BR.words"; other files are none of words. */
+static void reader_read_words(const reader_t *reader, const char *prefix, const char *file)
+{
+    const char *tag, *why;
+    mdl_words_t *words;
+
+    if (!ends_with(file, WORDS) || !is_tag(file, strlen(file) - strlen(WORDS))) {
+        return;
+    }
+    tag = apr_pstrmemdup(reader->p, file, strlen(file) - strlen(WORDS));
+    if (mdl_words_read(&words, apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, file, NULL),
+                       tag, &why, reader->p) != APR_SUCCESS) {
+        reader_add_problem(reader, why);
+        return;
+    }
+    apr_hash_set(reader->words,
+                 apr_pstrcat(reader->ptemp, prefix, tag_lower(tag, reader->ptemp), NULL),
+                 APR_HASH_KEY_STRING, words);
+    APR_ARRAY_PUSH(reader->languages, const char *) = tag;
 }
 
 static int by_name(const void *a, const void *b)
@@ -231,7 +267,7 @@ static const mdl_template_file_t *template_find_partial(void *baton, const char 
         const source_t *source = reader_find(reader, audience->prefix, file, tag);
 
         if (source == NULL && reader_find(reader, audience->prefix, file, "") == NULL) {
-            source = reader_find(reader, GENERAL, file, tag);
+            source = reader_find(reader, reader->general, file, tag);
         }
         if (source != NULL || *tag == '\0') {
             return source != NULL ? &source->file : NULL;
@@ -242,26 +278,55 @@ static const mdl_template_file_t *template_find_partial(void *baton, const char 
     }
 }
 
-static const entry_t *reader_compile(const reader_t *reader, const char *prefix,
-                                     const source_t *source)
+static const mdl_word_t *words_find(const reader_t *reader, const char *prefix, const char *tag,
+                                    const char *key)
 {
-    audience_t audience = {reader, prefix, source->tag};
+    const mdl_words_t *words = apr_hash_get(
+        reader->words, apr_pstrcat(reader->ptemp, prefix, tag, NULL), APR_HASH_KEY_STRING);
+
+    return words != NULL ? apr_hash_get(words->by_key, key, APR_HASH_KEY_STRING) : NULL;
+}
+
+/* A shop's own word before the general one, one of the same language before one in English. */
+static const mdl_word_t *template_find_word(void *baton, const char *key)
+{
+    const audience_t *audience = baton;
+    const reader_t *reader = audience->reader;
+    char *tag = tag_lower(audience->tag, reader->ptemp);
+
+    for (int last = 0;; last = strcmp(tag, ENGLISH) == 0) {
+        const mdl_word_t *word = words_find(reader, audience->prefix, tag, key);
+
+        if (word == NULL) {
+            word = words_find(reader, GENERAL, tag, key);
+        }
+        if (word != NULL || last) {
+            return word;
+        }
+        if (!tag_shorten(tag)) {
+            tag = apr_pstrdup(reader->ptemp, ENGLISH);
+        }
+    }
+}
+
+/* Compiles a source into a set, in a language. */
+static void reader_compile(const reader_t *reader, apr_hash_t *set, const char *prefix,
+                           const source_t *source, const char *key, const char *language)
+{
+    audience_t audience = {reader, prefix, language};
+    mdl_template_finder_t finder = {template_find_partial, template_find_word, &audience};
+    entry_t *entry = apr_palloc(reader->p, sizeof *entry);
     mdl_template_t *template;
     const char *why;
-    entry_t *entry;
 
-    if (mdl_template_parse(
-            &template, ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
-            &source->file, template_find_partial, &audience, &why, reader->p) != APR_SUCCESS) {
+    if (mdl_template_parse(&template,
+                           ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
+                           &source->file, &finder, &why, reader->p) != APR_SUCCESS) {
         reader_add_problem(reader, why);
-        return NULL;
+        return;
     }
-    entry = apr_palloc(reader->p, sizeof *entry);
-    entry->template = template;
-    entry->language = *source->tag != '\0'
-                          ? source->tag
-                          : apr_pstrdup(reader->p, language_of_html(template, reader->ptemp));
-    return entry;
+    *entry = (entry_t){source->name, template, language};
+    apr_hash_set(set, key, APR_HASH_KEY_STRING, entry);
 }
 
 static void reader_read_files(const reader_t *reader, const char *prefix,
@@ -269,6 +334,20 @@ static void reader_read_files(const reader_t *reader, const char *prefix,
 {
     for (int i = 0; i < files->nelts; i++) {
         reader_read_file(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
+    }
+}
+
+/* A template with words, in the languages for which there is no file of its own. */
+static void reader_translate(const reader_t *reader, apr_hash_t *set, const char *prefix,
+                             const source_t *source)
+{
+    for (int i = 0; i < reader->languages->nelts; i++) {
+        const char *language = APR_ARRAY_IDX(reader->languages, i, const char *);
+        const char *key = name_with_tag(source->name, tag_lower(language, reader->p), reader->p);
+
+        if (strcmp(language, ENGLISH) != 0 && apr_hash_get(set, key, APR_HASH_KEY_STRING) == NULL) {
+            reader_compile(reader, set, prefix, source, key, language);
+        }
     }
 }
 
@@ -281,20 +360,32 @@ static apr_hash_t *reader_compile_all(const reader_t *reader, const char *prefix
         const source_t *source = APR_ARRAY_IDX(reader->sources, i, const source_t *);
 
         if (!ends_with(source->name, PARTIAL)) {
-            apr_hash_set(set, source->key, APR_HASH_KEY_STRING,
-                         reader_compile(reader, prefix, source));
+            reader_compile(reader, set, prefix, source, source->key,
+                           *source->tag != '\0' ? source->tag : language_of(source, reader->p));
+        }
+    }
+    for (int i = from; i < to; i++) {
+        const source_t *source = APR_ARRAY_IDX(reader->sources, i, const source_t *);
+
+        if (!ends_with(source->name, PARTIAL) && *source->tag == '\0' && speaks(source)) {
+            reader_translate(reader, set, prefix, source);
         }
     }
     return set;
 }
 
-/* The set of a shop: its own templates, else the general ones with its own partials. */
+/* The set of a shop: its own templates, else the general ones with its own partials and words. */
 static apr_hash_t *reader_shop_set(const reader_t *reader, const char *prefix, apr_hash_t *general)
 {
     apr_hash_t *own_set, *rest = apr_hash_make(reader->p);
-    int first = reader->sources->nelts, partials = 0;
+    int first = reader->sources->nelts, languages = reader->languages->nelts, partials;
+    apr_array_header_t *files = reader_list(reader, prefix);
 
-    reader_read_files(reader, prefix, reader_list(reader, prefix));
+    reader_read_files(reader, prefix, files);
+    for (int i = 0; i < files->nelts; i++) {
+        reader_read_words(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
+    }
+    partials = reader->languages->nelts > languages;
     for (int i = first; i < reader->sources->nelts; i++) {
         partials += ends_with(APR_ARRAY_IDX(reader->sources, i, source_t *)->name, PARTIAL);
     }
@@ -303,25 +394,27 @@ static apr_hash_t *reader_shop_set(const reader_t *reader, const char *prefix, a
         general = apr_hash_overlay(reader->p, reader_compile_all(reader, prefix, 0, first),
                                    general);
     }
-    for (int i = 0; i < first; i++) {
-        const source_t *source = APR_ARRAY_IDX(reader->sources, i, source_t *);
+    for (apr_hash_index_t *at = apr_hash_first(reader->ptemp, general); at != NULL;
+         at = apr_hash_next(at)) {
+        const entry_t *entry = apr_hash_this_val(at);
 
-        if (apr_hash_get(own_set, source->name, APR_HASH_KEY_STRING) == NULL) {
-            apr_hash_set(rest, source->key, APR_HASH_KEY_STRING,
-                         apr_hash_get(general, source->key, APR_HASH_KEY_STRING));
+        if (apr_hash_get(own_set, entry->name, APR_HASH_KEY_STRING) == NULL) {
+            apr_hash_set(rest, apr_hash_this_key(at), APR_HASH_KEY_STRING, entry);
         }
     }
     reader->sources->nelts = first;
+    reader->languages->nelts = languages;
     return apr_hash_overlay(reader->p, own_set, rest);
 }
 
 /* The general templates, and those of one shop's folder ("shop-7") or, for NULL, of all. */
-static mdl_templates_t *templates_read(const char *folder, const char *only,
+static mdl_templates_t *templates_read(const char *folder, const char *base, const char *only,
                                        const char *const *names, apr_array_header_t *problems,
                                        apr_pool_t *p)
 {
+    reader_t reader = {
+        .folder = folder, .general = base, .names = names, .problems = problems, .p = p};
     mdl_templates_t *templates = apr_pcalloc(p, sizeof *templates);
-    reader_t reader = {.folder = folder, .names = names, .problems = problems, .p = p};
     apr_array_header_t *files;
     apr_hash_t *general;
 
@@ -330,14 +423,25 @@ static mdl_templates_t *templates_read(const char *folder, const char *only,
     apr_pool_tag(reader.ptemp, "mdl_templates_read");
     reader.sources = apr_array_make(reader.ptemp, 32, sizeof(source_t *));
     reader.by_path = apr_hash_make(reader.ptemp);
+    reader.words = apr_hash_make(reader.ptemp);
+    reader.languages = apr_array_make(reader.ptemp, 4, sizeof(const char *));
     files = reader_list(&reader, GENERAL);
-    reader_read_files(&reader, GENERAL, files);
-    for (; *names != NULL; names++) {
-        if (reader_find(&reader, GENERAL, *names, "") == NULL) {
-            reader_read_file(&reader, GENERAL, *names);
+    for (int i = 0; i < files->nelts; i++) {
+        reader_read_words(&reader, GENERAL, APR_ARRAY_IDX(files, i, const char *));
+    }
+    if (apr_hash_get(reader.words, ENGLISH, APR_HASH_KEY_STRING) == NULL) {
+        reader_read_words(&reader, GENERAL, ENGLISH WORDS);
+    }
+    if (*reader.general != '\0') {
+        files = reader_list(&reader, reader.general);
+    }
+    reader_read_files(&reader, reader.general, files);
+    for (const char *const *name = reader.names; *name != NULL; name++) {
+        if (reader_find(&reader, reader.general, *name, "") == NULL) {
+            reader_read_file(&reader, reader.general, *name);
         }
     }
-    general = reader_compile_all(&reader, GENERAL, 0, reader.sources->nelts);
+    general = reader_compile_all(&reader, reader.general, 0, reader.sources->nelts);
     apr_hash_set(templates->sets, GENERAL, APR_HASH_KEY_STRING, general);
     for (int i = 0; i < files->nelts; i++) {
         const char *shop = APR_ARRAY_IDX(files, i, const char *);
@@ -356,7 +460,13 @@ static mdl_templates_t *templates_read(const char *folder, const char *only,
 mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names,
                                     apr_array_header_t *problems, apr_pool_t *p)
 {
-    return templates_read(folder, NULL, names, problems, p);
+    return templates_read(folder, GENERAL, NULL, names, problems, p);
+}
+
+mdl_templates_t *mdl_templates_read_settings(const char *folder, const char *const *names,
+                                             apr_array_header_t *problems, apr_pool_t *p)
+{
+    return templates_read(folder, "settings/", NULL, names, problems, p);
 }
 
 const char *mdl_templates_shop_folder(apr_int64_t shop_id, apr_pool_t *p)
@@ -368,7 +478,8 @@ mdl_templates_t *mdl_templates_read_shop(const char *folder, apr_int64_t shop_id
                                          const char *const *names, apr_array_header_t *problems,
                                          apr_pool_t *p)
 {
-    return templates_read(folder, mdl_templates_shop_folder(shop_id, p), names, problems, p);
+    return templates_read(folder, GENERAL, mdl_templates_shop_folder(shop_id, p), names, problems,
+                          p);
 }
 
 /* The set for the customers of a shop (0: the shop is not known). */

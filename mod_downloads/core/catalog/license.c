@@ -232,7 +232,6 @@ static apr_status_t license_email_staff(mdl_db_t *db, const mdl_rows_t *row, apr
     mdl_json_add_string(data, "tag", mdl_utf8_quoted(mdl_rows_text(row, 1), TAG_SHOWN, p));
     mdl_json_add_int(data, "available", available);
     mdl_json_add_int(data, "low_stock_threshold", mdl_rows_int(row, 3));
-    mdl_json_add_bool(data, available == 0 ? "none" : available == 1 ? "one" : "many", 1);
     return mdl_staff_email_queue(db, mdl_rows_int(row, 0), "license_keys_low", data, p);
 }
 

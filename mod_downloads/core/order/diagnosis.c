@@ -277,7 +277,7 @@ static const char *signals_report(run_t *run)
         const char *message = mdl_json_string(mdl_json_member(signal, "message"));
         mdl_json_t *fact = mdl_json_add_object(to, NULL);
 
-        mdl_json_add_bool(fact, mdl_json_string(mdl_json_member(signal, "code")), 1);
+        mdl_json_add_string(fact, "code", mdl_json_string(mdl_json_member(signal, "code")));
         mdl_json_add_string(fact, "message", message);
         sentences = apr_pstrcat(run->pool, sentences, " ", message, NULL);
     }
@@ -454,11 +454,10 @@ static void diagnosis_check_allowance(run_t *run)
     diagnosis_report(
         run, MDL_CHECK_ALLOWANCE, diagnosis_share(tally.faulty, tally.all), "allowance_used_up",
         apr_psprintf(run->pool,
-                     "All %d download%s of %s (file %" APR_INT64_T_FMT
-                     ") are used up, %d of %d file%s: grant more.",
-                     tally.last->download_limit, tally.last->download_limit == 1 ? "" : "s",
-                     tally.last->filename, tally.last->asset_id, tally.faulty, tally.all,
-                     tally.all == 1 ? "" : "s"));
+                     "The download limit of %s (file %" APR_INT64_T_FMT
+                     "), %d, is used up, %d of %d file%s: grant more.",
+                     tally.last->filename, tally.last->asset_id, tally.last->download_limit,
+                     tally.faulty, tally.all, tally.all == 1 ? "" : "s"));
     diagnosis_add_tally(run, MDL_CHECK_ALLOWANCE, &tally);
     diagnosis_count(run, MDL_CHECK_ALLOWANCE, "limit", tally.last->download_limit);
 }

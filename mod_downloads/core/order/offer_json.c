@@ -16,7 +16,6 @@ static void json_add_limit(mdl_json_t *object, const mdl_offer_file_t *offered)
     limit = mdl_json_add_object(object, "limit");
     mdl_json_add_int(limit, "left", offered->left);
     mdl_json_add_int(limit, "total", offered->total);
-    mdl_json_add_bool(limit, "one", offered->total == 1);
 }
 
 static void json_add_file(const void *baton, int index, mdl_json_t *object, apr_pool_t *p)
@@ -64,7 +63,6 @@ static void json_count_files(mdl_json_t *data, const mdl_offer_t *offer)
         mdl_json_t *object = mdl_json_add_object(data, "in_preparation");
 
         mdl_json_add_int(object, "count", preparing);
-        mdl_json_add_bool(object, "one", preparing == 1);
         mdl_json_add_bool(object, "all", preparing == all);
     } else {
         mdl_json_add_null(data, "in_preparation");
@@ -108,7 +106,6 @@ static void json_add_license_keys(mdl_json_t *data, const mdl_offer_t *offer,
         mdl_json_t *pending = mdl_json_add_object(data, "pending");
 
         mdl_json_add_int(pending, "count", count);
-        mdl_json_add_bool(pending, "one", count == 1);
         mdl_json_add_bool(pending, "more", shown > 0);
     } else {
         mdl_json_add_null(data, "pending");
@@ -148,7 +145,6 @@ static void json_add_contents(mdl_json_t *object, const mdl_offer_archive_t *arc
     contents = mdl_json_add_object(object, "contents");
     mdl_json_add_string(contents, "title", archive->title);
     mdl_json_add_int(contents, "more", archive->count - 1);
-    mdl_json_add_bool(contents, "one", archive->count == 2);
 }
 
 void mdl_offer_json_archives(mdl_json_t *data, const mdl_offer_t *offer)

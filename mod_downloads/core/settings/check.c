@@ -317,8 +317,8 @@ void mdl_settings_check_templates(const mdl_settings_t *settings, apr_array_head
 {
     mdl_templates_read(settings->templates, mdl_settings_template_names, problems, p);
     if (settings->settings_url != NULL) {
-        mdl_templates_read(apr_pstrcat(p, settings->templates, "/settings", NULL),
-                           mdl_settings_tab_template_names, problems, p);
+        mdl_templates_read_settings(settings->templates, mdl_settings_tab_template_names, problems,
+                                    p);
     }
 }
 

@@ -128,8 +128,8 @@ sub settled
 sub left
 {
     my ($buy) = @_;
-    my ($left) = page('GET', $buy->{path})->{body} =~ /(\d+) of \d+ downloads? left/;
-    return $left;
+    my $body = page('GET', $buy->{path})->{body};
+    return $body =~ /(\d+) of \d+ downloads? left/ ? $1 : $body =~ /no downloads left/ ? 0 : undef;
 }
 
 1;
