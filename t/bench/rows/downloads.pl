@@ -55,7 +55,7 @@ row 'part',
     },
     ours    => sub { wrk($_[0], key => 0, paths => "$URLS-part", range => PART) },
     beside  => sub { wrk($_[0], key => 0, path => '/source/large.bin', range => PART) },
-    floor   => 0.40, goal => 0.60;
+    floor   => 0.15, goal => 0.25;
 
 sub fetch_with_curl
 {
