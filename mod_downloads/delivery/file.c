@@ -46,9 +46,7 @@ typedef struct {
     mdl_body_t *body;
     const char *etag;
     mdl_range_t range;
-    apr_int64_t asked; /* bytes */
-    int is_granted;
-    mdl_grant_t grant;        /* by which it begins */
+    apr_int64_t asked;        /* bytes */
     mdl_transfer_t *transfer; /* NULL when no bytes are sent */
 } serve_t;
 
@@ -291,6 +289,9 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
 {
     apr_status_t rv = APR_SUCCESS;
 
+    if (mdl_session_begin_part(begin)) {
+        return APR_SUCCESS;
+    }
     for (int i = SETTLE_ROUNDS; i >= 0; i--) {
         mdl_connection_t *connection = mdl_connection_open(serve->r);
 
@@ -309,9 +310,6 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
     if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_OK && begin->leased_until != 0 &&
         !begin->is_unwritten) {
         mdl_settler_renewed(begin->leased_until);
-    }
-    if (rv == APR_SUCCESS && begin->is_unwritten && !is_archive(serve)) {
-        mdl_grant_put(&serve->download, &begin->grant);
     }
     return rv;
 }
@@ -385,7 +383,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     mdl_session_begin_t session = {
         .link = &serve->link,
         .layout = layout,
-        .is_known = download->opened_at != 0,
+        .last = download->session,
         .limit = download->limit,
         .default_download_limit = settings->download_limit,
         .etag = serve->etag,
@@ -400,17 +398,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     apr_status_t rv;
 
     transfer = mdl_settler_start() ? mdl_transfer_make(r) : NULL;
-    if (transfer == NULL) {
-        rv = MDL_DB_EGONE; /* 503 */
-    } else if (serve->is_granted) {
-        rv = APR_SUCCESS;
-        session.entitlement = MDL_ENTITLEMENT_OK;
-        session.generation = serve->grant.generation;
-        session.is_unwritten = 1;
-        session.why = serve->grant.why;
-    } else {
-        rv = file_begin(serve, &session, scratch);
-    }
+    rv = transfer != NULL ? file_begin(serve, &session, scratch) : MDL_DB_EGONE; /* 503 */
     /* If the answer to the COMMIT was lost, the settler ends what may have begun. */
     if (rv == APR_SUCCESS ? session.entitlement == MDL_ENTITLEMENT_OK
                           : rv == MDL_DB_EGONE && session.why != NULL) {
@@ -419,7 +407,6 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
                                            .generation = session.generation,
                                            .assignment_id = serve->link.assignment_id,
                                            .page_id = download->page_id,
-                                           .is_small = session.is_unwritten,
                                            .is_unwritten = session.is_unwritten};
 
         mdl_transfer_begin(transfer, r, &of, layout);
@@ -463,65 +450,36 @@ static message_t file_decide(serve_t *serve)
                : (message_t){OK, NULL};
 }
 
-static mdl_download_t file_download(const serve_t *serve)
-{
-    const mdl_settings_t *settings = serve->service->settings;
-
-    return (mdl_download_t){.link = &serve->link,
-                            .secret = serve->service->secret,
-                            .rate_limit = serve->service->rate_limit,
-                            .default_download_limit = settings->download_limit,
-                            .session_lifetime = settings->session_lifetime};
-}
-
 static apr_status_t file_look(serve_t *serve)
 {
+    const mdl_settings_t *settings = serve->service->settings;
     mdl_connection_t *connection = mdl_connection_open(serve->r);
     apr_status_t rv;
 
     if (connection == NULL) {
         return MDL_DB_EGONE;
     }
-    serve->download = file_download(serve);
+    serve->download = (mdl_download_t){.link = &serve->link,
+                                       .secret = serve->service->secret,
+                                       .rate_limit = serve->service->rate_limit,
+                                       .default_download_limit = settings->download_limit,
+                                       .session_lifetime = settings->session_lifetime};
     rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->pool);
     mdl_connection_close(connection);
     return rv;
-}
-
-/* A part of a file that is sent without asking the database; false for any other request. */
-static int file_is_granted(serve_t *serve)
-{
-    request_rec *r = serve->r;
-
-    if (is_archive(serve) || apr_table_get(r->headers_in, "Range") == NULL) {
-        return 0;
-    }
-    serve->download = file_download(serve);
-    if (!mdl_grant_find(&serve->download, serve->pool)) {
-        return 0;
-    }
-    set_validators(serve);
-    if (mdl_range_read(r, serve->download.size, &serve->asked) != MDL_RANGE_PART ||
-        !mdl_grant_take(serve->link.session, serve->asked, &serve->grant) ||
-        file_decide(serve).status != OK) {
-        return 0;
-    }
-    mdl_download_charge(&serve->download);
-    return serve->download.entitlement == MDL_ENTITLEMENT_OK;
 }
 
 static int serve_link(serve_t *serve)
 {
     request_rec *r = serve->r;
     message_t message = {OK, NULL};
-    apr_status_t rv = APR_SUCCESS;
+    apr_status_t rv;
 
     /* RFC 9110 section 14.2: only GET has ranges, which the byterange filter does not know. */
     if (r->header_only) {
         apr_table_unset(r->headers_in, "Range");
     }
-    serve->is_granted = file_is_granted(serve);
-    if (!serve->is_granted && (rv = file_look(serve)) == APR_SUCCESS) {
+    if ((rv = file_look(serve)) == APR_SUCCESS) {
         message = file_decide(serve);
     }
     if (rv == APR_SUCCESS && message.status == OK) {

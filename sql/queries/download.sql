@@ -1,17 +1,34 @@
+-- A session, and when the link's first one was opened.
+-- part: session_columns
+s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
+(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
+
+-- The link's last session, with the number of transfers that run over all of its sessions, and what those
+-- of the last one have delivered so far.
+-- part: session_last_columns
+{{session_columns}},
+    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id),
+    (SELECT COALESCE(SUM(t.bytes), 0) FROM download_transfer t
+        WHERE t.session_id = s.id AND t.generation = s.generation)
+
+-- part: session_last_join
+LEFT JOIN download_session s
+    ON s.id = %s AND s.generation = (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s)
+
 -- Everything that decides about one download, but for lists other than the mapping's own (download_listed):
 -- few orders need those, and their tables would double what the statement takes.
 -- name: download_grant
-SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
-    s.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at,
+SELECT o.access_status, a.status, a.expires_at, e.status, e.filename, e.content_type, e.sha256,
+    e.size, e.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
+    COALESCE(w.downloads_extra, 0), o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
-        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id) END, a.quantity
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END, a.quantity, {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
-LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
-JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
+{{session_last_join}}
+JOIN asset e ON e.id = %lld AND +e.deleted_at IS NULL
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = %lld
 WHERE a.id = %lld
 
@@ -26,11 +43,6 @@ WHERE a.id = %lld AND (
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
         WHERE f.assignment_id = a.id AND f.asset_id = %lld)))
 
--- A session, and when the link's first one was opened.
--- part: session_columns
-s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
-(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
-
 -- Keeps other requests of a link from going on, by its first session, and waits for what is being settled
 -- of the last one: a statement that waits for a row reads others as they were before.
 -- name: download_session_lock
@@ -38,31 +50,20 @@ SELECT 1 FROM download_session
 WHERE id = %s AND generation IN (1, (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s))
 ORDER BY generation {{for_update}}
 
--- The link's last session, with the number of transfers that run over all of its sessions, and what those
--- of the last one have delivered so far.
--- part: session_last
-SELECT {{session_columns}},
-    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id),
-    (SELECT COALESCE(SUM(t.bytes), 0) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation)
-FROM download_session s WHERE s.id = %s
-ORDER BY s.generation DESC LIMIT 1
-
--- name: download_session_look
-{{session_last}}
-
 -- name: download_session_last
-{{session_last}} {{for_update}}
+SELECT {{session_last_columns}}
+FROM download_session s WHERE s.id = %s
+ORDER BY s.generation DESC LIMIT 1 {{for_update}}
 
 -- Fails if there is one of this generation, and with it the transaction, as idempotency_insert does.
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
     bytes, transfers, opened_at, updated_at)
-VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 1, %lld, %lld)
+VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 0, %lld, %lld)
 ON CONFLICT (id, generation) DO UPDATE SET generation = download_session.generation / 0
 
 -- name: download_session_resume
-UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = NULL
+UPDATE download_session SET status = %s, updated_at = %lld, idle_at = NULL
 WHERE id = %s AND generation = %lld
 
 -- Sessions that are settled together: the parameter is a JSON array of objects.
@@ -104,8 +105,10 @@ ORDER BY s.idle_at LIMIT %lld
 UPDATE download_session SET idle_at = %lld + idle_at - updated_at, updated_at = %lld
 WHERE idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
 
+-- With the transfers that run.
 -- part: session_view_columns
-s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
+s.assignment_id, s.asset_id, s.status, s.size, s.transfers + (SELECT COUNT(*) FROM download_transfer t
+    WHERE t.session_id = s.id AND t.generation = s.generation), s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
         WHERE t.session_id = s.id AND t.generation = s.generation), 0), s.id, s.generation
 
@@ -174,12 +177,12 @@ ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
 SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id,
-    d.opened_at, o.page_replaced_at, h.blocked_at, a.quantity
+    o.page_replaced_at, h.blocked_at, a.quantity, {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
-LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
+{{session_last_join}}
 WHERE a.id = %lld
 
 -- name: assignment_page

@@ -72,7 +72,7 @@ static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_poo
     mdl_layout_t layout = {1, &only};
     mdl_session_begin_t session = {.link = link,
                                    .layout = &layout,
-                                   .is_known = look(link, p).opened_at != 0,
+                                   .last = look(link, p).session,
                                    .limit = limit,
                                    .etag = "\"etag\"",
                                    .size = 4321,

@@ -60,7 +60,7 @@ static inline apr_status_t read_last(mdl_db_t *of, apr_pool_t *p, void *arg)
                                         MDL_ARGS(mdl_text(session->id)));
 
     if (rv == APR_SUCCESS) {
-        mdl_session_read(row, session);
+        mdl_session_read(row, 0, session);
     }
     return rv;
 }
@@ -78,7 +78,7 @@ static inline mdl_session_t last(const mdl_signed_file_t *link, apr_pool_t *p)
    small part. */
 static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
 {
-    session->is_known = last(session->link, p).generation > 0;
+    session->last = last(session->link, p);
     session->bytes = session->bytes != 0 ? session->bytes : session->size * MDL_SESSION_SMALL_PART;
     session->patient = 1;
     session->lifetime = DAY;
@@ -86,7 +86,7 @@ static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
     session->lease_id = "lease";
     session->leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME;
     session->transfer_id = mdl_random_base62(22, p);
-    if (mdl_session_begin(db, session, p) != APR_SUCCESS) {
+    if (!mdl_session_begin_part(session) && mdl_session_begin(db, session, p) != APR_SUCCESS) {
         printf("Bail out! begin: %s\n", mdl_db_error(db));
         exit(2);
     }
@@ -105,7 +105,6 @@ static inline void settle(const mdl_session_begin_t *session, const char *ranges
         .generation = session->generation,
         .files = mdl_progress_of(session->layout, mdl_coverage_read(ranges, p), p),
         .bytes = bytes,
-        .is_small = session->is_unwritten,
         .is_unwritten = session->is_unwritten};
     if (mdl_db_write(db, mdl_session_settle_effect, &all, p) != APR_SUCCESS) {
         printf("Bail out! settle: %s\n", mdl_db_error(db));

@@ -14,28 +14,27 @@ static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t 
                                       p);
 }
 
-void mdl_download_charge(mdl_download_t *download)
-{
-    mdl_rate_state_t state;
-
-    mdl_rate_limit_take(download->rate_limit, MDL_RATE_PART, download->page_id, 1,
-                        mdl_clock_monotonic(), &state);
-    download->wait = state.more_in;
-    if (!state.allowed) {
-        download->entitlement = MDL_ENTITLEMENT_TOO_OFTEN;
-    }
-}
-
 /* Once the order's page is known.  APR_EACCES for a link that its replacement made void, which
    costs the order nothing; APR_EAGAIN where the order's files are asked for too often. */
 static apr_status_t download_admit(mdl_download_t *download, apr_pool_t *p)
 {
+    mdl_rate_state_t state;
+
     if (download_link_is_replaced(download, p)) {
         return APR_EACCES;
     }
-    download->entitlement = MDL_ENTITLEMENT_OK;
-    mdl_download_charge(download);
-    return download->entitlement == MDL_ENTITLEMENT_OK ? APR_SUCCESS : APR_EAGAIN;
+    mdl_rate_limit_take(download->rate_limit, MDL_RATE_PART, download->page_id, 1,
+                        mdl_clock_monotonic(), &state);
+    download->wait = state.more_in;
+    return state.allowed ? APR_SUCCESS : APR_EAGAIN;
+}
+
+/* Reads the link's last session from a column on. */
+static void download_read_session(mdl_download_t *download, const mdl_rows_t *row, int column)
+{
+    if (!mdl_rows_null(row, column)) {
+        mdl_session_read(row, column, &download->session);
+    }
 }
 
 /* As often for each that was bought, by the columns of the mapping's limit and of the quantity. */
@@ -52,20 +51,21 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
 {
     mdl_archive_t *archive = &download->archive;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_ARCHIVE_GRANT, &row, p,
-        MDL_ARGS(mdl_text(download->link->session), mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ARCHIVE_GRANT, &row, p,
+                                        MDL_ARGS(mdl_text(download->link->session),
+                                                 mdl_text(download->link->session),
+                                                 mdl_int(download->link->assignment_id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    download->opened_at = mdl_rows_int(row, 6);
-    download->page_replaced = !mdl_rows_null(row, 7);
-    facts->shop_blocked = !mdl_rows_null(row, 8);
+    download->page_replaced = !mdl_rows_null(row, 6);
+    facts->shop_blocked = !mdl_rows_null(row, 7);
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
-    download->limit = download_limit(download, row, 3, 9);
+    download->limit = download_limit(download, row, 3, 8);
+    download_read_session(download, row, 9);
     download->page_id = mdl_rows_text(row, 4);
     download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
     download->content_type = "application/zip";
@@ -99,21 +99,21 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
         db, MDL_Q_DOWNLOAD_GRANT, &row, p,
-        MDL_ARGS(mdl_text(link->session), mdl_int(link->asset_id), mdl_int(link->assignment_id),
-                 mdl_int(link->asset_id), mdl_int(link->assignment_id)));
+        MDL_ARGS(mdl_text(link->session), mdl_text(link->session), mdl_int(link->asset_id),
+                 mdl_int(link->assignment_id), mdl_int(link->asset_id),
+                 mdl_int(link->assignment_id)));
 
-    if (rv == APR_SUCCESS && mdl_rows_null(row, 16)) {
+    if (rv == APR_SUCCESS && mdl_rows_null(row, 15)) {
         rv = download_find_listed(db, link, p);
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    download->opened_at = mdl_rows_int(row, 13);
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
     facts->asset = mdl_rows_enum(row, 3, mdl_asset_status_names);
-    download->limit = download_limit(download, row, 9, 17);
+    download->limit = download_limit(download, row, 9, 16);
     facts->downloads = (mdl_downloads_t){.used = (int)mdl_rows_int(row, 11)};
     facts->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
     download->filename = mdl_rows_text(row, 4);
@@ -122,8 +122,9 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     download->size = mdl_rows_int(row, 7);
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
-    download->page_replaced = !mdl_rows_null(row, 14);
-    facts->shop_blocked = !mdl_rows_null(row, 15);
+    download->page_replaced = !mdl_rows_null(row, 13);
+    facts->shop_blocked = !mdl_rows_null(row, 14);
+    download_read_session(download, row, 17);
     return download_admit(download, p);
 }
 
@@ -171,6 +172,7 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     download->page_id = NULL;
     download->page_replaced = 0;
+    download->session = (mdl_session_t){0};
     rv = download->link->asset_id == 0 ? download_read_archive(db, download, &facts, p)
                                        : download_read_file(db, download, &facts, p);
     is_gone = rv == APR_ENOENT;
@@ -181,6 +183,7 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
         return APR_ENOENT;
     }
     if (rv == APR_EAGAIN) {
+        download->entitlement = MDL_ENTITLEMENT_TOO_OFTEN;
         return APR_SUCCESS;
     }
     if (rv != APR_SUCCESS) {
@@ -191,8 +194,8 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
         download->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
         return APR_SUCCESS;
     }
-    if (download->opened_at != 0) { /* its download is reserved */
-        download->entitlement = download->opened_at + download->session_lifetime > now
+    if (download->session.generation != 0) { /* its download is reserved */
+        download->entitlement = download->session.opened_at + download->session_lifetime > now
                                     ? MDL_ENTITLEMENT_OK
                                     : MDL_ENTITLEMENT_LINK_OLD;
     } else if (download->link->expires_at <= now) {
@@ -205,6 +208,5 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
-    download->looked_at = mdl_clock_monotonic();
     return mdl_db_read(db, download_decide, download, p);
 }

@@ -8,6 +8,7 @@
 #include "core/download/archive.h"
 #include "core/download/signed_url.h"
 #include "core/download/entitlement.h"
+#include "core/download/session.h"
 #include "core/shop/rate_limit.h"
 #include "db/db.h"
 
@@ -17,12 +18,11 @@ typedef struct {
     mdl_rate_limit_t *rate_limit;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
-    apr_time_t looked_at; /* out, like all that follow: by mdl_clock_monotonic */
-    mdl_entitlement_t entitlement;
-    apr_interval_time_t wait; /* for TOO_OFTEN: until it may be asked again */
-    const char *page_id;      /* of the order; NULL for none */
-    int page_replaced;        /* it is not the order's first one */
-    apr_time_t opened_at;     /* the link's first session; 0: it has none */
+    mdl_entitlement_t entitlement; /* out, like all that follow */
+    apr_interval_time_t wait;      /* for TOO_OFTEN: until it may be asked again */
+    const char *page_id;           /* of the order; NULL for none */
+    int page_replaced;             /* it is not the order's first one */
+    mdl_session_t session;         /* the link's last one; generation 0: it has none */
     int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE and
                   TOO_OFTEN */
     const char *filename;
@@ -44,9 +44,5 @@ typedef struct {
  * link was made, or an error of the database.
  */
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
-
-/** Charges a request that was not looked at to the rate of the order whose page_id is set: the
-    entitlement is TOO_OFTEN if that is used up. */
-void mdl_download_charge(mdl_download_t *download);
 
 #endif

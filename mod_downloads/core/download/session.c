@@ -7,21 +7,21 @@ const char *const mdl_session_status_names[] = {[MDL_SESSION_OPEN] = "open",
                                                 [MDL_SESSION_RETURNED] = "returned",
                                                 NULL};
 
-void mdl_session_read(const mdl_rows_t *row, mdl_session_t *session)
+void mdl_session_read(const mdl_rows_t *row, int column, mdl_session_t *session)
 {
-    *session = (mdl_session_t){.id = mdl_rows_text(row, 0),
-                               .generation = mdl_rows_int(row, 1),
-                               .status = mdl_rows_enum(row, 2, mdl_session_status_names),
-                               .assignment_id = mdl_rows_int(row, 3),
-                               .asset_id = mdl_rows_int(row, 4),
-                               .etag = mdl_rows_text(row, 5),
-                               .size = mdl_rows_int(row, 6),
-                               .files = mdl_rows_text(row, 7),
-                               .bytes = mdl_rows_int(row, 8),
-                               .opened_at = mdl_rows_int(row, 9),
-                               .idle_at = mdl_rows_int(row, 10),
-                               .running = (int)mdl_rows_int(row, 11),
-                               .running_bytes = mdl_rows_int(row, 12)};
+    *session = (mdl_session_t){.id = mdl_rows_text(row, column),
+                               .generation = mdl_rows_int(row, column + 1),
+                               .status = mdl_rows_enum(row, column + 2, mdl_session_status_names),
+                               .assignment_id = mdl_rows_int(row, column + 3),
+                               .asset_id = mdl_rows_int(row, column + 4),
+                               .etag = mdl_rows_text(row, column + 5),
+                               .size = mdl_rows_int(row, column + 6),
+                               .files = mdl_rows_text(row, column + 7),
+                               .bytes = mdl_rows_int(row, column + 8),
+                               .opened_at = mdl_rows_int(row, column + 9),
+                               .idle_at = mdl_rows_int(row, column + 10),
+                               .running = (int)mdl_rows_int(row, column + 11),
+                               .running_bytes = mdl_rows_int(row, column + 12)};
 }
 
 mdl_charge_state_t mdl_session_charge(mdl_session_status_t status, const mdl_progress_t *file)

@@ -36,8 +36,8 @@ typedef struct {
     apr_int64_t running_bytes; /* of this generation */
 } mdl_session_t;
 
-/** Reads the columns of the row (session_columns). */
-void mdl_session_read(const mdl_rows_t *row, mdl_session_t *session);
+/** Reads the columns of the row (session_columns, and two numbers) from that one on. */
+void mdl_session_read(const mdl_rows_t *row, int column, mdl_session_t *session);
 
 /** The state of a file in a session of that status. */
 mdl_charge_state_t mdl_session_charge(mdl_session_status_t status, const mdl_progress_t *file);

@@ -4,9 +4,7 @@
 
 #include "core/download/session_settle.h"
 
-#define SMALL_PARTS 64 /* of a file */
-#define GRANT_TIME  apr_time_from_sec(1)
-#define SHARE       16 /* of what may still be sent, for a process and a second */
+#define SMALL_PARTS 64                    /* of a file */
 #define WRITTEN_IN  apr_time_from_sec(10) /* more than the lease needs to be renewed */
 
 /* --- statements --- */
@@ -117,10 +115,9 @@ static mdl_entitlement_t session_entitlement(const mdl_session_begin_t *begin,
 /* The files of another body of the link.  What an archive was charged is not taken again, unless
    all of it was. */
 static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
-                                              const mdl_session_t *last, apr_pool_t *p)
+                                              const apr_array_header_t *last_files, apr_pool_t *p)
 {
     apr_array_header_t *files = mdl_progress_begin(begin->layout, p);
-    const apr_array_header_t *last_files = mdl_progress_read(last->files, p);
     int next = 0;
 
     for (int i = 0; i < files->nelts; i++) {
@@ -134,16 +131,23 @@ static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
 
 /* Opens the link's next session.  One that is still open gives its downloads back, which the next
    one takes. */
-static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, mdl_session_t *last,
-                                      apr_pool_t *p)
+static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin,
+                                      const mdl_session_t *last, apr_pool_t *p)
 {
-    int is_open = last->status == MDL_SESSION_OPEN;
-    int is_counted = last->status == MDL_SESSION_COUNTED;
-    apr_status_t rv = is_open ? mdl_session_end(db, last, begin->default_download_limit, p)
-                              : APR_SUCCESS;
-    const apr_array_header_t *files = is_counted ? mdl_progress_begin(begin->layout, p)
-                                                 : session_next_files(begin, last, p);
+    apr_array_header_t *files;
+    apr_status_t rv = APR_SUCCESS;
 
+    switch (last->status) {
+    case MDL_SESSION_OPEN:
+        rv = mdl_session_end(db, last, begin->default_download_limit, &files, p);
+        files = session_next_files(begin, files, p);
+        break;
+    case MDL_SESSION_RETURNED:
+        files = session_next_files(begin, mdl_progress_read(last->files, p), p);
+        break;
+    case MDL_SESSION_COUNTED:
+        files = mdl_progress_begin(begin->layout, p);
+    }
     begin->generation = last->generation + 1;
     return rv == APR_SUCCESS ? session_open(db, begin, files, p) : rv;
 }
@@ -184,20 +188,46 @@ static const char *session_why(const mdl_session_t *last, int is_next)
     return "counted, its session goes on after it had given its download back";
 }
 
-/* The last session of the link. */
-static apr_status_t session_find_last(mdl_db_t *db, mdl_statement_t statement, const char *link,
-                                      mdl_session_t *last, apr_pool_t *p)
+/* Whether a part has a row before its session can become idle. */
+static int session_outlives_part(const mdl_session_begin_t *begin, apr_time_t now)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, MDL_ARGS(mdl_text(link)));
+    apr_time_t idle_at = begin->last.idle_at;
 
-    if (rv == APR_SUCCESS) {
-        mdl_session_read(row, last);
-    }
-    return rv;
+    return (idle_at != 0 ? idle_at - now : begin->idle) > WRITTEN_IN;
 }
 
-/* The same, locked against all other requests and settlements. */
+/*
+ * Whether a part changes nothing that another request of the link would have to know at once.  What
+ * is counted stays so.  An open session is far from its end while it has sent less than half its
+ * size, and it does not become idle before the part has a row.
+ */
+static int session_takes_part(const mdl_session_begin_t *begin, apr_time_t now)
+{
+    const mdl_session_t *last = &begin->last;
+
+    return last->status == MDL_SESSION_COUNTED ||
+           (last->status == MDL_SESSION_OPEN && last->bytes < last->size / 2 &&
+            begin->bytes <= last->size / SMALL_PARTS && session_outlives_part(begin, now));
+}
+
+int mdl_session_begin_part(mdl_session_begin_t *begin)
+{
+    const mdl_session_t *last = &begin->last;
+    apr_time_t now = apr_time_now();
+
+    begin->is_unwritten = last->generation != 0 && !begin->whole &&
+                          begin->bytes <= MDL_SESSION_SMALL_PART &&
+                          !session_needs_next(begin, last) && session_takes_part(begin, now) &&
+                          session_entitlement(begin, last, now) == MDL_ENTITLEMENT_OK;
+    if (begin->is_unwritten) {
+        begin->entitlement = MDL_ENTITLEMENT_OK;
+        begin->generation = last->generation;
+        begin->why = session_why(last, 0);
+    }
+    return begin->is_unwritten;
+}
+
+/* The last session of the link, locked against all other requests and settlements. */
 static apr_status_t session_lock_last(mdl_db_t *db, const char *link, mdl_session_t *last,
                                       apr_pool_t *p)
 {
@@ -205,115 +235,51 @@ static apr_status_t session_lock_last(mdl_db_t *db, const char *link, mdl_sessio
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
                                     MDL_ARGS(mdl_text(link), mdl_text(link)));
 
-    return rv == APR_SUCCESS ? session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LAST, link, last, p)
-                             : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p, MDL_ARGS(mdl_text(link)));
+    }
+    if (rv == APR_SUCCESS) {
+        mdl_session_read(row, 0, last);
+    }
+    return rv;
 }
 
 static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_session_begin_t *begin = arg;
-    apr_time_t now = apr_time_now();
-    mdl_session_t last;
+    const mdl_session_t *last = &begin->last;
     const char *why;
     int is_next;
-    apr_status_t rv = session_lock_last(db, begin->link->session, &last, p);
+    apr_status_t rv = session_lock_last(db, begin->link->session, &begin->last, p);
 
-    if (rv != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || mdl_session_begin_part(begin)) {
         return rv;
     }
-    begin->entitlement = session_entitlement(begin, &last, now);
+    begin->entitlement = session_entitlement(begin, last, apr_time_now());
     if (begin->entitlement != MDL_ENTITLEMENT_OK) {
         return APR_EGENERAL;
     }
-    is_next = session_needs_next(begin, &last);
-    why = session_why(&last, is_next);
-    rv = is_next ? session_open_next(db, begin, &last, p) : session_rejoin(db, begin, &last, p);
+    is_next = session_needs_next(begin, last);
+    why = session_why(last, is_next);
+    rv = is_next ? session_open_next(db, begin, last, p) : session_rejoin(db, begin, last, p);
     if (rv == APR_SUCCESS && (rv = transfer_open(db, begin, p)) == APR_SUCCESS) {
         begin->why = why;
     }
     return rv;
 }
 
-/* Whether a part has a row before its session can become idle. */
-static int session_outlives_part(const mdl_session_begin_t *begin, const mdl_session_t *last,
-                                 apr_time_t now)
-{
-    return (last->idle_at != 0 ? last->idle_at - now : begin->idle) > WRITTEN_IN;
-}
-
-/*
- * The small parts of a session that change nothing that another request of the link would have to
- * know at once.  What is counted stays so.  An open session is far from its end while it has sent
- * less than half its size, and it does not become idle before a part has a row.  Several processes
- * that send their share leave it far from that end, and the link from what it may send.
- */
-static mdl_grant_t session_grant(const mdl_session_begin_t *begin, const mdl_session_t *last,
-                                 apr_time_t now)
-{
-    apr_interval_time_t left = last->opened_at + begin->lifetime - now;
-    mdl_grant_t grant = {.generation = last->generation,
-                         .time = left < GRANT_TIME ? left : GRANT_TIME,
-                         .why = session_why(last, 0)};
-    apr_int64_t end = 0;
-
-    if (last->status == MDL_SESSION_COUNTED) {
-        grant.part = MDL_SESSION_SMALL_PART;
-        end = last->size * MDL_DOWNLOAD_FACTOR;
-    } else if (last->status == MDL_SESSION_OPEN && last->bytes < last->size / 2 &&
-               session_outlives_part(begin, last, now)) {
-        grant.part = last->size / SMALL_PARTS;
-        end = last->size / 2;
-    }
-    grant.bytes = (end - last->bytes - last->running_bytes) / SHARE;
-    return grant;
-}
-
-/* Begins a small part without a row, or returns APR_EEXIST. */
-static apr_status_t begin_part(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    mdl_session_begin_t *begin = arg;
-    apr_time_t now = apr_time_now();
-    mdl_session_t last;
-    apr_status_t rv = session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LOOK, begin->link->session,
-                                        &last, p);
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    begin->grant = session_grant(begin, &last, now);
-    if (session_needs_next(begin, &last) || begin->bytes > begin->grant.part ||
-        session_entitlement(begin, &last, now) != MDL_ENTITLEMENT_OK) {
-        return APR_EEXIST;
-    }
-    begin->entitlement = MDL_ENTITLEMENT_OK;
-    begin->generation = last.generation;
-    begin->is_unwritten = 1;
-    begin->why = begin->grant.why;
-    return APR_SUCCESS;
-}
-
-/* Of a link that has a session, or else APR_ENOENT. */
-static apr_status_t begin_part_or_next(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
-{
-    apr_status_t rv = APR_EEXIST;
-
-    if (!begin->whole && begin->bytes <= MDL_SESSION_SMALL_PART) {
-        rv = mdl_db_read(db, begin_part, begin, p);
-    }
-    return rv == APR_EEXIST ? mdl_db_write(db, begin_next, begin, p) : rv;
-}
-
 /* If the link's first transfer can't begin, another request of the link was faster, or no download
    is left. */
 static apr_status_t begin_any(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
-    apr_status_t rv = begin->is_known ? MDL_DB_ENULL : mdl_db_write(db, begin_first, begin, p);
+    int is_known = begin->last.generation != 0;
+    apr_status_t rv = is_known ? MDL_DB_ENULL : mdl_db_write(db, begin_first, begin, p);
 
     if (rv == MDL_DB_ENULL) {
         begin->why = NULL;
-        rv = begin_part_or_next(db, begin, p);
+        rv = mdl_db_write(db, begin_next, begin, p);
     }
-    if (rv == MDL_DB_ENULL || (rv == APR_ENOENT && !begin->is_known)) {
+    if (rv == MDL_DB_ENULL || (rv == APR_ENOENT && !is_known)) {
         begin->why = NULL;
         begin->entitlement = MDL_ENTITLEMENT_EXHAUSTED;
         return APR_SUCCESS;

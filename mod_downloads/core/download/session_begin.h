@@ -4,14 +4,12 @@
 #ifndef MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
 #define MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
 
-#include "core/download/grant.h"
+#include "core/download/entitlement.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
 
 #define MDL_SESSION_TRANSFERS 16 /* at once, over all processes */
 
-/** A part of at most so many bytes, within a session that goes on, begins without a row: it gets
-   one from mdl_lease_renew if it still runs then. */
 #define MDL_SESSION_SMALL_PART (1024 * 1024)
 
 typedef struct {
@@ -21,10 +19,10 @@ typedef struct {
     int default_download_limit;    /* of mappings without one */
     const char *etag;
     apr_int64_t size;
-    int is_known;      /* the link has a session */
-    int whole;         /* all of it is asked for */
-    apr_int64_t bytes; /* that are asked for */
-    int patient;       /* the caller can ask again when running transfers may have ended by then */
+    mdl_session_t last; /* the link's, as it was found; generation 0: none */
+    int whole;          /* all of it is asked for */
+    apr_int64_t bytes;  /* that are asked for */
+    int patient;        /* the caller can ask again when running transfers may have ended by then */
     apr_interval_time_t lifetime;
     apr_interval_time_t idle;
     const char *lease_id;    /* of this process */
@@ -34,10 +32,16 @@ typedef struct {
                                       when its time is over, CAPPED, CROWDED or, if patient,
                                       UNSETTLED */
     apr_int64_t generation;
-    int is_unwritten;  /* the transfer has no row, and the lease was not renewed */
-    const char *why;   /* how it counts; NULL unless a transaction came to its COMMIT */
-    mdl_grant_t grant; /* for more such parts, if it is unwritten */
+    int is_unwritten; /* the transfer has no row, and the lease was not renewed */
+    const char *why;  /* how it counts; NULL unless a transaction came to its COMMIT */
 } mdl_session_begin_t;
+
+/**
+ * Begins a part of at most MDL_SESSION_SMALL_PART bytes without a statement, as the link's last
+ * session goes on; false for any other request.  It gets a row from mdl_lease_renew if it still
+ * runs then.
+ */
+int mdl_session_begin_part(mdl_session_begin_t *begin);
 
 /**
  * Begins a transfer just before its first byte, in a transaction of its own.  If one download is

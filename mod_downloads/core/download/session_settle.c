@@ -32,8 +32,8 @@ typedef struct {
     before_t *before;          /* for each of them */
     int is_ended;              /* it is idle */
     int is_delivered;          /* transfers of it have ended */
-    apr_int64_t bytes;         /* by those that were not settled before */
-    apr_int64_t transfers;     /* of these, those that began without a row */
+    apr_int64_t transfers;     /* of these, those that were not settled before */
+    apr_int64_t bytes;         /* that these delivered */
 } settled_t;
 
 typedef struct {
@@ -184,7 +184,7 @@ static void settlement_add_deliveries(settlement_t *settlement, mdl_rows_t *ende
         if (delivery->is_unwritten ||
             apr_hash_get(ended, delivery->transfer_id, APR_HASH_KEY_STRING) != NULL) {
             settled->bytes += delivery->bytes;
-            settled->transfers += delivery->is_small;
+            settled->transfers++;
         }
     }
 }
@@ -206,7 +206,7 @@ static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_
             MDL_ARGS(mdl_text(all->lease_id), mdl_text(transfers_json(all->deliveries, p))));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(locked)) {
-        mdl_session_read(locked, &session);
+        mdl_session_read(locked, 0, &session);
         settlement_found(settlement, &session);
     }
     if (rv == APR_SUCCESS && all != NULL) {
@@ -463,18 +463,15 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
     return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
 }
 
-apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_download_limit,
-                             apr_pool_t *p)
+apr_status_t mdl_session_end(mdl_db_t *db, const mdl_session_t *session, int default_download_limit,
+                             apr_array_header_t **files, apr_pool_t *p)
 {
     settlement_t settlement = settlement_begin(db, 0, default_download_limit, p);
     settled_t *settled = settlement_found(&settlement, session);
-    apr_status_t rv;
 
     settled->is_ended = 1;
-    rv = settlement_finish(&settlement);
-    session->status = settled->session.status;
-    session->files = mdl_progress_text(settled->files, p);
-    return rv;
+    *files = settled->files;
+    return settlement_finish(&settlement);
 }
 
 /* --- idle sessions --- */

@@ -22,8 +22,7 @@ typedef struct {
     apr_int64_t assignment_id;
     const apr_array_header_t *files; /* mdl_progress_t */
     apr_int64_t bytes;
-    int is_small;     /* it began without a row */
-    int is_unwritten; /* and has none yet */
+    int is_unwritten; /* it is small, and has no row yet */
 } mdl_session_delivery_t;
 
 typedef struct {
@@ -56,10 +55,10 @@ typedef struct {
 } mdl_session_release_t;
 apr_status_t mdl_session_release(mdl_db_t *db, apr_pool_t *p, mdl_session_release_t *release);
 
-/** Ends an open session, which the transaction has locked, though it is not idle.  Its status and
-    its files are as they are then. */
-apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, int default_download_limit,
-                             apr_pool_t *p);
+/** Ends an open session, which the transaction has locked, though it is not idle.  Returns its
+   files (mdl_progress_t) as they are then. */
+apr_status_t mdl_session_end(mdl_db_t *db, const mdl_session_t *session, int default_download_limit,
+                             apr_array_header_t **files, apr_pool_t *p);
 
 /** Effect, for when the clock was set back: sessions that were used at a time that has not come are
     idle from now on.  It can be repeated. */

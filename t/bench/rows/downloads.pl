@@ -73,7 +73,7 @@ row 'part',
     },
     ours    => sub { wrk($_[0], key => 0, paths => "$URLS-part", range => PART) },
     beside  => sub { wrk($_[0], key => 0, path => '/source/large.bin', range => PART) },
-    goal => 0.60;
+    goal => 0.25;
 
 # How a file is fetched: by curl, or by h2load, which reads HTTP/2 faster.
 my %BY = (
