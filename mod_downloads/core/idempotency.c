@@ -140,9 +140,10 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
     apr_status_t rv;
 
     idempotency_halves(idempotency->key, &hi, &lo);
-    rv = mdl_db_select_one(db, MDL_Q_IDEMPOTENCY_FIND, &row, p,
-                           MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
-                                    mdl_int(idempotency->now - idempotency->retention)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(IDEMPOTENCY_FIND, .shop_id = idempotency->shop_id, .key_hi = hi,
+                                 .key_lo = lo,
+                                 .kept_since = idempotency->now - idempotency->retention));
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -163,21 +164,21 @@ apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempo
 
     idempotency_halves(idempotency->key, &hi, &lo);
     sealed = response_seal(idempotency, response_owner(idempotency, hi, lo, p), response, p);
-    return mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
-                                mdl_text(idempotency->fingerprint), mdl_int(response->status),
-                                mdl_text(response->location), mdl_text(sealed),
-                                mdl_int(idempotency->now),
-                                mdl_int(idempotency->now - idempotency->retention)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(IDEMPOTENCY_INSERT, .shop_id = idempotency->shop_id, .key_hi = hi,
+                             .key_lo = lo, .fingerprint = idempotency->fingerprint,
+                             .status = response->status, .location = response->location,
+                             .body = sealed, .now = idempotency->now,
+                             .kept_since = idempotency->now - idempotency->retention));
 }
 
 apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_renew_t *renew)
 {
     mdl_rows_t *rows;
     int n = 0;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_IDEMPOTENCY_AFTER, &rows, p,
-        MDL_ARGS(mdl_int(renew->shop_id), mdl_int(renew->hi), mdl_int(renew->lo), mdl_int(BATCH)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(IDEMPOTENCY_AFTER, .shop_id = renew->shop_id,
+                                          .hi = renew->hi, .lo = renew->lo, .limit = BATCH));
 
     renew->renewed = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -194,9 +195,9 @@ apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_
             continue;
         }
         renew->renewed++;
-        rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_RENEW, NULL, p,
-                         MDL_ARGS(mdl_text(renewed), mdl_int(renew->shop_id), mdl_int(renew->hi),
-                                  mdl_int(renew->lo), mdl_text(sealed)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(IDEMPOTENCY_RENEW, .body = renewed, .shop_id = renew->shop_id,
+                               .key_hi = renew->hi, .key_lo = renew->lo, .old_body = sealed));
     }
     renew->done = n < BATCH;
     return rv;

@@ -109,55 +109,35 @@ mdl_db_cost_t mdl_db_cost(const mdl_db_t *db);
 /** Counts rows as read that a statement has put into one, as in a text of ids. */
 void mdl_db_count_rows(mdl_db_t *db, apr_uint32_t rows);
 
-/** An argument of a statement, made by the functions below. */
+/** A statement with its arguments, which live until it has been sent. */
 typedef struct {
-    char type; /* 'i', 's', 'a' or 'n' */
-    apr_int64_t i;
-    const char *s;
-    const apr_array_header_t *a;
-} mdl_arg_t;
+    mdl_statement_t statement;
+    mdl_statement_t named; /* the one whose parameters the arguments are of */
+    const void *args;      /* its struct mdl_args_… */
+} mdl_query_t;
 
-static inline mdl_arg_t mdl_int(apr_int64_t value)
-{
-    return (mdl_arg_t){.type = 'i', .i = value};
-}
+/**
+ * MDL_Q(JOB_OF_SHOP, .id = id, .shop_id = shop_id) is MDL_Q_JOB_OF_SHOP with an argument for each
+ * of its parameters: an integer, a text, of which NULL is SQL's NULL, or a list of ids
+ * (apr_int64_t).  A single one needs no name.  MDL_Q_AS is for a statement that is chosen when the
+ * program runs, and has the parameters of the named one.
+ */
+#define MDL_Q(name, ...) MDL_Q_AS(MDL_Q_##name, name, __VA_ARGS__)
+#define MDL_Q_AS(statement, name, ...)                                                             \
+    ((mdl_query_t){(statement), MDL_Q_##name,                                                      \
+                   &(const struct mdl_args_##name){__VA_ARGS__} +                                  \
+                       MDL_CHECK(sizeof(struct mdl_args_##name) == 8 * MDL_COUNT(__VA_ARGS__),     \
+                                 "each parameter has an argument")})
 
-/** NULL is SQL's NULL. */
-static inline mdl_arg_t mdl_text(const char *value)
-{
-    return (mdl_arg_t){.type = value != NULL ? 's' : 'n', .s = value};
-}
-
-/** A list of ids (apr_int64_t), for a parameter %ids. */
-static inline mdl_arg_t mdl_ids(const apr_array_header_t *ids)
-{
-    return (mdl_arg_t){.type = 'a', .a = ids};
-}
-
-static inline mdl_arg_t mdl_null(void)
-{
-    return (mdl_arg_t){.type = 'n'};
-}
+/* 0 */
+#define MDL_CHECK(...)                                                                             \
+    (0 * sizeof(struct {                                                                           \
+         _Static_assert(__VA_ARGS__);                                                              \
+         char unused;                                                                              \
+     }))
 
 /** A list of ids (apr_int64_t) as text between brackets, "[1,2,3]". */
 const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close, apr_pool_t *p);
-
-/** An integer of which 0 means NULL, such as a time that has not come. */
-static inline mdl_arg_t mdl_int_or_null(apr_int64_t value)
-{
-    return value != 0 ? mdl_int(value) : mdl_null();
-}
-
-/** An integer of which a negative value means NULL, such as a length not known yet. */
-static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
-{
-    return value < 0 ? mdl_null() : mdl_int(value);
-}
-
-/** The arguments of one call, as its last two parameters. */
-#define MDL_ARGS(...)                                                                              \
-    (const mdl_arg_t[]){__VA_ARGS__}, sizeof((const mdl_arg_t[]){__VA_ARGS__}) / sizeof(mdl_arg_t)
-#define MDL_NO_ARGS NULL, 0
 
 /*
  * On PostgreSQL a statement in an effect is only sent, and its error comes with a later one, unless
@@ -167,18 +147,15 @@ static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
  */
 
 /** Runs a statement without rows.  *changed (may be NULL) gets the number of rows it changed. */
-apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *changed,
-                         apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs);
+apr_status_t mdl_db_exec(mdl_db_t *db, apr_int64_t *changed, apr_pool_t *p, mdl_query_t query);
 
 typedef struct mdl_rows_t mdl_rows_t;
 
 /** Runs a statement with rows, also INSERT … RETURNING.  The rows live in p. */
-apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **rows,
-                           apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs);
+apr_status_t mdl_db_select(mdl_db_t *db, mdl_rows_t **rows, apr_pool_t *p, mdl_query_t query);
 
 /** The same for at most one row, already stepped to; APR_ENOENT if there is none. */
-apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **row,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs);
+apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_rows_t **row, apr_pool_t *p, mdl_query_t query);
 
 /** Steps to the next row; false after the last. */
 int mdl_rows_next(mdl_rows_t *rows);

@@ -16,13 +16,13 @@ static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration 
 static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_TABLE_COUNT, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(MIGRATION_TABLE_COUNT));
 
     *(int *)arg = 0;
     if (rv != APR_SUCCESS || mdl_rows_int(row, 0) == 0) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_MIGRATION_VERSION, &row, p, MDL_NO_ARGS);
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(MIGRATION_VERSION));
     if (rv == APR_SUCCESS) {
         *(int *)arg = (int)mdl_rows_int(row, 0);
     }
@@ -82,8 +82,7 @@ static apr_status_t migration_read_build(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     maker_t *maker = arg;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_BUILD, &row, p,
-                                        MDL_ARGS(mdl_int(maker->version)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(MIGRATION_BUILD, maker->version));
 
     maker->build = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
     return rv;
@@ -108,13 +107,14 @@ int mdl_migrate_latest(void)
 
 static apr_status_t migration_note(mdl_db_t *db, const mdl_migration_t *migration, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_MIGRATION_INSERT, NULL, p,
-        MDL_ARGS(mdl_int(migration->version), mdl_text(migration->name), mdl_int(apr_time_now())));
+    apr_status_t rv = mdl_db_exec(db, NULL, p,
+                                  MDL_Q(MIGRATION_INSERT, .version = migration->version,
+                                        .name = migration->name, .now = apr_time_now()));
 
     return rv == APR_SUCCESS && migration->version >= FIRST_BUILT
-               ? mdl_db_exec(db, MDL_Q_MIGRATION_BUILT, NULL, p,
-                             MDL_ARGS(mdl_text(mdl_build_name()), mdl_int(migration->version)))
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(MIGRATION_BUILT, .build = mdl_build_name(),
+                                   .version = migration->version))
                : rv;
 }
 

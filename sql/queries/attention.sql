@@ -10,7 +10,7 @@ FROM (
     SELECT id, asset_id, error_code, error_message, finished_at FROM job
     WHERE shop_id = %lld AND status = 'failed' AND {{type_shown}} ORDER BY id DESC LIMIT %lld
 ) j_rows
-WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld
+WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld:since
     AND (SELECT count(*) FROM job l WHERE l.asset_id = j_rows.asset_id AND l.id || '' > j_rows.id) = 0
 ORDER BY j_rows.id DESC
 
@@ -25,7 +25,7 @@ FROM (
     WHERE shop_id = %lld AND (status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL)
     ORDER BY id DESC LIMIT %lld
 ) e_rows
-WHERE e_rows.created_at > %lld
+WHERE e_rows.created_at > %lld:since
     AND e_rows.id = (SELECT l.id FROM email l WHERE l.order_id = e_rows.order_id ORDER BY l.id DESC LIMIT 1)
 ORDER BY e_rows.id DESC
 

@@ -10,10 +10,10 @@ FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
-LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
-JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
+LEFT JOIN download_session d ON d.id = %s:session_id AND d.generation = 1
+JOIN asset s ON s.id = %lld:asset_id AND +s.deleted_at IS NULL
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = %lld
-WHERE a.id = %lld
+WHERE a.id = %lld:assignment_id
 
 -- Whether a file belongs to an assignment by a pack or because it was pinned, looked up by its key in each
 -- list.
@@ -54,15 +54,16 @@ ORDER BY s.generation DESC LIMIT 1
 -- name: download_session_last
 {{session_last}} {{for_update}}
 
--- Fails if there is one of this generation, and with it the transaction, as idempotency_insert does.
+-- Fails if there is one of this generation.
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
     bytes, transfers, opened_at, updated_at)
-VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 1, %lld, %lld)
-ON CONFLICT (id, generation) DO UPDATE SET generation = download_session.generation / 0
+VALUES (%s:id, %lld:generation, %lld:assignment_id, %lld:asset_id?0, %s:files, %s:etag, %lld:size, 'open', 0, 1,
+    %lld:now, %lld:now)
+ON CONFLICT (id, generation) DO UPDATE SET generation = {{failure:download_session.generation}}
 
 -- name: download_session_resume
-UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = NULL
+UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld:now, idle_at = NULL
 WHERE id = %s AND generation = %lld
 
 -- Sessions that are settled together: the parameter is a JSON array of objects.
@@ -71,11 +72,11 @@ WHERE id = %s AND generation = %lld
 (SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
     value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'transfers' AS transfers,
     value ->> 'idle_at' AS idle_at
-    FROM json_each(%s)) g
+    FROM json_each(%s:sessions)) g
 
 -- part: given_sessions
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
+jsonb_to_recordset(%s:sessions::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
     bytes bigint, transfers bigint, idle_at bigint)
 
 -- Locks them in the order of their keys.  The last column but one is the number of transfers of this
@@ -89,20 +90,20 @@ ORDER BY s.id, s.generation {{for_update}}
 
 -- name: download_sessions_settle
 UPDATE download_session AS s SET status = g.status, files = g.files, bytes = s.bytes + g.bytes,
-    transfers = s.transfers + g.transfers, updated_at = %lld, idle_at = g.idle_at
+    transfers = s.transfers + g.transfers, updated_at = %lld:now, idle_at = g.idle_at
 FROM {{given_sessions}}
 WHERE s.id = g.id AND s.generation = g.generation
 
 -- name: download_sessions_idle
 SELECT s.id, s.generation FROM download_session s
-WHERE s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM download_transfer t
+WHERE s.idle_at <= %lld:now AND NOT EXISTS (SELECT 1 FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation)
 ORDER BY s.idle_at LIMIT %lld
 
 -- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
 -- name: download_sessions_set_back
-UPDATE download_session SET idle_at = %lld + idle_at - updated_at, updated_at = %lld
-WHERE idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
+UPDATE download_session SET idle_at = %lld:now + idle_at - updated_at, updated_at = %lld:now
+WHERE idle_at > %lld:now AND updated_at > %lld:now AND idle_at >= updated_at
 
 -- part: session_view_columns
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
@@ -116,7 +117,8 @@ SELECT {{session_view_columns}}
 FROM assignment a CROSS JOIN download_session s
 WHERE a.order_id = %lld AND s.rowid IN (
     SELECT d.rowid FROM download_session d
-    WHERE d.assignment_id = a.id AND (d.opened_at, d.id, d.generation) < (%lld, %s, %lld)
+    WHERE d.assignment_id = a.id AND (d.opened_at, d.id, d.generation) < (%lld:opened_at, %s:id,
+        %lld:generation)
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld)
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
@@ -126,7 +128,8 @@ WITH a_rows AS MATERIALIZED (SELECT id FROM assignment WHERE order_id = %lld)
 SELECT {{session_view_columns}}
 FROM a_rows CROSS JOIN LATERAL (
     SELECT * FROM download_session d
-    WHERE d.assignment_id = a_rows.id AND (d.opened_at, d.id, d.generation) < (%lld, %s, %lld)
+    WHERE d.assignment_id = a_rows.id AND (d.opened_at, d.id, d.generation) < (%lld:opened_at, %s:id,
+        %lld:generation)
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld) s
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
@@ -140,7 +143,7 @@ s.assignment_id, s.id, s.generation, s.files, s.idle_at, (SELECT COUNT(*) FROM d
 -- name: download_sessions_open
 -- dialect: sqlite3
 SELECT {{held_columns}}
-FROM json_each(%ids) given_rows CROSS JOIN download_session s
+FROM json_each(%ids:assignment_ids) given_rows CROSS JOIN download_session s
 WHERE s.status = 'open' AND s.rowid IN (
     SELECT d.rowid FROM download_session d WHERE d.assignment_id = CAST(given_rows.value AS INTEGER)
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100)
@@ -148,27 +151,27 @@ WHERE s.status = 'open' AND s.rowid IN (
 -- name: download_sessions_open
 -- dialect: pgsql
 SELECT {{held_columns}}
-FROM unnest(%ids) given_rows CROSS JOIN LATERAL (
+FROM unnest(%ids:assignment_ids) given_rows CROSS JOIN LATERAL (
     SELECT * FROM download_session d WHERE d.assignment_id = given_rows
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100) s
 WHERE s.status = 'open'
 
--- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails in the same way if one has
--- none left.
+-- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails if one has none left.
 -- part: one_more
-CASE WHEN CAST(%lld AS BIGINT) = 0 OR allowance.downloads_used < CAST(%lld AS BIGINT) + allowance.downloads_extra
-    THEN allowance.downloads_used + 1 ELSE allowance.downloads_used / 0 END
+CASE WHEN CAST(%lld:limit AS BIGINT) = 0
+    OR allowance.downloads_used < CAST(%lld:limit AS BIGINT) + allowance.downloads_extra
+    THEN allowance.downloads_used + 1 ELSE {{failure:allowance.downloads_used}} END
 
 -- name: allowance_take
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld, value, 1, 0 FROM json_each(%ids) WHERE true
+SELECT %lld:assignment_id, value, 1, 0 FROM json_each(%ids) WHERE true
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
 
 -- name: allowance_take
 -- dialect: pgsql
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld, value, 1, 0 FROM unnest(%ids) value ORDER BY value
+SELECT %lld:assignment_id, value, 1, 0 FROM unnest(%ids) value ORDER BY value
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
 
 -- Everything that decides about an archive of an assignment's files, apart from the files.
@@ -179,8 +182,8 @@ FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
-LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
-WHERE a.id = %lld
+LEFT JOIN download_session d ON d.id = %s:session_id AND d.generation = 1
+WHERE a.id = %lld:assignment_id
 
 -- name: assignment_page
 SELECT o.page_id, o.page_replaced_at
@@ -264,11 +267,11 @@ WHERE s.status = 'ready' AND +s.deleted_at IS NULL
 -- dialect: sqlite3
 (SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id,
     value ->> 'taken' AS taken, value ->> 'kept' AS kept, value ->> 'kept_bytes' AS kept_bytes
-    FROM json_each(%s)) g
+    FROM json_each(%s:allowances)) g
 
 -- part: given_allowances
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (assignment_id bigint, asset_id bigint, taken integer, kept text,
+jsonb_to_recordset(%s:allowances::jsonb) g (assignment_id bigint, asset_id bigint, taken integer, kept text,
     kept_bytes bigint)
 
 -- name: allowances_lock

@@ -1,5 +1,5 @@
 -- name: migration_insert
-INSERT INTO schema_migration (version, name, applied_at) VALUES (%lld, %s, %lld)
+INSERT INTO schema_migration (version, name, applied_at) VALUES (%lld:version, %s:name, %lld:now)
 
 -- name: migration_version
 SELECT COALESCE(max(version), 0) FROM schema_migration

@@ -2,11 +2,12 @@
 -- database's.
 
 -- name: node_beat
-INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s, %s, %lld, %s, {{now}})
+INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s:host, %s:pid_file, %lld:pid, %s:build,
+    {{now}})
 ON CONFLICT (host, pid_file) DO UPDATE SET pid = excluded.pid, build = excluded.build, beat_at = excluded.beat_at
 
 -- name: nodes_forget
-DELETE FROM node WHERE beat_at < {{now}} - %lld
+DELETE FROM node WHERE beat_at < {{now}} - %lld:kept
 
 -- name: nodes
 SELECT host, pid_file, pid, build, {{now}} - beat_at FROM node ORDER BY host, pid_file LIMIT 1000

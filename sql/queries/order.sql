@@ -3,18 +3,20 @@
 -- name: customer_upsert
 INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_name, locale,
     created_at, updated_at)
-VALUES (%lld, %s, %s, %s, %s, %s, %lld, %lld)
+VALUES (%lld:shop_id, %s:storefront_customer_id, %s:email, %s:first_name, %s:last_name, %s:locale, %lld:now,
+    %lld:now)
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
-    email = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
-    first_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
-    last_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
-    locale = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
+    email = CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+    first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name,
+    customer.first_name) END,
+    last_name = CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
+    locale = CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = CASE WHEN (customer.email, customer.first_name, customer.last_name, customer.locale)
         IS DISTINCT FROM (
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
+            CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+            CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
+            CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
+            CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
         THEN excluded.updated_at ELSE customer.updated_at END
 RETURNING id, email, first_name, last_name, locale, updated_at
 
@@ -23,7 +25,8 @@ RETURNING id, email, first_name, last_name, locale, updated_at
 -- name: order_upsert
 INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
     fraud_decision, created_at, updated_at)
-SELECT c.shop_id, %s, c.id, %s, %s, 'active', 'not_checked', %lld, %lld
+SELECT c.shop_id, %s:storefront_order_id, c.id, %s:page_id, %s:client_ip, 'active', 'not_checked', %lld:now,
+    %lld:now
 FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
@@ -33,7 +36,7 @@ RETURNING id, customer_id, access_status, page_id, updated_at
 -- name: order_change_customer
 UPDATE orders SET customer_id = %lld
 WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
-    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld)
+    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld:customer_id)
 
 -- Locks an order before it is read to be changed, until the commit; events can be added meanwhile.
 -- name: order_lock
@@ -43,7 +46,7 @@ SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s WHERE id = %lld
 
 -- name: order_replace_page
-UPDATE orders SET page_id = %s, page_replaced_at = %lld WHERE id = %lld
+UPDATE orders SET page_id = %s, page_replaced_at = %lld:now WHERE id = %lld
 
 -- name: order_touch
 UPDATE orders SET updated_at = {{later}} WHERE id = %lld
@@ -97,7 +100,8 @@ WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_orde
 -- name: assignment_insert
 INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity,
     mapping_id, content, status, expires_at, created_at)
-VALUES (%lld, %lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
+VALUES (%lld:shop_id, %lld:order_id, %s:storefront_product_id, %s:storefront_variant_id, %lld:quantity,
+    %lld:mapping_id, %s:content, 'active', %lld:expires_at?0, %lld:now)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 
@@ -147,28 +151,28 @@ UPDATE assignment SET quantity = %lld WHERE id = %lld
 -- the year 9999.
 -- name: assignments_extend
 -- dialect: sqlite3
-UPDATE assignment SET expires_at = min(max(expires_at, %lld) + %lld, 253402300799999999)
+UPDATE assignment SET expires_at = min(max(expires_at, %lld:now) + %lld:extension, 253402300799999999)
 WHERE id {{in_given}} AND expires_at IS NOT NULL
 
 -- name: assignments_extend
 -- dialect: pgsql
-UPDATE assignment SET expires_at = least(greatest(expires_at, %lld) + %lld, 253402300799999999)
+UPDATE assignment SET expires_at = least(greatest(expires_at, %lld:now) + %lld:extension, 253402300799999999)
 WHERE id {{in_given}} AND expires_at IS NOT NULL
 
 -- Adds downloads for each pair of an assignment and an asset in a JSON array.
 -- name: allowance_grant
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 0, CAST(%lld AS INTEGER)
-FROM json_each(%s) WHERE true
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 0, CAST(%lld:downloads_extra AS INTEGER)
+FROM json_each(%s:pairs) WHERE true
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
     downloads_extra = allowance.downloads_extra + excluded.downloads_extra
 
 -- name: allowance_grant
 -- dialect: pgsql
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT (value->>0)::bigint, (value->>1)::bigint, 0, %lld
-FROM jsonb_array_elements(%s::jsonb)
+SELECT (value->>0)::bigint, (value->>1)::bigint, 0, %lld:downloads_extra
+FROM jsonb_array_elements(%s:pairs::jsonb)
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
     downloads_extra = allowance.downloads_extra + excluded.downloads_extra
 
@@ -206,7 +210,7 @@ WHERE a.order_id = %lld AND a.id = %lld
 -- name: assignment_list
 SELECT {{assignment_columns}}
 FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-WHERE a.order_id = %lld AND +a.id < %lld
+WHERE a.order_id = %lld AND +a.id < %lld:before
 ORDER BY +a.id DESC LIMIT %lld
 
 -- The following statements read a whole page at once, by a list of the ids of its orders or
@@ -264,7 +268,7 @@ ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 -- the order of a subquery without a limit.
 -- part: links_of_a_rows
 -- dialect: sqlite3
-, limit_rows (n) AS (SELECT %lld)
+, limit_rows (n) AS (SELECT %lld:limit)
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
     SELECT * FROM (

@@ -2,10 +2,10 @@
 SELECT storefront_url, storefront_token FROM shop WHERE id = %lld
 
 -- name: storefront_set
-UPDATE shop SET storefront_url = %s, storefront_token = %s, updated_at = %lld WHERE id = %lld
+UPDATE shop SET storefront_url = %s, storefront_token = %s, updated_at = %lld:now WHERE id = %lld
 
 -- name: lookup_open
-SELECT id FROM job WHERE order_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
+SELECT id FROM job WHERE order_id = %lld AND status IN ('queued', 'running') AND id <> %s:but LIMIT 1
 
 -- name: lookup_latest
 SELECT status, error_message FROM job WHERE order_id = %lld ORDER BY id DESC LIMIT 1
@@ -22,15 +22,16 @@ WHERE o.id = %lld
 
 -- Does not overwrite what the shop's own system has said about a customer.
 -- name: customer_complete
-UPDATE customer SET email = COALESCE(email, %s), first_name = COALESCE(first_name, %s),
-    last_name = COALESCE(last_name, %s), locale = COALESCE(locale, %s), updated_at = %lld
+UPDATE customer SET email = COALESCE(email, %s:email), first_name = COALESCE(first_name, %s:first_name),
+    last_name = COALESCE(last_name, %s:last_name), locale = COALESCE(locale, %s:locale), updated_at = %lld:now
 WHERE id = %lld AND (email, first_name, last_name, locale) IS DISTINCT FROM
-    (COALESCE(email, %s), COALESCE(first_name, %s), COALESCE(last_name, %s), COALESCE(locale, %s))
+    (COALESCE(email, %s:email), COALESCE(first_name, %s:first_name), COALESCE(last_name, %s:last_name),
+        COALESCE(locale, %s:locale))
 
 -- name: order_lock_by_id
 SELECT id FROM orders WHERE id = %lld {{for_no_key_update}}
 
 -- name: order_set_storefront
-UPDATE orders SET storefront_risk = COALESCE(%s, storefront_risk),
-    client_ip = COALESCE(client_ip, %s)
+UPDATE orders SET storefront_risk = COALESCE(%s:risk, storefront_risk),
+    client_ip = COALESCE(client_ip, %s:client_ip)
 WHERE id = %lld

@@ -25,29 +25,25 @@ static mdl_license_entry_t *license_key_of_row(const mdl_rows_t *row, apr_int64_
     return entry;
 }
 
-static mdl_arg_t license_key_asks(const mdl_license_page_t *list, mdl_license_status_t status)
+static int license_key_asks(const mdl_license_page_t *list, mdl_license_status_t status)
 {
-    return mdl_int(list->status == NULL ||
-                   strcmp(list->status, mdl_license_status_names[status]) == 0);
+    return list->status == NULL || strcmp(list->status, mdl_license_status_names[status]) == 0;
 }
 
 apr_status_t mdl_license_page(mdl_db_t *db, apr_pool_t *p, mdl_license_page_t *list)
 {
     mdl_list_page_t *page = &list->page;
-    mdl_arg_t tag = mdl_int(list->ref.id);
-    mdl_arg_t before = mdl_int(page->before);
-    mdl_arg_t limit = mdl_int(page->limit);
     mdl_rows_t *rows;
     apr_status_t rv;
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_license_entry_t *));
     if ((rv = mdl_license_tag_find(db, p, &list->ref)) != APR_SUCCESS ||
         (rv = mdl_db_select(
-             db, MDL_Q_LICENSE_KEY_PAGE, &rows, p,
-             MDL_ARGS(tag, before, license_key_asks(list, MDL_LICENSE_AVAILABLE), limit, tag,
-                      before, license_key_asks(list, MDL_LICENSE_ASSIGNED), limit, tag, before,
-                      license_key_asks(list, MDL_LICENSE_WITHDRAWN), limit, limit))) !=
-            APR_SUCCESS) {
+             db, &rows, p,
+             MDL_Q(LICENSE_KEY_PAGE, .tag_id = list->ref.id, .before = page->before,
+                   .available = license_key_asks(list, MDL_LICENSE_AVAILABLE), .limit = page->limit,
+                   .assigned = license_key_asks(list, MDL_LICENSE_ASSIGNED),
+                   .withdrawn = license_key_asks(list, MDL_LICENSE_WITHDRAWN)))) != APR_SUCCESS) {
         return rv;
     }
     while (mdl_rows_next(rows)) {
@@ -63,8 +59,8 @@ static apr_status_t license_key_check(mdl_db_t *db, const mdl_license_delete_t *
                                       int *assigned, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_KEY_OF_TAG, &row, p,
-                                        MDL_ARGS(mdl_int(removal->id), mdl_int(removal->ref.id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(LICENSE_KEY_OF_TAG, .id = removal->id, .tag_id = removal->ref.id));
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(removal->ref.problem, 404, "license_key_not_found",
@@ -88,11 +84,10 @@ apr_status_t mdl_license_delete(mdl_db_t *db, apr_pool_t *p, mdl_license_delete_
 
     if ((rv = mdl_license_tag_lock(db, p, &removal->ref)) != APR_SUCCESS ||
         (rv = license_key_check(db, removal, &assigned, p)) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_LICENSE_KEY_DELETE, NULL, p, MDL_ARGS(mdl_int(removal->id)))) !=
-            APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
-                          MDL_ARGS(mdl_int(assigned - 1), mdl_int(-assigned),
-                                   mdl_int(removal->ref.id)))) != APR_SUCCESS) {
+        (rv = mdl_db_exec(db, NULL, p, MDL_Q(LICENSE_KEY_DELETE, removal->id))) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, NULL, p,
+                          MDL_Q(LICENSE_TAG_COUNT, .available = assigned - 1, .assigned = -assigned,
+                                .id = removal->ref.id))) != APR_SUCCESS) {
         return rv;
     }
     tag = removal->ref.entity;

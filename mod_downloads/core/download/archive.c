@@ -74,9 +74,7 @@ static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_
     apr_pool_create(&scratch, p);
     apr_pool_tag(scratch, "mdl_archive_ids");
     lists = apr_array_make(scratch, 64, sizeof(const char *));
-    rv = mdl_db_select(
-        db, MDL_Q_ARCHIVE_LISTS, &rows, scratch,
-        MDL_ARGS(mdl_int(assignment_id), mdl_int(assignment_id), mdl_int(assignment_id)));
+    rv = mdl_db_select(db, &rows, scratch, MDL_Q(ARCHIVE_LISTS, assignment_id));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *list = mdl_rows_text(rows, 1);
 
@@ -149,8 +147,8 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
 {
     row_t *rows_of = apr_pcalloc(p, (apr_size_t)ids->nelts * sizeof *rows_of);
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_ARCHIVE_FILES, &rows, p,
-                                    MDL_ARGS(mdl_ids(ids), mdl_int(assignment_id)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(ARCHIVE_FILES, .ids = ids, .assignment_id = assignment_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         read_row(rows, &rows_of[mdl_rows_int(rows, 0)]);

@@ -52,9 +52,9 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
 {
     mdl_archive_t *archive = &download->archive;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_ARCHIVE_GRANT, &row, p,
-        MDL_ARGS(mdl_text(download->link->session), mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ARCHIVE_GRANT, .session_id = download->link->session,
+                                              .assignment_id = download->link->assignment_id));
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -88,8 +88,7 @@ static apr_status_t download_find_listed(mdl_db_t *db, const mdl_signed_file_t *
     mdl_rows_t *row;
 
     return mdl_db_select_one(
-        db, MDL_Q_DOWNLOAD_LISTED, &row, p,
-        MDL_ARGS(mdl_int(link->assignment_id), mdl_int(link->asset_id), mdl_int(link->asset_id)));
+        db, &row, p, MDL_Q(DOWNLOAD_LISTED, .id = link->assignment_id, .asset_id = link->asset_id));
 }
 
 static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
@@ -97,10 +96,10 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
 {
     const mdl_signed_file_t *link = download->link;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_DOWNLOAD_GRANT, &row, p,
-        MDL_ARGS(mdl_text(link->session), mdl_int(link->asset_id), mdl_int(link->assignment_id),
-                 mdl_int(link->asset_id), mdl_int(link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(DOWNLOAD_GRANT, .session_id = link->session,
+                                              .asset_id = link->asset_id,
+                                              .assignment_id = link->assignment_id));
 
     if (rv == APR_SUCCESS && mdl_rows_null(row, 16)) {
         rv = download_find_listed(db, link, p);
@@ -131,8 +130,8 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
 static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
-                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ASSIGNMENT_PAGE, download->link->assignment_id));
 
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;

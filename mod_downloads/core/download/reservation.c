@@ -4,8 +4,7 @@ apr_status_t mdl_reservations_read(mdl_db_t *db, const apr_array_header_t *assig
                                    apr_array_header_t **reservations, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OPEN, &rows, p,
-                                    MDL_ARGS(mdl_ids(assignment_ids)));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(DOWNLOAD_SESSIONS_OPEN, assignment_ids));
 
     *reservations = apr_array_make(p, 4, sizeof(mdl_reservation_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -50,9 +50,10 @@ apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, const char
         generation = *end == '_' ? apr_strtoi64(end + 1, &end, 10) : 0;
         id = *end == '_' ? end + 1 : "";
     }
-    return mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OF_ORDER, rows, p,
-                         MDL_ARGS(mdl_int(order_id), mdl_int(opened_at), mdl_text(id),
-                                  mdl_int(generation), mdl_int(limit), mdl_int(limit)));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(DOWNLOAD_SESSIONS_OF_ORDER, .order_id = order_id,
+                               .opened_at = opened_at, .id = id, .generation = generation,
+                               .limit = limit));
 }
 
 apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)

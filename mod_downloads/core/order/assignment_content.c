@@ -7,8 +7,9 @@
 static apr_status_t content_ask(mdl_db_t *db, const mdl_content_read_t *read, mdl_content_t what,
                                 int max, mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, read->statements[what], rows, p,
-                         MDL_ARGS(mdl_ids(read->ids), mdl_int(max + 1)));
+    return mdl_db_select(
+        db, rows, p,
+        MDL_Q_AS(read->statements[what], FILES_OF_ORDERS, .ids = read->ids, .limit = max + 1));
 }
 
 static apr_status_t content_begin(mdl_db_t *db, mdl_content_read_t *read,

@@ -138,7 +138,7 @@ static apr_status_t packs_read(reading_t *reading, int i)
         return APR_SUCCESS;
     }
     ids = packs_unread(reading, i);
-    rv = mdl_db_select(reading->db, MDL_Q_PACK_LISTS, &rows, reading->pool, MDL_ARGS(mdl_ids(ids)));
+    rv = mdl_db_select(reading->db, &rows, reading->pool, MDL_Q(PACK_LISTS, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *list = mdl_rows_text(rows, 1);
 
@@ -258,8 +258,7 @@ static apr_status_t files_read_wanted(const reading_t *reading, apr_hash_t *file
         }
     }
     apr_hash_clear(files);
-    rv = mdl_db_select(reading->db, MDL_Q_FILES_BY_ID, &rows, reading->pool,
-                       MDL_ARGS(mdl_ids(ids)));
+    rv = mdl_db_select(reading->db, &rows, reading->pool, MDL_Q(FILES_BY_ID, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const mdl_order_file_t *file = file_of_row(rows, reading->pool);
 
@@ -285,8 +284,8 @@ static apr_status_t files_read_allowances(const reading_t *reading, const apr_ar
                                           apr_hash_t *by_pair)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(reading->db, MDL_Q_ALLOWANCES_OF_ASSIGNMENTS, &rows,
-                                    reading->pool, MDL_ARGS(mdl_ids(ids)));
+    apr_status_t rv = mdl_db_select(reading->db, &rows, reading->pool,
+                                    MDL_Q(ALLOWANCES_OF_ASSIGNMENTS, ids));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         apr_int64_t pair[] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};

@@ -86,17 +86,18 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
     mdl_order_search_t held = {.filter = {.shop_id = attention->shop_id,
                                           .access = mdl_order_access_names[MDL_ORDER_HELD],
                                           .limit = attention->limit}};
-    mdl_arg_t shop = mdl_int(attention->shop_id), looked = mdl_int(LOOKED);
-    mdl_arg_t since = mdl_int(attention->since);
     mdl_rows_t *imports, *emails, *tags;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select(db, MDL_Q_IMPORTS_FAILED, &imports, p,
-                            MDL_ARGS(shop, looked, since))) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, MDL_Q_EMAILS_UNDELIVERED, &emails, p,
-                            MDL_ARGS(shop, looked, since))) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, MDL_Q_LICENSE_TAGS_LOW, &tags, p,
-                            MDL_ARGS(shop, mdl_int(LOOKED_TAGS)))) != APR_SUCCESS ||
+    if ((rv = mdl_db_select(db, &imports, p,
+                            MDL_Q(IMPORTS_FAILED, .shop_id = attention->shop_id, .limit = LOOKED,
+                                  .since = attention->since))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &emails, p,
+                            MDL_Q(EMAILS_UNDELIVERED, .shop_id = attention->shop_id,
+                                  .limit = LOOKED, .since = attention->since))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &tags, p,
+                            MDL_Q(LICENSE_TAGS_LOW, .shop_id = attention->shop_id,
+                                  .limit = LOOKED_TAGS))) != APR_SUCCESS ||
         (rv = mdl_order_search(db, p, &held)) != APR_SUCCESS) {
         return rv;
     }

@@ -74,8 +74,7 @@ apr_status_t mdl_fraud_rules_open(const mdl_fraud_rules_t **rules, const mdl_set
 static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_FRAUD_SUBJECT, &row, p,
-                                        MDL_ARGS(mdl_int(subject->id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(FRAUD_SUBJECT, subject->id));
 
     if (rv == APR_SUCCESS) {
         subject->shop_id = mdl_rows_int(row, 0);
@@ -106,11 +105,12 @@ static apr_status_t fraud_count(mdl_db_t *db, const mdl_settings_t *settings, su
     apr_time_t since = apr_time_now() - settings->fraud_window;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_FRAUD_COUNTS, &row, p,
-        MDL_ARGS(mdl_int(since), mdl_int(fraud_most(settings->fraud_customer_orders)),
-                 mdl_int(since), mdl_int(fraud_most(settings->fraud_address_orders)),
-                 mdl_int(since), mdl_int(fraud_most(settings->fraud_ip_orders)),
-                 mdl_int(fraud_most(REVOKED_MEDIUM)), mdl_int(subject->id)));
+        db, &row, p,
+        MDL_Q(FRAUD_COUNTS, .since = since,
+              .most_of_customer = fraud_most(settings->fraud_customer_orders),
+              .most_of_address = fraud_most(settings->fraud_address_orders),
+              .most_of_network = fraud_most(settings->fraud_ip_orders),
+              .most_revoked = fraud_most(REVOKED_MEDIUM), .id = subject->id));
 
     if (rv == APR_SUCCESS) {
         subject->orders_of_customer = (int)mdl_rows_int(row, 0);
@@ -277,12 +277,13 @@ static apr_status_t fraud_notify(mdl_db_t *db, const subject_t *subject, mdl_not
 static apr_status_t fraud_store(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
                                 apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_FRAUD_RESULT, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_order_access_names[subject->state.access]),
-                                mdl_text(mdl_fraud_decision_names[subject->state.decision]),
-                                mdl_text(mdl_risk_names[finding->level]),
-                                mdl_text(mdl_json_text(finding->signals, NULL, p)),
-                                mdl_int(finding->pending), mdl_int(subject->id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(FRAUD_RESULT,
+                             .access_status = mdl_order_access_names[subject->state.access],
+                             .fraud_decision = mdl_fraud_decision_names[subject->state.decision],
+                             .fraud_level = mdl_risk_names[finding->level],
+                             .fraud_signals = mdl_json_text(finding->signals, NULL, p),
+                             .risk_pending = finding->pending, .id = subject->id));
 }
 
 static int is_to_be_held(const subject_t *subject, const finding_t *finding)
@@ -402,8 +403,7 @@ apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
-                                MDL_ARGS(mdl_int(order_id)))) != APR_SUCCESS ||
+    if ((rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_LOCK_BY_ID, order_id))) != APR_SUCCESS ||
         (rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;
     }

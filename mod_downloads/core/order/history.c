@@ -53,9 +53,10 @@ apr_status_t mdl_history_emails(mdl_db_t *db, apr_pool_t *p, mdl_history_t *hist
     mdl_rows_t *rows;
     apr_status_t rv = history_find_order(db, history, &order_id, p);
 
-    if (rv != APR_SUCCESS || (rv = mdl_db_select(db, MDL_Q_EMAILS_OF_ORDER, &rows, p,
-                                                 MDL_ARGS(mdl_int(order_id), mdl_int(page->before),
-                                                          mdl_int(page->limit)))) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &rows, p,
+                            MDL_Q(EMAILS_OF_ORDER, .order_id = order_id, .before = page->before,
+                                  .limit = page->limit))) != APR_SUCCESS) {
         return rv;
     }
     page->found = apr_array_make(p, page->limit, sizeof(mdl_email_view_t *));

@@ -94,7 +94,7 @@ static mdl_order_t *index_find(apr_hash_t *index, apr_int64_t id)
 static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
                               const apr_array_header_t *ids, mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
+    return mdl_db_select(db, rows, p, MDL_Q_AS(statement, ORDERS_BY_ID, ids));
 }
 
 static void order_read_assignments(mdl_rows_t *rows, apr_hash_t *orders, apr_pool_t *p)
@@ -217,13 +217,14 @@ static apr_status_t order_ask_head(mdl_db_t *db, const mdl_order_find_t *find, m
                                    apr_pool_t *p)
 {
     if (find->page_id != NULL) {
-        return mdl_db_select(db, MDL_Q_ORDER_BY_PAGE_ID, row, p, MDL_ARGS(mdl_text(find->page_id)));
+        return mdl_db_select(db, row, p, MDL_Q(ORDER_BY_PAGE_ID, find->page_id));
     }
     if (find->id != 0) {
-        return mdl_db_select(db, MDL_Q_ORDER_BY_ID, row, p, MDL_ARGS(mdl_int(find->id)));
+        return mdl_db_select(db, row, p, MDL_Q(ORDER_BY_ID, find->id));
     }
-    return mdl_db_select(db, MDL_Q_ORDER_BY_STOREFRONT_ID, row, p,
-                         MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    return mdl_db_select(db, row, p,
+                         MDL_Q(ORDER_BY_STOREFRONT_ID, .shop_id = find->shop_id,
+                               .storefront_order_id = find->storefront_order_id));
 }
 
 static apr_status_t order_read_head(mdl_rows_t *row, mdl_order_find_t *find, apr_pool_t *p)
@@ -263,8 +264,7 @@ static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, a
     }
     if (rv == APR_SUCCESS && find->with_lookup &&
         (rv = mdl_lookup_ask_latest(db, id, &more->lookup, p)) == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &more->tags, p,
-                           MDL_ARGS(mdl_int(id)));
+        rv = mdl_db_select(db, &more->tags, p, MDL_Q(LICENSE_CLAIMS_OF_ORDER, id));
     }
     return rv;
 }
@@ -424,8 +424,9 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
-                           MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(ORDER_LOCK, .shop_id = find->shop_id,
+                                 .storefront_order_id = find->storefront_order_id));
     if (rv == APR_ENOENT) {
         return mdl_order_refuse_unknown(problem);
     }
@@ -506,13 +507,13 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
 static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t *list,
                                        mdl_rows_t **rows, apr_pool_t *p)
 {
-    mdl_arg_t order = mdl_int(list->order->id);
-
-    return list->id != 0 ? mdl_db_select(db, MDL_Q_ASSIGNMENT_OF_ORDER, rows, p,
-                                         MDL_ARGS(order, mdl_int(list->id)))
-                         : mdl_db_select(db, MDL_Q_ASSIGNMENT_LIST, rows, p,
-                                         MDL_ARGS(order, mdl_int(list->page.before),
-                                                  mdl_int(list->page.limit)));
+    return list->id != 0
+               ? mdl_db_select(
+                     db, rows, p,
+                     MDL_Q(ASSIGNMENT_OF_ORDER, .order_id = list->order->id, .id = list->id))
+               : mdl_db_select(db, rows, p,
+                               MDL_Q(ASSIGNMENT_LIST, .order_id = list->order->id,
+                                     .before = list->page.before, .limit = list->page.limit));
 }
 
 /* Leaves off the assignments from the first one on that was not read to the end, but never all. */
