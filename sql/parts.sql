@@ -124,3 +124,8 @@ e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at
 -- division, without a line in its log that has the row, and for SQLite it is NULL, which the column must not be.
 -- part: failure
 {{}} / 0
+
+-- A notice, as mod_downloads/core/shop/notice.c reads it.
+-- part: notice_columns
+n.id, n.number, n.type, n.data, n.created_at,
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id

@@ -36,18 +36,10 @@ static mdl_audit_t *audit_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_audit_t *entry = apr_pcalloc(p, sizeof *entry);
 
-    entry->id = mdl_rows_int(row, 0);
-    entry->shop_id = mdl_rows_int(row, 1);
-    entry->shop_name = mdl_rows_text(row, 2);
-    entry->noun = mdl_rows_text(row, 3);
-    entry->noun_id = mdl_rows_text(row, 4);
-    entry->action = mdl_rows_text(row, 5);
-    entry->via = mdl_rows_enum(row, 6, mdl_via_names);
-    entry->key_id = mdl_rows_text(row, 7);
-    entry->key_name = mdl_rows_text(row, 8);
-    entry->user = mdl_rows_text(row, 9);
-    entry->detail = mdl_rows_text(row, 10);
-    entry->created_at = mdl_rows_int(row, 11);
+    MDL_READ(row, audit, entry, id, shop_id, shop_name, noun, noun_id, action, key_id, key_name,
+             detail, created_at);
+    entry->via = MDL_ENUM(row, audit, via, mdl_via_names);
+    entry->user = MDL_TEXT(row, audit, user_name);
     return entry;
 }
 

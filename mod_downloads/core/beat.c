@@ -94,8 +94,8 @@ apr_status_t mdl_beats_read(mdl_db_t *db, mdl_statement_t statement, apr_array_h
 
     *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
-                                                          .beat = mdl_rows_int(rows, 1)};
+        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){
+            .id = MDL_TEXT(rows, jobs_leased, id), .beat = MDL_INT(rows, jobs_leased, updated_at)};
     }
     return rv;
 }

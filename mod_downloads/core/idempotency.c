@@ -147,13 +147,12 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(mdl_rows_text(row, 0), idempotency->fingerprint) != 0) {
+    if (strcmp(MDL_TEXT(row, idempotency_find, fingerprint), idempotency->fingerprint) != 0) {
         return APR_EMISMATCH;
     }
-    response->status = (int)mdl_rows_int(row, 1);
-    response->location = mdl_rows_text(row, 2);
+    MDL_READ(row, idempotency_find, response, status, location);
     return response_unseal(idempotency, response_owner(idempotency, hi, lo, p),
-                           mdl_rows_text(row, 3), response, p);
+                           MDL_TEXT(row, idempotency_find, body), response, p);
 }
 
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
@@ -182,13 +181,13 @@ apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_
 
     renew->renewed = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_idempotency_t of = {.shop_id = mdl_rows_int(rows, 0)};
-        const char *sealed = mdl_rows_text(rows, 3), *renewed;
+        mdl_idempotency_t of = {.shop_id = MDL_INT(rows, idempotency_after, shop_id)};
+        const char *sealed = MDL_TEXT(rows, idempotency_after, body), *renewed;
 
         n++;
         renew->shop_id = of.shop_id;
-        renew->hi = mdl_rows_int(rows, 1);
-        renew->lo = mdl_rows_int(rows, 2);
+        renew->hi = MDL_INT(rows, idempotency_after, key_hi);
+        renew->lo = MDL_INT(rows, idempotency_after, key_lo);
         if (mdl_seal_renew(renew->secret, PURPOSE, response_owner(&of, renew->hi, renew->lo, p),
                            sealed, &renewed, p) != APR_SUCCESS ||
             renewed == NULL) {

@@ -41,32 +41,14 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_job_t *job = apr_pcalloc(p, sizeof *job);
 
-    job->id = mdl_rows_text(row, 0);
-    job->type = job_value_or(mdl_job_type_names, mdl_rows_text(row, 1), MDL_JOB_UNKNOWN);
-    job->status = mdl_rows_enum(row, 2, mdl_job_status_names);
-    job->asset_id = mdl_rows_int(row, 3);
-    job->email_id = mdl_rows_int(row, 4);
-    job->shop_id = mdl_rows_int(row, 5);
-    job->bytes_received = mdl_rows_int(row, 6);
-    job->bytes_total = mdl_rows_null(row, 7) ? -1 : mdl_rows_int(row, 7);
-    job->attempts = (int)mdl_rows_int(row, 8);
-    job->max_attempts = (int)mdl_rows_int(row, 9);
-    job->due_at = mdl_rows_int(row, 10);
-    job->error_code = mdl_rows_text(row, 11);
-    job->error_message = mdl_rows_text(row, 12);
-    job->created_at = mdl_rows_int(row, 13);
-    job->started_at = mdl_rows_int(row, 14);
-    job->finished_at = mdl_rows_int(row, 15);
-    job->lane = job_value_or(mdl_job_lane_names, mdl_rows_text(row, 16), MDL_LANE_UNKNOWN);
-    job->source_url = mdl_rows_text(row, 17);
-    job->expected_sha256 = mdl_rows_text(row, 18);
-    job->validator = mdl_rows_text(row, 19);
-    job->lease_token = mdl_rows_int(row, 20);
-    job->upload_id = mdl_rows_text(row, 21);
-    job->order_id = mdl_rows_int(row, 22);
-    job->storefront_order_id = mdl_rows_text(row, 23);
-    job->interruptions = (int)mdl_rows_int(row, 24);
-    job->updated_at = mdl_rows_int(row, 25);
+    MDL_READ(row, job, job, id, asset_id, email_id, shop_id, bytes_received, attempts, max_attempts,
+             due_at, error_code, error_message, created_at, started_at, finished_at, source_url,
+             expected_sha256, validator, lease_token, upload_id, order_id, storefront_order_id,
+             interruptions, updated_at);
+    job->type = job_value_or(mdl_job_type_names, MDL_TEXT(row, job, type), MDL_JOB_UNKNOWN);
+    job->status = MDL_ENUM(row, job, status, mdl_job_status_names);
+    job->bytes_total = MDL_INT_OR_NONE(row, job, bytes_total);
+    job->lane = job_value_or(mdl_job_lane_names, MDL_TEXT(row, job, lane), MDL_LANE_UNKNOWN);
     return job;
 }
 
@@ -191,7 +173,8 @@ apr_status_t mdl_job_count(mdl_db_t *db, apr_pool_t *p, mdl_job_count_t *count)
 
     memset(count->jobs, 0, sizeof count->jobs);
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        count->jobs[mdl_rows_enum(rows, 0, mdl_job_status_names)] = mdl_rows_int(rows, 1);
+        count->jobs[MDL_ENUM(rows, job_count, status, mdl_job_status_names)] = MDL_INT(
+            rows, job_count, jobs);
     }
     return rv;
 }
@@ -366,7 +349,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
         while (mdl_rows_next(rows)) {
             mdl_job_t *job = job_of_row(rows, p);
 
-            job->shop_blocked = !mdl_rows_null(rows, 26);
+            job->shop_blocked = !MDL_NULL(rows, claimed, shop_blocked_at);
             APR_ARRAY_PUSH(claim->jobs, mdl_job_t *) = job;
         }
         job_read_due(row, claim->look);

@@ -78,8 +78,8 @@ apr_status_t mdl_source_renew(mdl_db_t *db, apr_pool_t *p, mdl_source_renew_t *r
                                     MDL_Q(JOB_SOURCES, .after = renew->after, .limit = BATCH));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *id = mdl_rows_text(rows, 0), *sealed, *renewed;
-        const char *rest = source_split(mdl_rows_text(rows, 1), &sealed, p);
+        const char *id = MDL_TEXT(rows, job_sources, id), *sealed, *renewed;
+        const char *rest = source_split(MDL_TEXT(rows, job_sources, source_url), &sealed, p);
 
         n++;
         apr_cpystrn(renew->after, id, sizeof renew->after);
@@ -89,7 +89,7 @@ apr_status_t mdl_source_renew(mdl_db_t *db, apr_pool_t *p, mdl_source_renew_t *r
             rv = mdl_db_exec(db, NULL, p,
                              MDL_Q(JOB_SET_SOURCE,
                                    .source_url = apr_pstrcat(p, rest, "?", renewed, NULL), .id = id,
-                                   .old_source_url = mdl_rows_text(rows, 1)));
+                                   .old_source_url = MDL_TEXT(rows, job_sources, source_url)));
         }
     }
     renew->done = n < BATCH;

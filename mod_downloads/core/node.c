@@ -49,11 +49,12 @@ apr_status_t mdl_node_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **nod
 
     *nodes = apr_array_make(p, 4, sizeof(mdl_node_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*nodes, mdl_node_t) = (mdl_node_t){.host = mdl_rows_text(rows, 0),
-                                                          .pid_file = mdl_rows_text(rows, 1),
-                                                          .pid = mdl_rows_int(rows, 2),
-                                                          .build = mdl_rows_text(rows, 3),
-                                                          .silence = mdl_rows_int(rows, 4)};
+        APR_ARRAY_PUSH(*nodes,
+                       mdl_node_t) = (mdl_node_t){.host = MDL_TEXT(rows, nodes, host),
+                                                  .pid_file = MDL_TEXT(rows, nodes, pid_file),
+                                                  .pid = MDL_INT(rows, nodes, pid),
+                                                  .build = MDL_TEXT(rows, nodes, build),
+                                                  .silence = MDL_INT(rows, nodes, silence)};
     }
     return rv;
 }

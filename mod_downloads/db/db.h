@@ -165,14 +165,36 @@ int mdl_rows_next(mdl_rows_t *rows);
 apr_status_t mdl_rows_one(mdl_rows_t *rows);
 
 /* Columns of the current row, from 0.  Text lives as long as the rows' pool.  SQL's NULL is NULL as
-   text and 0 as an integer. */
+   text, and 0 as an integer, but -1 for _or_none. */
 const char *mdl_rows_text(const mdl_rows_t *rows, int column);
 apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column);
+apr_int64_t mdl_rows_int_or_none(const mdl_rows_t *rows, int column);
 int mdl_rows_null(const mdl_rows_t *rows, int column);
 
 /** The value of an enum whose name (base/names.h) is in the column.  Any other text is logged and
     reads as 0, and what runs the effect returns MDL_DB_EOTHER in place of APR_SUCCESS. */
 unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names);
+
+/* The same by name.  MDL_TEXT(row, job, id) is the column id of a row whose columns are those of
+   the part job_columns, or of the statement job. */
+#define MDL_TEXT(row, list, column)        mdl_rows_text(row, mdl_c_##list##_##column)
+#define MDL_INT(row, list, column)         mdl_rows_int(row, mdl_c_##list##_##column)
+#define MDL_INT_OR_NONE(row, list, column) mdl_rows_int_or_none(row, mdl_c_##list##_##column)
+#define MDL_NULL(row, list, column)        mdl_rows_null(row, mdl_c_##list##_##column)
+#define MDL_ENUM(row, list, column, names) mdl_rows_enum(row, mdl_c_##list##_##column, names)
+
+/** MDL_READ(row, job, job, id, due_at) reads the columns id and due_at of the list job into the
+   members job->id and job->due_at.  They are const char *, apr_int64_t or int. */
+#define MDL_READ(row, list, record, ...) MDL_EACH(MDL_READ_ONE, row, list, record, __VA_ARGS__)
+#define MDL_READ_ONE(row, list, record, member)                                                    \
+    ((record)->member = _Generic((record)->member, const char *: mdl_rows_text,                    \
+                                 apr_int64_t: mdl_rows_int, int: mdl_rows_small)(                  \
+         row, mdl_c_##list##_##member))
+
+static inline int mdl_rows_small(const mdl_rows_t *rows, int column)
+{
+    return (int)mdl_rows_int(rows, column);
+}
 
 /** Notes that something is due at a time, such as a job that the effect has queued. */
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at);

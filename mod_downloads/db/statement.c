@@ -157,6 +157,11 @@ apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column)
     return cell->type == MDL_CELL_TEXT ? apr_atoi64(cell->text) : cell->number;
 }
 
+apr_int64_t mdl_rows_int_or_none(const mdl_rows_t *rows, int column)
+{
+    return mdl_rows_null(rows, column) ? -1 : mdl_rows_int(rows, column);
+}
+
 int mdl_rows_null(const mdl_rows_t *rows, int column)
 {
     return rows_cell(rows, column)->type == MDL_CELL_NULL;

@@ -18,8 +18,8 @@ WHERE shop_id = %lld AND revoked_at IS NULL AND (expires_at IS NULL OR expires_a
 SELECT status FROM shop WHERE id = %lld {{for_update}}
 
 -- name: api_key_verify
-SELECT k.secret_mac, k.shop_id, k.scope, k.name, k.expires_at, k.revoked_at,
-    s.name, s.domain, s.status, s.blocked_at, COALESCE(k.secret_id, '')
+SELECT k.secret_mac, k.shop_id, k.scope, k.name AS key_name, k.expires_at, k.revoked_at,
+    s.name AS shop_name, s.domain, s.status, s.blocked_at, COALESCE(k.secret_id, '') AS secret_id
 FROM api_key k JOIN shop s ON s.id = k.shop_id
 WHERE k.id = %s
 

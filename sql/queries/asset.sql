@@ -62,8 +62,9 @@ WHERE id = %lld
 -- Locks an asset that gets new bytes, and reads what it has by then: its shop, its size, whether it ever had
 -- bytes, its digest, its version, and what its bytes are expected to be.
 -- name: asset_before
-SELECT a.shop_id, COALESCE(a.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
-    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s:job_id) THEN 1 ELSE 0 END, a.sha256, a.version,
+SELECT a.shop_id, COALESCE(a.size, 0) AS size, CASE WHEN a.status = 'ready' OR EXISTS (
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s:job_id) THEN 1 ELSE 0 END AS has_version,
+        a.sha256, a.version,
     a.filename, a.filename_guessed, a.content_type
 FROM asset a
 WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}

@@ -1,11 +1,12 @@
 -- Everything that decides about one download, but for lists other than the mapping's own (download_listed):
 -- few orders need those, and their tables would double what the statement takes.
 -- name: download_grant
-SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
-    s.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at,
+SELECT o.access_status, a.status AS assignment_status, a.expires_at, s.status AS asset_status, s.filename,
+    s.content_type, s.sha256,
+    s.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0) AS downloads_used,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra, d.opened_at, o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
-        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id) END, a.quantity
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id) END AS is_listed, a.quantity
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
@@ -29,7 +30,7 @@ WHERE a.id = %lld AND (
 -- A session, and when the link's first one was opened.
 -- part: session_columns
 s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
-(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
+(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1) AS opened_at, s.idle_at
 
 -- Keeps other requests of a link from going on, by its first session, and waits for what is being settled
 -- of the last one: a statement that waits for a row reads others as they were before.
@@ -42,9 +43,9 @@ ORDER BY generation {{for_update}}
 -- of the last one have delivered so far.
 -- part: session_last
 SELECT {{session_columns}},
-    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id),
+    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id) AS running,
     (SELECT COALESCE(SUM(t.bytes), 0) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation)
+        WHERE t.session_id = s.id AND t.generation = s.generation) AS running_bytes
 FROM download_session s WHERE s.id = %s
 ORDER BY s.generation DESC LIMIT 1
 
@@ -83,7 +84,7 @@ jsonb_to_recordset(%s:sessions::jsonb) g (id text COLLATE "C", generation intege
 -- very session: those of the link's other sessions don't keep it open.
 -- name: download_sessions_lock
 SELECT {{session_columns}}, (SELECT COUNT(*) FROM download_transfer t
-    WHERE t.session_id = s.id AND t.generation = s.generation), 0
+    WHERE t.session_id = s.id AND t.generation = s.generation) AS running, 0 AS running_bytes
 FROM {{given_sessions}}
 CROSS JOIN download_session s WHERE s.id = g.id AND s.generation = g.generation
 ORDER BY s.id, s.generation {{for_update}}
@@ -108,7 +109,7 @@ WHERE idle_at > %lld:now AND updated_at > %lld:now AND idle_at >= updated_at
 -- part: session_view_columns
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation), 0), s.id, s.generation
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS bytes, s.id, s.generation
 
 -- No more of each assignment are read than are wanted of all.
 -- name: download_sessions_of_order
@@ -138,7 +139,7 @@ ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 -- download would change it twice.
 -- part: held_columns
 s.assignment_id, s.id, s.generation, s.files, s.idle_at, (SELECT COUNT(*) FROM download_transfer t
-    WHERE t.session_id = s.id AND t.generation = s.generation)
+    WHERE t.session_id = s.id AND t.generation = s.generation) AS running
 
 -- name: download_sessions_open
 -- dialect: sqlite3
@@ -241,8 +242,8 @@ ORDER BY pack
 
 -- What an archive needs to know about its files, with their places in the list of ids; only ready ones.
 -- part: archive_columns
-s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0)
+s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra
 
 -- name: archive_files
 -- dialect: sqlite3

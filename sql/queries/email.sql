@@ -59,8 +59,8 @@ WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
     AND recipient IS NULL AND status = 'no_recipient'
 
 -- name: emails_by_id
-SELECT e.id, e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name),
-    COALESCE(s.reply_to, s.email)
+SELECT e.id, e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name) AS from_name,
+    COALESCE(s.reply_to, s.email) AS reply_to
 FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id {{in_given}}
 
 -- name: email_delay

@@ -8,5 +8,5 @@ SELECT id, action, assignment_ids, key_id, user_name, reason, details, created_a
 WHERE order_id = %lld AND id < %lld:before ORDER BY id DESC LIMIT %lld
 
 -- name: event_count
-SELECT count(*), min(created_at) FROM order_event
+SELECT count(*) AS count, min(created_at) AS oldest FROM order_event
 WHERE order_id = %lld AND action = %s AND created_at > %lld:since

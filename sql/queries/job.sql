@@ -10,8 +10,8 @@ VALUES (%s:id, %lld:shop_id, %s:type, %s:lane, %lld:asset_id?0, %lld:email_id?0,
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
 lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
-(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id), interruptions,
-COALESCE(NULLIF(updated_at, 0), finished_at, started_at, created_at)
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id) AS storefront_order_id, interruptions,
+COALESCE(NULLIF(updated_at, 0), finished_at, started_at, created_at) AS updated_at
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s
@@ -27,7 +27,7 @@ SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND id < %s:before ORDER BY
 
 -- How many jobs have each status.
 -- name: job_count
-SELECT status, count(*) FROM job GROUP BY status
+SELECT status, count(*) AS jobs FROM job GROUP BY status
 
 -- name: job_count_of_shop
 SELECT status, count(*) FROM job WHERE shop_id = %lld GROUP BY status
@@ -68,7 +68,7 @@ UPDATE job SET status = 'running', lease_token = lease_token + 1,
     lease_owner = %s, due_at = NULL, started_at = COALESCE(started_at, %lld:now), updated_at = {{later}}
 
 -- part: claimed_columns
-{{job_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = job.shop_id)
+{{job_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = job.shop_id) AS shop_blocked_at
 
 -- name: job_claim
 -- dialect: sqlite3

@@ -60,7 +60,7 @@ RETURNING t.id
 -- The transfers whose customer may not have the file any more, or whose session has sent too much.  Those
 -- of an order whose page was replaced have that page's id: their sessions may be of an earlier page.
 -- name: transfers_forbidden
-SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END
+SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END AS page_id
 FROM (SELECT t.id, t.session_id, o.page_id, o.page_replaced_at,
     h.blocked_at IS NOT NULL OR o.access_status <> 'active' OR a.status <> 'active' OR a.expires_at <= %lld:now
         OR s.bytes + (SELECT SUM(r.bytes) FROM download_transfer r

@@ -2,7 +2,7 @@
 id, name, available, assigned, low_stock_threshold, created_at, updated_at, reclaims
 
 -- part: locked_columns
-id, available, low_stock_threshold, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END
+id, available, low_stock_threshold, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END AS is_deleted
 
 -- name: license_tag_insert
 INSERT INTO license_key_tag (shop_id, name, low_stock_threshold, reclaims, available, assigned,
@@ -270,10 +270,11 @@ GROUP BY order_id
 -- from an index of its own.
 -- name: license_key_page
 SELECT k.id, k.license_key,
-    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END,
+    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1),
+        '') END AS data_key,
     k.assignment_id, k.assigned_at, k.withdrawn_at, k.created_at,
     (SELECT o.storefront_order_id FROM assignment a JOIN orders o ON o.id = a.order_id
-        WHERE a.id = k.assignment_id)
+        WHERE a.id = k.assignment_id) AS storefront_order_id
 FROM (
     SELECT * FROM (SELECT * FROM license_key
         WHERE tag_id = %lld AND id < %lld:before AND assignment_id IS NULL AND %lld:available = 1
@@ -311,7 +312,7 @@ ORDER BY id FOR NO KEY UPDATE
 
 -- In the order in which an assignment shows them.
 -- name: license_keys_of_assignment
-SELECT id, CASE WHEN withdrawn_at IS NULL THEN 0 ELSE 1 END FROM license_key
+SELECT id, CASE WHEN withdrawn_at IS NULL THEN 0 ELSE 1 END AS is_withdrawn FROM license_key
 WHERE assignment_id = %lld AND +tag_id = %lld ORDER BY id
 
 -- name: license_keys_free

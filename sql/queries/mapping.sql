@@ -111,7 +111,7 @@ IN (SELECT id FROM given_rows)
 -- The lists of given mappings, numbered as in mod_downloads/core/catalog/mapping.c, each in its order.
 -- name: mapping_lists
 {{given_rows}}
-SELECT mapping_id, 0, storefront_variant_id, position
+SELECT mapping_id, 0 AS content, storefront_variant_id, position
     FROM mapping_variant WHERE mapping_id {{in_rows}}
 UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
     FROM mapping_file WHERE mapping_id {{in_rows}}
@@ -130,8 +130,8 @@ WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
 -- Whether orders were made under a mapping, and whether one of them follows its content.
 -- name: mapping_assigned
-SELECT (SELECT 1 FROM assignment WHERE mapping_id = %lld LIMIT 1),
-    (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live' LIMIT 1)
+SELECT (SELECT 1 FROM assignment WHERE mapping_id = %lld LIMIT 1) AS is_assigned,
+    (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live' LIMIT 1) AS is_live
 
 -- name: mapping_delete
 DELETE FROM mapping WHERE id = %lld
@@ -153,9 +153,10 @@ WHERE id = %lld
 
 -- part: mapping_for_item
 SELECT m.id, m.content, m.access_days, m.download_type, m.download_limit,
-    CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END,
-    CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END,
-    CASE WHEN m.content = 'live' THEN {{packs_of_m}} END
+    CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END
+        AS has_license_keys,
+    CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END AS has_links,
+    CASE WHEN m.content = 'live' THEN {{packs_of_m}} END AS packs
 FROM mapping m
 LEFT JOIN mapping_variant v ON v.mapping_id = m.id AND v.storefront_variant_id = %s
 WHERE m.shop_id = %lld AND m.storefront_product_id = %s AND m.is_active = 1

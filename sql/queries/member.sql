@@ -1,7 +1,8 @@
 -- part: member_columns
 m.user_name, m.shop_id, m.role, m.created_at, s.name,
-(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name),
-(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name)
+(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name) AS asked_at,
+(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = m.shop_id
+    AND a.address = m.user_name) AS confirmed_at
 
 -- name: member_put
 INSERT INTO member (user_name, shop_id, role, created_at) VALUES (%s:user_name, %lld:shop_id, %s:role, %lld:now)

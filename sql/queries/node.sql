@@ -10,7 +10,7 @@ ON CONFLICT (host, pid_file) DO UPDATE SET pid = excluded.pid, build = excluded.
 DELETE FROM node WHERE beat_at < {{now}} - %lld:kept
 
 -- name: nodes
-SELECT host, pid_file, pid, build, {{now}} - beat_at FROM node ORDER BY host, pid_file LIMIT 1000
+SELECT host, pid_file, pid, build, {{now}} - beat_at AS silence FROM node ORDER BY host, pid_file LIMIT 1000
 
 -- name: node_remove
 DELETE FROM node WHERE host = %s AND pid_file = %s

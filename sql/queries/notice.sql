@@ -101,7 +101,7 @@ INDEXED BY notice_waiting
 -- dialect: pgsql
 
 -- name: notices_waiting
-SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0)
+SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0) AS last
 FROM notice n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld:from ORDER BY n.id LIMIT %lld
 
 -- name: notice_first_waiting
@@ -134,9 +134,7 @@ ON CONFLICT (id) DO UPDATE SET last = excluded.last
 -- Behind the notices one row without an id: the last number there is, and the feed.
 -- name: notice_page
 SELECT * FROM (
-    SELECT n.id, n.number, n.type, n.data, n.created_at,
-        (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id
-    FROM notice n WHERE n.shop_id = %lld AND n.number > %lld:after AND n.number > 0
+    SELECT {{notice_columns}} FROM notice n WHERE n.shop_id = %lld AND n.number > %lld:after AND n.number > 0
     ORDER BY n.number LIMIT %lld
 ) page_rows
 UNION ALL

@@ -7,8 +7,8 @@ VALUES (%lld:shop_id, %s:storefront_customer_id, %s:email, %s:first_name, %s:las
     %lld:now)
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
     email = CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
-    first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name,
-    customer.first_name) END,
+    first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name)
+        END,
     last_name = CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
     locale = CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = CASE WHEN (customer.email, customer.first_name, customer.last_name, customer.locale)
@@ -56,9 +56,9 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
-o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending,
-s.blocked_at, o.updated_at, {{email_columns}}
+o.created_at, c.id AS customer_id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
+s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, o.fraud_level, o.fraud_signals,
+o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}
 
 -- An order with its customer, its shop and its newest email, if it has one.
 -- part: order_tables
@@ -197,10 +197,10 @@ CASE WHEN a.content = 'live' THEN (
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
 a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
-(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id),
-m.download_limit, {{packs_of_a}},
+(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id) AS license_keys,
+m.download_limit, {{packs_of_a}} AS packs,
 COALESCE((SELECT 1 FROM mapping_link WHERE a.content = 'live' AND mapping_id = a.mapping_id LIMIT 1),
-    (SELECT 1 FROM assignment_link WHERE assignment_id = a.id LIMIT 1))
+    (SELECT 1 FROM assignment_link WHERE assignment_id = a.id LIMIT 1)) AS has_links
 
 -- name: assignment_of_order
 SELECT {{assignment_columns}}
@@ -227,7 +227,8 @@ ORDER BY a.id
 
 -- How many each of the orders has, and when the access of the last one ends; NULL: never.
 -- name: assignments_count
-SELECT +order_id, COUNT(*), CASE WHEN MIN(COALESCE(expires_at, 0)) > 0 THEN MAX(expires_at) END
+SELECT +order_id AS order_id, COUNT(*) AS assignments,
+    CASE WHEN MIN(COALESCE(expires_at, 0)) > 0 THEN MAX(expires_at) END AS latest_end
 FROM assignment WHERE order_id {{in_given}}
 GROUP BY +order_id
 
@@ -247,7 +248,8 @@ WITH a_rows AS MATERIALIZED (
 -- anything is read of them.
 -- part: files_of_a_rows
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
-    s.size, s.updated_at, COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
+    s.size, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra
 FROM (
     SELECT a_rows.turn, a_rows.id AS assignment_id, mf.asset_id, mf.position
     FROM a_rows CROSS JOIN mapping_file mf
@@ -317,7 +319,7 @@ ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 -- part: license_keys_of_a_rows
 -- dialect: sqlite3
 SELECT assignment_id, tag_id, license_key,
-    CASE WHEN is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END
+    CASE WHEN is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END AS data_key
 FROM (
     SELECT turn_rows.turn, k.assignment_id, k.id, k.tag_id, k.license_key, k.is_sealed
     FROM (SELECT turn, id FROM a_rows ORDER BY turn, id LIMIT -1) turn_rows CROSS JOIN license_key k
@@ -329,7 +331,7 @@ ORDER BY turn, assignment_id, id
 -- part: license_keys_of_a_rows
 -- dialect: pgsql
 SELECT k.assignment_id, k.tag_id, k.license_key,
-    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END
+    CASE WHEN k.is_sealed = 1 THEN COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') END AS data_key
 FROM (SELECT turn, id FROM a_rows ORDER BY turn, id) turn_rows CROSS JOIN LATERAL (
     SELECT id, assignment_id, tag_id, license_key, is_sealed FROM license_key
     WHERE assignment_id = turn_rows.id AND +withdrawn_at IS NULL ORDER BY id

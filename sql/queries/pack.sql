@@ -52,7 +52,7 @@ WITH h_rows AS MATERIALIZED (
     WHERE h.pack_id = %lld AND m.id = +h.mapping_id AND +m.deleted_at IS NULL
     LIMIT 500
 )
-SELECT f_rows.mapping_id, COUNT(DISTINCT f_rows.asset_id)
+SELECT f_rows.mapping_id, COUNT(DISTINCT f_rows.asset_id) AS files
 FROM (
     SELECT h_rows.mapping_id, mf.asset_id
     FROM h_rows CROSS JOIN mapping_file mf

@@ -9,7 +9,7 @@ SELECT id FROM secret
 
 -- Live keys by the secret that has signed them.
 -- name: api_keys_by_secret
-SELECT secret_id, count(*) FROM api_key
+SELECT secret_id, count(*) AS keys FROM api_key
 WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld:now) GROUP BY secret_id
 
 -- name: order_exists

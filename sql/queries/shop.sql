@@ -1,8 +1,9 @@
 -- part: shop_columns
 id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at,
 storefront_url, blocked_at, block_reason,
-(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email),
-(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email)
+(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email) AS asked_at,
+(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = shop.id
+    AND a.address = shop.email) AS confirmed_at
 
 -- name: shop_insert
 INSERT INTO shop (name, domain, email, status, created_at, updated_at)

@@ -2,7 +2,7 @@
 -- name: staff_address_find
 SELECT s.name, s.domain,
     (SELECT count(*) FROM member m WHERE m.user_name = %s:address AND m.shop_id = s.id AND m.role = 'owner')
-        + CASE WHEN s.email = %s:address THEN 1 ELSE 0 END,
+        + CASE WHEN s.email = %s:address THEN 1 ELSE 0 END AS is_reached,
     a.asked_at, a.confirmed_at
 FROM shop s LEFT JOIN staff_address a ON a.shop_id = %lld AND a.address = %s
 WHERE s.id = %lld:shop_id

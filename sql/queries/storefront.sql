@@ -14,9 +14,9 @@ SELECT status, error_message FROM job WHERE order_id = %lld ORDER BY id DESC LIM
 -- name: lookup_subject
 SELECT o.shop_id, o.storefront_order_id, o.customer_id, c.storefront_customer_id, c.email,
     s.storefront_url, s.storefront_token,
-    CASE WHEN o.fraud_decision = 'held' THEN o.risk_pending ELSE 0 END,
+    CASE WHEN o.fraud_decision = 'held' THEN o.risk_pending ELSE 0 END AS for_risk,
     (SELECT count(*) FROM email e
-     WHERE e.order_id = o.id AND e.recipient IS NULL AND e.status = 'queued')
+     WHERE e.order_id = o.id AND e.recipient IS NULL AND e.status = 'queued') AS for_email
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 

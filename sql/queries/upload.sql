@@ -2,8 +2,8 @@
 
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, created_at, expires_at, reserved, COALESCE(NULLIF(updated_at, 0), created_at),
-CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END
+asset_id, created_at, expires_at, reserved, COALESCE(NULLIF(updated_at, 0), created_at) AS updated_at,
+CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 
 -- One more open upload, unless the shop has as many as it may have, or no room for its size in its
 -- quota (0: none).  The shop must be locked.
@@ -27,7 +27,7 @@ UPDATE upload SET reserved = %lld:size, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 
 -- name: upload_by_id
-SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id)
+SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id) AS shop_blocked_at
 FROM upload WHERE id = %s
 
 -- name: upload_set_size

@@ -90,9 +90,7 @@ SELECT e.id, e.shop_id, e.url, e.is_active, e.secret, e.old_secret, e.old_until,
 FROM webhook_endpoint e WHERE e.job_id = %s AND +e.deleted_at IS NULL
 
 -- name: webhook_deliveries_due
-SELECT d.id, d.attempts, n.id, n.number, n.type, n.data, n.created_at,
-    (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id)
-FROM webhook_delivery d JOIN notice n ON n.id = d.notice_id
+SELECT d.id AS delivery_id, d.attempts, {{notice_columns}} FROM webhook_delivery d JOIN notice n ON n.id = d.notice_id
 WHERE d.endpoint_id = %lld AND d.due_at <= %lld:now
 ORDER BY d.due_at LIMIT %lld
 
@@ -124,8 +122,8 @@ WHERE id = %s AND status = 'queued'
 RETURNING due_at
 
 -- part: delivery_columns
-d.id, d.notice_id, (SELECT n.type FROM notice n WHERE n.id = d.notice_id), d.status, d.attempts, d.due_at,
-d.response_status, d.response_body, d.error, d.created_at, d.updated_at
+d.id, d.notice_id, (SELECT n.type FROM notice n WHERE n.id = d.notice_id) AS type, d.status, d.attempts,
+d.due_at, d.response_status, d.response_body, d.error, d.created_at, d.updated_at
 
 -- name: webhook_delivery_page
 SELECT {{delivery_columns}} FROM webhook_delivery d

@@ -26,18 +26,9 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
 
-    asset->id = mdl_rows_int(row, 0);
-    asset->status = mdl_rows_enum(row, 1, mdl_asset_status_names);
-    asset->filename = mdl_rows_text(row, 2);
-    asset->title = mdl_rows_text(row, 3);
-    asset->content_type = mdl_rows_text(row, 4);
-    asset->sha256 = mdl_rows_text(row, 5);
-    asset->size = mdl_rows_int(row, 6);
-    asset->source_url = mdl_rows_text(row, 7);
-    asset->version = (int)mdl_rows_int(row, 8);
-    asset->category_id = mdl_rows_int(row, 9);
-    asset->created_at = mdl_rows_int(row, 10);
-    asset->updated_at = mdl_rows_int(row, 11);
+    MDL_READ(row, asset, asset, id, filename, title, content_type, sha256, size, source_url,
+             version, category_id, created_at, updated_at);
+    asset->status = MDL_ENUM(row, asset, status, mdl_asset_status_names);
     return asset;
 }
 
@@ -262,14 +253,8 @@ static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
     apr_status_t rv = mdl_rows_one(row);
 
     if (rv == APR_SUCCESS) {
-        before->shop_id = mdl_rows_int(row, 0);
-        before->size = mdl_rows_int(row, 1);
-        before->has_version = mdl_rows_int(row, 2) != 0;
-        before->sha256 = mdl_rows_text(row, 3);
-        before->version = (int)mdl_rows_int(row, 4);
-        before->filename = mdl_rows_text(row, 5);
-        before->filename_guessed = mdl_rows_int(row, 6) != 0;
-        before->content_type = mdl_rows_text(row, 7);
+        MDL_READ(row, asset_before, before, shop_id, size, has_version, sha256, version, filename,
+                 filename_guessed, content_type);
     }
     return rv;
 }

@@ -8,10 +8,7 @@ static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_category_t *category = apr_pcalloc(p, sizeof *category);
 
-    category->id = mdl_rows_int(row, 0);
-    category->name = mdl_rows_text(row, 1);
-    category->created_at = mdl_rows_int(row, 2);
-    category->updated_at = mdl_rows_int(row, 3);
+    MDL_READ(row, category, category, id, name, created_at, updated_at);
     return category;
 }
 

@@ -19,14 +19,8 @@ static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *
 {
     mdl_license_tag_t *tag = apr_pcalloc(p, sizeof *tag);
 
-    tag->id = mdl_rows_int(row, 0);
-    tag->name = mdl_rows_text(row, 1);
-    tag->available = mdl_rows_int(row, 2);
-    tag->assigned = mdl_rows_int(row, 3);
-    tag->low_stock_threshold = mdl_rows_null(row, 4) ? -1 : mdl_rows_int(row, 4);
-    tag->created_at = mdl_rows_int(row, 5);
-    tag->updated_at = mdl_rows_int(row, 6);
-    tag->reclaims = (int)mdl_rows_int(row, 7);
+    MDL_READ(row, tag, tag, id, name, available, assigned, created_at, updated_at, reclaims);
+    tag->low_stock_threshold = MDL_INT_OR_NONE(row, tag, low_stock_threshold);
     return tag;
 }
 
@@ -182,11 +176,11 @@ typedef struct {
 
 static locked_tag_t license_read_locked(const mdl_rows_t *row)
 {
-    return (locked_tag_t){.id = mdl_rows_int(row, 0),
-                          .available = mdl_rows_int(row, 1),
-                          .threshold = mdl_rows_null(row, 2) ? -1 : mdl_rows_int(row, 2),
-                          .reclaims = (int)mdl_rows_int(row, 3),
-                          .is_deleted = (int)mdl_rows_int(row, 4)};
+    return (locked_tag_t){.id = MDL_INT(row, locked, id),
+                          .available = MDL_INT(row, locked, available),
+                          .threshold = MDL_INT_OR_NONE(row, locked, low_stock_threshold),
+                          .reclaims = (int)MDL_INT(row, locked, reclaims),
+                          .is_deleted = (int)MDL_INT(row, locked, is_deleted)};
 }
 
 /* Locks a tag.  APR_ENOENT when it was deleted. */
@@ -224,15 +218,18 @@ static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_
 static apr_status_t license_email_staff(mdl_db_t *db, const mdl_rows_t *row, apr_int64_t tag_id,
                                         apr_pool_t *p)
 {
-    apr_int64_t available = mdl_rows_int(row, 2);
+    apr_int64_t available = MDL_INT(row, license_tag_warn, available);
     mdl_json_t *data = mdl_json_object(p);
 
     mdl_json_add_int(data, "license_key_tag_id", tag_id);
-    mdl_json_add_string(data, "tag", mdl_utf8_quoted(mdl_rows_text(row, 1), TAG_SHOWN, p));
+    mdl_json_add_string(data, "tag",
+                        mdl_utf8_quoted(MDL_TEXT(row, license_tag_warn, name), TAG_SHOWN, p));
     mdl_json_add_int(data, "available", available);
-    mdl_json_add_int(data, "low_stock_threshold", mdl_rows_int(row, 3));
+    mdl_json_add_int(data, "low_stock_threshold",
+                     MDL_INT(row, license_tag_warn, low_stock_threshold));
     mdl_json_add_bool(data, available == 0 ? "none" : available == 1 ? "one" : "many", 1);
-    return mdl_staff_email_queue(db, mdl_rows_int(row, 0), "license_keys_low", data, p);
+    return mdl_staff_email_queue(db, MDL_INT(row, license_tag_warn, shop_id), "license_keys_low",
+                                 data, p);
 }
 
 apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
@@ -449,7 +446,8 @@ static apr_status_t license_read_had(mdl_db_t *db, apr_int64_t assignment_id, ap
     had->shown = apr_array_make(p, 4, sizeof(apr_int64_t));
     had->withdrawn = apr_array_make(p, 4, sizeof(apr_int64_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(mdl_rows_int(rows, 1) != 0 ? had->withdrawn : had->shown,
+        APR_ARRAY_PUSH(MDL_INT(rows, license_keys_of_assignment, is_withdrawn) ? had->withdrawn
+                                                                               : had->shown,
                        apr_int64_t) = mdl_rows_int(rows, 0);
     }
     return rv;
@@ -587,8 +585,9 @@ apr_status_t mdl_license_seal(mdl_db_t *db, apr_pool_t *p, mdl_license_seal_t *s
     }
     do {
         mdl_json_add_string(
-            sealed, mdl_rows_text(rows, 0),
-            mdl_license_key_seal(data_key, mdl_rows_int(rows, 1), mdl_rows_text(rows, 2), p));
+            sealed, MDL_TEXT(rows, license_keys_clear, id),
+            mdl_license_key_seal(data_key, MDL_INT(rows, license_keys_clear, tag_id),
+                                 MDL_TEXT(rows, license_keys_clear, license_key), p));
     } while (mdl_rows_next(rows));
     return mdl_db_exec(db, &seal->sealed, p,
                        MDL_Q(LICENSE_KEYS_SEAL, mdl_json_text(sealed, NULL, p)));

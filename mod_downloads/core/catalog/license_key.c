@@ -11,14 +11,11 @@ static mdl_license_entry_t *license_key_of_row(const mdl_rows_t *row, apr_int64_
 {
     mdl_license_entry_t *entry = apr_pcalloc(p, sizeof *entry);
 
-    entry->id = mdl_rows_int(row, 0);
-    entry->key = (mdl_license_key_t){
-        .tag_id = tag_id, .text = mdl_rows_text(row, 1), .data_key = mdl_rows_text(row, 2)};
-    entry->assignment_id = mdl_rows_int(row, 3);
-    entry->assigned_at = mdl_rows_int(row, 4);
-    entry->withdrawn_at = mdl_rows_int(row, 5);
-    entry->created_at = mdl_rows_int(row, 6);
-    entry->storefront_order_id = mdl_rows_text(row, 7);
+    MDL_READ(row, license_key_page, entry, id, assignment_id, assigned_at, withdrawn_at, created_at,
+             storefront_order_id);
+    entry->key = (mdl_license_key_t){.tag_id = tag_id,
+                                     .text = MDL_TEXT(row, license_key_page, license_key),
+                                     .data_key = MDL_TEXT(row, license_key_page, data_key)};
     entry->status = entry->assignment_id == 0  ? MDL_LICENSE_AVAILABLE
                     : entry->withdrawn_at == 0 ? MDL_LICENSE_ASSIGNED
                                                : MDL_LICENSE_WITHDRAWN;
@@ -69,8 +66,8 @@ static apr_status_t license_key_check(mdl_db_t *db, const mdl_license_delete_t *
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    *assigned = !mdl_rows_null(row, 0);
-    return *assigned && mdl_rows_null(row, 1)
+    *assigned = !MDL_NULL(row, license_key_of_tag, assignment_id);
+    return *assigned && MDL_NULL(row, license_key_of_tag, withdrawn_at)
                ? mdl_problem_set(removal->ref.problem, 409, "license_key_assigned",
                                  "A customer has this license key.")
                : APR_SUCCESS;

@@ -9,11 +9,7 @@ static mdl_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_link_t *link = apr_pcalloc(p, sizeof *link);
 
-    link->id = mdl_rows_int(row, 0);
-    link->title = mdl_rows_text(row, 1);
-    link->url = mdl_rows_text(row, 2);
-    link->created_at = mdl_rows_int(row, 3);
-    link->updated_at = mdl_rows_int(row, 4);
+    MDL_READ(row, link, link, id, title, url, created_at, updated_at);
     return link;
 }
 

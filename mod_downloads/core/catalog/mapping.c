@@ -124,11 +124,12 @@ static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *m
     }
     rv = mdl_db_select(db, &rows, p, MDL_Q(MAPPING_LISTS, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
+        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != MDL_INT(rows, mapping_lists, mapping_id)) {
             at++;
         }
         mapping_add_element(APR_ARRAY_IDX(mappings, at, mdl_mapping_t *),
-                            (apr_size_t)mdl_rows_int(rows, 1), mdl_rows_text(rows, 2));
+                            (apr_size_t)MDL_INT(rows, mapping_lists, content),
+                            MDL_TEXT(rows, mapping_lists, storefront_variant_id));
     }
     return rv;
 }
@@ -242,9 +243,7 @@ static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, ap
 
 static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
 {
-    put->mapping.id = mdl_rows_int(row, 0);
-    put->mapping.created_at = mdl_rows_int(row, 1);
-    put->mapping.updated_at = mdl_rows_int(row, 2);
+    MDL_READ(row, mapping_upsert, &put->mapping, id, created_at, updated_at);
 }
 
 apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
@@ -337,16 +336,13 @@ apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t 
 
 static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
-    mdl_mapping_t *mapping = mapping_without_lists(mdl_rows_int(row, 0), p);
+    mdl_mapping_t *mapping = mapping_without_lists(MDL_INT(row, mapping, id), p);
 
-    mapping->storefront_product_id = mdl_rows_text(row, 1);
-    mapping->download_type = mdl_rows_enum(row, 2, mdl_download_type_names);
-    mapping->is_active = (int)mdl_rows_int(row, 3);
-    mapping->download_limit = mdl_rows_null(row, 4) ? -1 : (int)mdl_rows_int(row, 4);
-    mapping->access_days = mdl_rows_null(row, 5) ? -1 : (int)mdl_rows_int(row, 5);
-    mapping->content = mdl_rows_enum(row, 6, mdl_mapping_content_names);
-    mapping->created_at = mdl_rows_int(row, 7);
-    mapping->updated_at = mdl_rows_int(row, 8);
+    MDL_READ(row, mapping, mapping, storefront_product_id, is_active, created_at, updated_at);
+    mapping->download_type = MDL_ENUM(row, mapping, download_type, mdl_download_type_names);
+    mapping->download_limit = (int)MDL_INT_OR_NONE(row, mapping, download_limit);
+    mapping->access_days = (int)MDL_INT_OR_NONE(row, mapping, access_days);
+    mapping->content = MDL_ENUM(row, mapping, content, mdl_mapping_content_names);
     return mapping;
 }
 
@@ -430,8 +426,8 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *f
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (mdl_rows_int(row, 0)) {
-        return mapping_retire(db, find->id, (int)mdl_rows_int(row, 1), p);
+    if (MDL_INT(row, mapping_assigned, is_assigned)) {
+        return mapping_retire(db, find->id, (int)MDL_INT(row, mapping_assigned, is_live), p);
     }
     rv = mapping_delete_lists(db, find->id, p);
     return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_DELETE, find->id)) : rv;
@@ -481,13 +477,10 @@ int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
     if (!mdl_rows_next(rows)) {
         return 0;
     }
-    match->id = mdl_rows_int(rows, 0);
-    match->content = mdl_rows_enum(rows, 1, mdl_mapping_content_names);
-    match->access_days = mdl_rows_null(rows, 2) ? -1 : (int)mdl_rows_int(rows, 2);
-    match->download_type = mdl_rows_enum(rows, 3, mdl_download_type_names);
-    match->download_limit = mdl_rows_null(rows, 4) ? -1 : (int)mdl_rows_int(rows, 4);
-    match->has_license_keys = mdl_rows_int(rows, 5) != 0;
-    match->has_links = mdl_rows_int(rows, 6) != 0;
-    match->packs = mdl_rows_text(rows, 7);
+    MDL_READ(rows, mapping_for_item, match, id, has_license_keys, has_links, packs);
+    match->content = MDL_ENUM(rows, mapping_for_item, content, mdl_mapping_content_names);
+    match->access_days = (int)MDL_INT_OR_NONE(rows, mapping_for_item, access_days);
+    match->download_type = MDL_ENUM(rows, mapping_for_item, download_type, mdl_download_type_names);
+    match->download_limit = (int)MDL_INT_OR_NONE(rows, mapping_for_item, download_limit);
     return 1;
 }

@@ -13,10 +13,7 @@ static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_pack_t *pack = apr_pcalloc(p, sizeof *pack);
 
-    pack->id = mdl_rows_int(row, 0);
-    pack->name = mdl_rows_text(row, 1);
-    pack->created_at = mdl_rows_int(row, 2);
-    pack->updated_at = mdl_rows_int(row, 3);
+    MDL_READ(row, pack, pack, id, name, created_at, updated_at);
     pack->file_ids = apr_array_make(p, 8, sizeof(apr_int64_t));
     return pack;
 }
@@ -37,11 +34,11 @@ static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *pack
     }
     rv = mdl_db_select(db, &rows, p, MDL_Q(PACK_FILES, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
+        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != MDL_INT(rows, pack_files, pack_id)) {
             at++;
         }
         APR_ARRAY_PUSH(APR_ARRAY_IDX(packs, at, mdl_pack_t *)->file_ids,
-                       apr_int64_t) = mdl_rows_int(rows, 1);
+                       apr_int64_t) = MDL_INT(rows, pack_files, asset_id);
     }
     return rv;
 }
@@ -158,8 +155,9 @@ static apr_status_t pack_check_mappings(mdl_db_t *db, const mdl_entity_ref_t *re
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     return mdl_mapping_too_large(ref->problem,
-                                 apr_psprintf(p, "Mapping %" APR_INT64_T_FMT, mdl_rows_int(row, 0)),
-                                 mdl_rows_int(row, 1), p);
+                                 apr_psprintf(p, "Mapping %" APR_INT64_T_FMT,
+                                              MDL_INT(row, pack_mapping_too_large, mapping_id)),
+                                 MDL_INT(row, pack_mapping_too_large, files), p);
 }
 
 static apr_status_t pack_replace_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)

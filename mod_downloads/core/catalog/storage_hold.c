@@ -19,9 +19,9 @@ apr_status_t mdl_storage_held(mdl_db_t *db, mdl_storage_hold_t *hold, apr_pool_t
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(STORAGE_HELD));
 
     if (rv == APR_SUCCESS) {
-        *hold = (mdl_storage_hold_t){.id = mdl_rows_text(row, 0),
-                                     .user = mdl_rows_text(row, 1),
-                                     .since = mdl_rows_int(row, 2)};
+        *hold = (mdl_storage_hold_t){.id = MDL_TEXT(row, storage_held, id),
+                                     .user = MDL_TEXT(row, storage_held, user_name),
+                                     .since = MDL_INT(row, storage_held, held_at)};
     }
     return rv;
 }

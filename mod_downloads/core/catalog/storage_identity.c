@@ -19,8 +19,8 @@ static apr_status_t identity_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(STORAGE_IDENTITY));
 
     if (rv == APR_SUCCESS) {
-        identities->database = mdl_rows_text(row, 0);
-        identities->has_blobs = !mdl_rows_null(row, 1);
+        identities->database = MDL_TEXT(row, storage_identity, identity);
+        identities->has_blobs = !MDL_NULL(row, storage_identity, sha256);
     }
     return rv;
 }

@@ -43,8 +43,9 @@ static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     batch->known = apr_array_make(p, batch->limit, sizeof(known_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(batch->known, known_t) = (known_t){.sha256 = mdl_rows_text(rows, 0),
-                                                          .size = mdl_rows_int(rows, 1)};
+        APR_ARRAY_PUSH(batch->known,
+                       known_t) = (known_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
+                                            .size = MDL_INT(rows, blobs_after, size)};
     }
     return rv;
 }
@@ -108,10 +109,7 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
             blob->more_assets = 1;
             continue;
         }
-        asset->id = mdl_rows_int(rows, 0);
-        asset->shop_id = mdl_rows_int(rows, 1);
-        asset->filename = mdl_rows_text(rows, 2);
-        asset->source_url = mdl_rows_text(rows, 3);
+        MDL_READ(rows, blob_assets, asset, id, shop_id, filename, source_url);
         APR_ARRAY_PUSH(blob->assets, mdl_faulty_asset_t *) = asset;
     }
     for (int i = 0; rv == APR_SUCCESS && i < blob->assets->nelts; i++) {

@@ -21,22 +21,11 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
 
-    upload->id = mdl_rows_text(row, 0);
-    upload->shop_id = mdl_rows_int(row, 1);
-    upload->status = mdl_rows_enum(row, 2, mdl_upload_status_names);
-    upload->filename = mdl_rows_text(row, 3);
-    upload->title = mdl_rows_text(row, 4);
-    upload->content_type = mdl_rows_text(row, 5);
-    upload->category_id = mdl_rows_int(row, 6);
-    upload->size = mdl_rows_null(row, 7) ? -1 : mdl_rows_int(row, 7);
-    upload->expected_sha256 = mdl_rows_text(row, 8);
-    upload->sha256 = mdl_rows_text(row, 9);
-    upload->asset_id = mdl_rows_int(row, 10);
-    upload->created_at = mdl_rows_int(row, 11);
-    upload->expires_at = mdl_rows_int(row, 12);
-    upload->reserved = mdl_rows_int(row, 13);
-    upload->updated_at = mdl_rows_int(row, 14);
-    upload->expired = upload->status != MDL_UPLOAD_COMPLETED && mdl_rows_int(row, 15) != 0;
+    MDL_READ(row, upload, upload, id, shop_id, filename, title, content_type, category_id,
+             expected_sha256, sha256, asset_id, created_at, expires_at, reserved, updated_at);
+    upload->status = MDL_ENUM(row, upload, status, mdl_upload_status_names);
+    upload->size = MDL_INT_OR_NONE(row, upload, size);
+    upload->expired = upload->status != MDL_UPLOAD_COMPLETED && MDL_INT(row, upload, expired) != 0;
     return upload;
 }
 
@@ -125,7 +114,7 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
 
     if (rv == APR_SUCCESS) {
         *upload = upload_of_row(row, p);
-        (*upload)->shop_blocked = !mdl_rows_null(row, 16);
+        (*upload)->shop_blocked = !MDL_NULL(row, upload_by_id, shop_blocked_at);
     }
     return rv;
 }

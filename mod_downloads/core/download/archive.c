@@ -108,15 +108,13 @@ typedef struct {
 
 static void read_row(const mdl_rows_t *rows, row_t *row)
 {
-    row->file.asset_id = mdl_rows_int(rows, 1);
-    row->filename = mdl_rows_text(rows, 2);
+    row->file.asset_id = MDL_INT(rows, archive_files, id);
+    MDL_READ(rows, archive_files, row, filename, updated_at, downloads_used, downloads_extra);
     /* What is no digest stays zeros, of which the storage has no file. */
-    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 3));
-    row->file.size = mdl_rows_int(rows, 4);
-    row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 5);
-    row->updated_at = mdl_rows_int(rows, 6);
-    row->downloads_used = (int)mdl_rows_int(rows, 7);
-    row->downloads_extra = (int)mdl_rows_int(rows, 8);
+    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256,
+                   MDL_TEXT(rows, archive_files, sha256));
+    row->file.size = MDL_INT(rows, archive_files, size);
+    row->crc32 = (apr_uint32_t)MDL_INT(rows, archive_files, crc32);
 }
 
 static void archive_add(building_t *building, const row_t *row)

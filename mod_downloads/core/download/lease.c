@@ -87,11 +87,12 @@ apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *
 
     tick->forbidden = apr_array_make(p, 4, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *page_id = mdl_rows_text(rows, 2);
+        const char *page_id = MDL_TEXT(rows, transfers_forbidden, page_id);
 
         if (page_id == NULL ||
-            !mdl_signed_url_session_of(tick->secret, mdl_rows_text(rows, 1), page_id, p)) {
-            APR_ARRAY_PUSH(tick->forbidden, const char *) = mdl_rows_text(rows, 0);
+            !mdl_signed_url_session_of(
+                tick->secret, MDL_TEXT(rows, transfers_forbidden, session_id), page_id, p)) {
+            APR_ARRAY_PUSH(tick->forbidden, const char *) = MDL_TEXT(rows, transfers_forbidden, id);
         }
     }
     return rv;
@@ -111,11 +112,11 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(lost, mdl_session_delivery_t) = (mdl_session_delivery_t){
-            .transfer_id = mdl_rows_text(rows, 0),
-            .session_id = mdl_rows_text(rows, 1),
-            .generation = mdl_rows_int(rows, 2),
-            .files = mdl_progress_read(mdl_rows_text(rows, 3), p),
-            .bytes = mdl_rows_int(rows, 4)};
+            .transfer_id = MDL_TEXT(rows, transfers_of_lease, id),
+            .session_id = MDL_TEXT(rows, transfers_of_lease, session_id),
+            .generation = MDL_INT(rows, transfers_of_lease, generation),
+            .files = mdl_progress_read(MDL_TEXT(rows, transfers_of_lease, files), p),
+            .bytes = MDL_INT(rows, transfers_of_lease, bytes)};
     }
     sweep->more = lost->nelts == sweep->limit;
     return rv == APR_SUCCESS ? mdl_session_settle(db, p, &settle) : rv;

@@ -9,19 +9,10 @@ const char *const mdl_session_status_names[] = {[MDL_SESSION_OPEN] = "open",
 
 void mdl_session_read(const mdl_rows_t *row, mdl_session_t *session)
 {
-    *session = (mdl_session_t){.id = mdl_rows_text(row, 0),
-                               .generation = mdl_rows_int(row, 1),
-                               .status = mdl_rows_enum(row, 2, mdl_session_status_names),
-                               .assignment_id = mdl_rows_int(row, 3),
-                               .asset_id = mdl_rows_int(row, 4),
-                               .etag = mdl_rows_text(row, 5),
-                               .size = mdl_rows_int(row, 6),
-                               .files = mdl_rows_text(row, 7),
-                               .bytes = mdl_rows_int(row, 8),
-                               .opened_at = mdl_rows_int(row, 9),
-                               .idle_at = mdl_rows_int(row, 10),
-                               .running = (int)mdl_rows_int(row, 11),
-                               .running_bytes = mdl_rows_int(row, 12)};
+    *session = (mdl_session_t){
+        .status = MDL_ENUM(row, download_session_last, status, mdl_session_status_names)};
+    MDL_READ(row, download_session_last, session, id, generation, assignment_id, asset_id, etag,
+             size, files, bytes, opened_at, idle_at, running, running_bytes);
 }
 
 mdl_charge_state_t mdl_session_charge(mdl_session_status_t status, const mdl_progress_t *file)
@@ -63,16 +54,10 @@ apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)
     while (mdl_rows_next(rows)) {
         mdl_session_view_t *session = apr_palloc(p, sizeof *session);
 
-        *session = (mdl_session_view_t){.assignment_id = mdl_rows_int(rows, 0),
-                                        .asset_id = mdl_rows_int(rows, 1),
-                                        .status = mdl_rows_enum(rows, 2, mdl_session_status_names),
-                                        .size = mdl_rows_int(rows, 3),
-                                        .transfers = mdl_rows_int(rows, 4),
-                                        .opened_at = mdl_rows_int(rows, 5),
-                                        .updated_at = mdl_rows_int(rows, 6),
-                                        .bytes = mdl_rows_int(rows, 7),
-                                        .id = mdl_rows_text(rows, 8),
-                                        .generation = mdl_rows_int(rows, 9)};
+        *session = (mdl_session_view_t){
+            .status = MDL_ENUM(rows, session_view, status, mdl_session_status_names)};
+        MDL_READ(rows, session_view, session, assignment_id, asset_id, size, transfers, opened_at,
+                 updated_at, bytes, id, generation);
         APR_ARRAY_PUSH(sessions, mdl_session_view_t *) = session;
     }
     return sessions;

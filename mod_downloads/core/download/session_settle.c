@@ -236,13 +236,14 @@ static apr_status_t settlement_read_allowances(settlement_t *settlement)
     rv = mdl_db_select(settlement->db, &rows, p,
                        MDL_Q(ALLOWANCES_LOCK, mdl_json_text(list, NULL, p)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t key[2] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        apr_int64_t key[2] = {MDL_INT(rows, allowances_lock, assignment_id),
+                              MDL_INT(rows, allowances_lock, asset_id)};
         allowance_t *allowance = apr_hash_get(settlement->allowances, key, sizeof key);
-        apr_array_header_t *kept = mdl_progress_read(mdl_rows_text(rows, 2), p);
+        apr_array_header_t *kept = mdl_progress_read(MDL_TEXT(rows, allowances_lock, kept), p);
         mdl_progress_t *first = kept->nelts > 0 ? &APR_ARRAY_IDX(kept, 0, mdl_progress_t) : NULL;
 
         allowance->kept = first != NULL && first->part != NULL ? first : NULL;
-        allowance->kept_bytes = mdl_rows_int(rows, 3);
+        allowance->kept_bytes = MDL_INT(rows, allowances_lock, kept_bytes);
     }
     return rv;
 }
@@ -510,7 +511,8 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
         db, &rows, p, MDL_Q(DOWNLOAD_SESSIONS_IDLE, .now = settlement.now, .limit = sweep->limit));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        settlement_session(&settlement, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
+        settlement_session(&settlement, MDL_TEXT(rows, download_sessions_idle, id),
+                           MDL_INT(rows, download_sessions_idle, generation));
     }
     sweep->settled = (int)apr_hash_count(settlement.wanted);
     return rv == APR_SUCCESS && sweep->settled > 0

@@ -435,17 +435,19 @@ static apr_status_t quantities_read(mdl_db_t *db, run_t *run, apr_pool_t *p)
     }
     rv = mdl_db_select(db, &rows, p, MDL_Q(ASSIGNMENT_QUANTITIES, run->order_id));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const mdl_order_item_t *item = item_with_quantity(run, mdl_rows_text(rows, 0),
-                                                          mdl_rows_text(rows, 1));
+        const mdl_order_item_t *item = item_with_quantity(
+            run, MDL_TEXT(rows, assignment_quantities, storefront_product_id),
+            MDL_TEXT(rows, assignment_quantities, storefront_variant_id));
         mdl_quantity_t change = {.order_id = run->order_id,
-                                 .assignment_id = mdl_rows_int(rows, 2),
-                                 .before = (int)mdl_rows_int(rows, 3),
+                                 .assignment_id = MDL_INT(rows, assignment_quantities, id),
+                                 .before = (int)MDL_INT(rows, assignment_quantities, quantity),
                                  .key_id = run->assign->key_id};
 
         if (item != NULL && item->quantity != change.before) {
             change.quantity = item->quantity;
-            rv = quantity_note(run, item, &change,
-                               mdl_rows_enum(rows, 4, mdl_assignment_status_names), p);
+            rv = quantity_note(
+                run, item, &change,
+                MDL_ENUM(rows, assignment_quantities, status, mdl_assignment_status_names), p);
         }
     }
     return rv;

@@ -20,16 +20,17 @@ const char *const mdl_email_status_names[] = {[MDL_EMAIL_NOT_REQUESTED] = "not_r
 
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first)
 {
-    state->status = mdl_rows_enum(row, first, mdl_email_status_names);
-    if (mdl_rows_int(row, first + 5) != 0) {
+    state->status = mdl_rows_enum(row, first + mdl_c_email_status, mdl_email_status_names);
+    if (mdl_rows_int(row, first + mdl_c_email_held) != 0) {
         state->status = MDL_EMAIL_HELD;
-    } else if (state->status == MDL_EMAIL_SENT && !mdl_rows_null(row, first + 6)) {
+    } else if (state->status == MDL_EMAIL_SENT &&
+               !mdl_rows_null(row, first + mdl_c_email_bounced_at)) {
         state->status = MDL_EMAIL_BOUNCED;
     }
-    state->to = mdl_rows_text(row, first + 1);
-    state->attempts = (int)mdl_rows_int(row, first + 2);
-    state->last_error = mdl_rows_text(row, first + 3);
-    state->sent_at = mdl_rows_int(row, first + 4);
+    state->to = mdl_rows_text(row, first + mdl_c_email_recipient);
+    state->attempts = (int)mdl_rows_int(row, first + mdl_c_email_attempts);
+    state->last_error = mdl_rows_text(row, first + mdl_c_email_last_error);
+    state->sent_at = mdl_rows_int(row, first + mdl_c_email_sent_at);
 }
 
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
@@ -69,7 +70,9 @@ static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int6
     return rv == APR_SUCCESS
                ? email_insert_job_at(
                      db, shop_id, email_id,
-                     mdl_rows_int(row, 0) + apr_time_from_sec(60 * mdl_rows_int(row, 1)), p)
+                     MDL_INT(row, email_delay, created_at) +
+                         apr_time_from_sec(60 * MDL_INT(row, email_delay, mail_delay)),
+                     p)
                : rv;
 }
 
@@ -142,8 +145,9 @@ apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
     apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(EMAIL_RELEASE, order_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        rv = mdl_rows_null(rows, 1) ? APR_SUCCESS
-                                    : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+        rv = MDL_NULL(rows, email_release, recipient)
+                 ? APR_SUCCESS
+                 : email_insert_job(db, shop_id, MDL_INT(rows, email_release, id), p);
     }
     return rv;
 }
@@ -162,8 +166,9 @@ apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
                                     MDL_Q(EMAIL_ADDRESS, .recipient = to, .order_id = order_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
-                                        : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+        rv = MDL_INT(rows, email_address, held)
+                 ? APR_SUCCESS
+                 : email_insert_job(db, shop_id, MDL_INT(rows, email_address, id), p);
     }
     return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
@@ -201,12 +206,13 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
 
     *emails = apr_array_make(p, ids->nelts, sizeof(mdl_email_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*emails, mdl_email_t) = (mdl_email_t){.id = mdl_rows_int(rows, 0),
-                                                             .order_id = mdl_rows_int(rows, 1),
-                                                             .to = mdl_rows_text(rows, 2),
-                                                             .message_id = mdl_rows_text(rows, 3),
-                                                             .from_name = mdl_rows_text(rows, 4),
-                                                             .reply_to = mdl_rows_text(rows, 5)};
+        APR_ARRAY_PUSH(*emails, mdl_email_t) = (mdl_email_t){
+            .id = MDL_INT(rows, emails_by_id, id),
+            .order_id = MDL_INT(rows, emails_by_id, order_id),
+            .to = MDL_TEXT(rows, emails_by_id, recipient),
+            .message_id = MDL_TEXT(rows, emails_by_id, message_id),
+            .from_name = MDL_TEXT(rows, emails_by_id, from_name),
+            .reply_to = MDL_TEXT(rows, emails_by_id, reply_to)};
     }
     return rv;
 }
@@ -241,10 +247,11 @@ apr_status_t mdl_emails_tried(mdl_db_t *db, apr_pool_t *p, mdl_emails_tried_t *t
     tried->error = NULL;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         if (tried->count++ == 0) {
-            tried->error = mdl_rows_text(rows, 1);
-            tried->newest_at = mdl_rows_int(rows, 2);
+            tried->error = MDL_TEXT(rows, emails_tried, last_error);
+            tried->newest_at = MDL_INT(rows, emails_tried, created_at);
         }
-        tried->sent += mdl_rows_enum(rows, 0, mdl_email_status_names) == MDL_EMAIL_SENT;
+        tried->sent += MDL_ENUM(rows, emails_tried, status, mdl_email_status_names) ==
+                       MDL_EMAIL_SENT;
     }
     return rv;
 }

@@ -37,14 +37,9 @@ apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p)
     while (mdl_rows_next(rows)) {
         mdl_event_t *event = apr_pcalloc(p, sizeof *event);
 
-        event->id = mdl_rows_int(rows, 0);
-        event->action = mdl_rows_text(rows, 1);
-        event->assignment_ids = mdl_rows_text(rows, 2);
-        event->key_id = mdl_rows_text(rows, 3);
-        event->user = mdl_rows_text(rows, 4);
-        event->reason = mdl_rows_text(rows, 5);
-        event->details = mdl_rows_text(rows, 6);
-        event->created_at = mdl_rows_int(rows, 7);
+        MDL_READ(rows, events_of_order, event, id, action, assignment_ids, key_id);
+        event->user = MDL_TEXT(rows, events_of_order, user_name);
+        MDL_READ(rows, events_of_order, event, reason, details, created_at);
         APR_ARRAY_PUSH(events, mdl_event_t *) = event;
     }
     return events;
@@ -58,8 +53,8 @@ apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *act
         db, &row, p, MDL_Q(EVENT_COUNT, .order_id = order_id, .action = action, .since = since));
 
     if (rv == APR_SUCCESS) {
-        *count = (int)mdl_rows_int(row, 0);
-        *oldest = mdl_rows_int(row, 1);
+        *count = (int)MDL_INT(row, event_count, count);
+        *oldest = MDL_INT(row, event_count, oldest);
     }
     return rv;
 }

@@ -77,18 +77,19 @@ static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(FRAUD_SUBJECT, subject->id));
 
     if (rv == APR_SUCCESS) {
-        subject->shop_id = mdl_rows_int(row, 0);
-        subject->state.access = mdl_rows_enum(row, 1, mdl_order_access_names);
-        subject->state.decision = mdl_rows_enum(row, 2, mdl_fraud_decision_names);
-        subject->signals = mdl_rows_text(row, 3);
-        subject->rated = !mdl_rows_null(row, 4);
+        subject->shop_id = MDL_INT(row, fraud_subject, shop_id);
+        subject->state.access = MDL_ENUM(row, fraud_subject, access_status, mdl_order_access_names);
+        subject->state.decision = MDL_ENUM(row, fraud_subject, fraud_decision,
+                                           mdl_fraud_decision_names);
+        subject->signals = MDL_TEXT(row, fraud_subject, fraud_signals);
+        subject->rated = !MDL_NULL(row, fraud_subject, storefront_risk);
         if (subject->rated) {
-            subject->risk = mdl_rows_enum(row, 4, mdl_risk_names);
+            subject->risk = MDL_ENUM(row, fraud_subject, storefront_risk, mdl_risk_names);
         }
-        subject->email = mdl_rows_text(row, 5);
-        subject->hold_at = mdl_rows_enum(row, 6, mdl_risk_names);
-        subject->has_storefront = mdl_rows_int(row, 7) != 0;
-        subject->pending = mdl_rows_int(row, 8) != 0;
+        subject->email = MDL_TEXT(row, fraud_subject, email);
+        subject->hold_at = MDL_ENUM(row, fraud_subject, hold_at, mdl_risk_names);
+        subject->has_storefront = MDL_INT(row, fraud_subject, has_storefront) != 0;
+        subject->pending = MDL_INT(row, fraud_subject, risk_pending) != 0;
     }
     return rv;
 }
@@ -113,10 +114,8 @@ static apr_status_t fraud_count(mdl_db_t *db, const mdl_settings_t *settings, su
               .most_revoked = fraud_most(REVOKED_MEDIUM), .id = subject->id));
 
     if (rv == APR_SUCCESS) {
-        subject->orders_of_customer = (int)mdl_rows_int(row, 0);
-        subject->orders_of_address = (int)mdl_rows_int(row, 1);
-        subject->orders_of_ip = (int)mdl_rows_int(row, 2);
-        subject->orders_refused = (int)mdl_rows_int(row, 3);
+        MDL_READ(row, fraud_counts, subject, orders_of_customer, orders_of_address, orders_of_ip,
+                 orders_refused);
     }
     return rv;
 }

@@ -63,9 +63,8 @@ apr_status_t mdl_history_emails(mdl_db_t *db, apr_pool_t *p, mdl_history_t *hist
     while (mdl_rows_next(rows)) {
         mdl_email_view_t *email = apr_palloc(p, sizeof *email);
 
-        email->id = mdl_rows_int(rows, 0);
-        mdl_email_state_of_row(&email->state, rows, 1);
-        email->created_at = mdl_rows_int(rows, 8);
+        MDL_READ(rows, emails_of_order, email, id, created_at);
+        mdl_email_state_of_row(&email->state, rows, mdl_c_emails_of_order_status);
         APR_ARRAY_PUSH(page->found, mdl_email_view_t *) = email;
     }
     return APR_SUCCESS;

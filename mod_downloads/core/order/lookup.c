@@ -57,15 +57,11 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 
     if (rv == APR_SUCCESS) {
         lookup->order_id = order_id;
-        lookup->shop_id = mdl_rows_int(row, 0);
-        lookup->storefront_order_id = mdl_rows_text(row, 1);
-        lookup->customer_id = mdl_rows_int(row, 2);
-        lookup->storefront_customer_id = mdl_rows_text(row, 3);
-        lookup->email = mdl_rows_text(row, 4);
-        lookup->url = mdl_rows_text(row, 5);
-        lookup->sealed = mdl_rows_text(row, 6);
-        lookup->for_risk = mdl_rows_int(row, 7) != 0;
-        lookup->for_email = mdl_rows_int(row, 8) != 0;
+        MDL_READ(row, lookup_subject, lookup, shop_id, storefront_order_id, customer_id,
+                 storefront_customer_id, email);
+        lookup->url = MDL_TEXT(row, lookup_subject, storefront_url);
+        lookup->sealed = MDL_TEXT(row, lookup_subject, storefront_token);
+        MDL_READ(row, lookup_subject, lookup, for_risk, for_email);
     }
     return rv;
 }
@@ -169,7 +165,7 @@ int mdl_lookup_read_latest(mdl_rows_t *rows, mdl_job_status_t *status, const cha
     if (!mdl_rows_next(rows)) {
         return 0;
     }
-    *status = mdl_rows_enum(rows, 0, mdl_job_status_names);
-    *error = mdl_rows_text(rows, 1);
+    *status = MDL_ENUM(rows, lookup_latest, status, mdl_job_status_names);
+    *error = MDL_TEXT(rows, lookup_latest, error_message);
     return 1;
 }

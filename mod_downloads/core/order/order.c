@@ -27,31 +27,20 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_t *order = mdl_order_make(p);
 
-    order->id = mdl_rows_int(row, 0);
-    order->storefront_order_id = mdl_rows_text(row, 1);
-    order->page_id = mdl_rows_text(row, 2);
-    order->state.access = mdl_rows_enum(row, 3, mdl_order_access_names);
-    order->access_reason = mdl_rows_text(row, 4);
-    order->state.decision = mdl_rows_enum(row, 5, mdl_fraud_decision_names);
-    order->created_at = mdl_rows_int(row, 6);
-    order->customer.id = mdl_rows_int(row, 7);
-    order->customer.storefront_customer_id = mdl_rows_text(row, 8);
-    order->customer.email = mdl_rows_text(row, 9);
-    order->customer.first_name = mdl_rows_text(row, 10);
-    order->customer.last_name = mdl_rows_text(row, 11);
-    order->customer.locale = mdl_rows_text(row, 12);
-    order->shop_id = mdl_rows_int(row, 13);
-    order->shop_name = mdl_rows_text(row, 14);
-    order->shop_email = mdl_rows_text(row, 15);
-    order->fraud_signals = mdl_rows_text(row, 17);
+    MDL_READ(row, order, order, id, storefront_order_id, page_id, access_reason, created_at,
+             shop_id, shop_email, fraud_signals, risk_pending, updated_at);
+    order->state.access = MDL_ENUM(row, order, access_status, mdl_order_access_names);
+    order->state.decision = MDL_ENUM(row, order, fraud_decision, mdl_fraud_decision_names);
+    order->customer.id = MDL_INT(row, order, customer_id);
+    MDL_READ(row, order, &order->customer, storefront_customer_id, email, first_name, last_name,
+             locale);
+    order->shop_name = MDL_TEXT(row, order, name);
     if (order->fraud_signals != NULL) {
-        order->fraud_level = mdl_rows_enum(row, 16, mdl_risk_names);
+        order->fraud_level = MDL_ENUM(row, order, fraud_level, mdl_risk_names);
     }
-    order->risk_pending = mdl_rows_int(row, 18) != 0;
-    order->shop_blocked = !mdl_rows_null(row, 19);
-    order->updated_at = mdl_rows_int(row, 20);
-    if (!mdl_rows_null(row, 21)) {
-        mdl_email_state_of_row(&order->email, row, 21);
+    order->shop_blocked = !MDL_NULL(row, order, blocked_at);
+    if (!MDL_NULL(row, order, status)) {
+        mdl_email_state_of_row(&order->email, row, mdl_c_order_status);
     }
     return order;
 }
@@ -60,22 +49,15 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_assignment_t *assignment = mdl_assignment_make(p);
 
-    assignment->id = mdl_rows_int(row, 0);
-    assignment->order_id = mdl_rows_int(row, 1);
-    assignment->storefront_product_id = mdl_rows_text(row, 2);
-    assignment->storefront_variant_id = mdl_rows_text(row, 3);
-    assignment->quantity = (int)mdl_rows_int(row, 4);
-    assignment->status = mdl_rows_enum(row, 5, mdl_assignment_status_names);
-    assignment->mapping_id = mdl_rows_int(row, 6);
-    assignment->download_type = mdl_rows_enum(row, 7, mdl_download_type_names);
-    assignment->expires_at = mdl_rows_int(row, 8);
-    assignment->created_at = mdl_rows_int(row, 9);
-    assignment->mapping_active = mdl_rows_int(row, 10) != 0;
-    assignment->has_license_keys = !mdl_rows_null(row, 11);
-    assignment->license_keys_pending = mdl_rows_int(row, 11);
-    assignment->download_limit = mdl_rows_null(row, 12) ? -1 : (int)mdl_rows_int(row, 12);
-    assignment->packs = mdl_rows_text(row, 13);
-    assignment->has_links = !mdl_rows_null(row, 14);
+    MDL_READ(row, assignment, assignment, id, order_id, storefront_product_id,
+             storefront_variant_id, quantity, mapping_id, expires_at, created_at, packs);
+    assignment->status = MDL_ENUM(row, assignment, status, mdl_assignment_status_names);
+    assignment->download_type = MDL_ENUM(row, assignment, download_type, mdl_download_type_names);
+    assignment->mapping_active = MDL_INT(row, assignment, is_active) != 0;
+    assignment->has_license_keys = !MDL_NULL(row, assignment, license_keys);
+    assignment->license_keys_pending = MDL_INT(row, assignment, license_keys);
+    assignment->download_limit = (int)MDL_INT_OR_NONE(row, assignment, download_limit);
+    assignment->has_links = !MDL_NULL(row, assignment, has_links);
     return assignment;
 }
 
@@ -127,11 +109,11 @@ static void set_expiry(mdl_order_t *order)
 static void order_read_counts(mdl_rows_t *rows, apr_hash_t *orders)
 {
     while (mdl_rows_next(rows)) {
-        mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
+        mdl_order_t *order = index_find(orders, MDL_INT(rows, assignments_count, order_id));
 
         if (order != NULL) {
-            order->assignment_count = mdl_rows_int(rows, 1);
-            order->expires_at = mdl_rows_int(rows, 2);
+            order->assignment_count = MDL_INT(rows, assignments_count, assignments);
+            order->expires_at = MDL_INT(rows, assignments_count, latest_end);
         }
     }
 }

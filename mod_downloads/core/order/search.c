@@ -14,16 +14,13 @@ static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_line_t *line = apr_pcalloc(p, sizeof *line);
 
-    line->id = mdl_rows_int(row, 0);
-    line->storefront_order_id = mdl_rows_text(row, 1);
-    line->access = mdl_rows_enum(row, 2, mdl_order_access_names);
-    line->created_at = mdl_rows_int(row, 3);
-    line->storefront_customer_id = mdl_rows_text(row, 4);
-    line->email = mdl_rows_text(row, 5);
-    line->first_name = mdl_rows_text(row, 6);
-    line->last_name = mdl_rows_text(row, 7);
-    line->email_status = mdl_rows_null(row, 8) ? MDL_EMAIL_NOT_REQUESTED
-                                               : mdl_rows_enum(row, 8, mdl_email_status_names);
+    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, created_at,
+             storefront_customer_id, email, first_name, last_name);
+    line->access = MDL_ENUM(row, order_lines_by_id, access_status, mdl_order_access_names);
+    line->email_status = MDL_NULL(row, order_lines_by_id, email_status)
+                             ? MDL_EMAIL_NOT_REQUESTED
+                             : MDL_ENUM(row, order_lines_by_id, email_status,
+                                        mdl_email_status_names);
     return line;
 }
 
@@ -164,14 +161,14 @@ apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *f
     filter->places = apr_array_make(p, filter->limit, sizeof(mdl_order_place_t));
     filter->next = NULL;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        int fits = mdl_rows_int(rows, 2) != 0;
+        int fits = MDL_INT(rows, order_walk, fits) != 0;
 
         if (fits && filter->places->nelts == filter->limit) {
             filter->next = place_text(last, p);
             return APR_SUCCESS;
         }
         looked++;
-        last = (place_t){mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        last = (place_t){MDL_INT(rows, order_walk, created_at), MDL_INT(rows, order_walk, id)};
         if (fits) {
             APR_ARRAY_PUSH(filter->places,
                            mdl_order_place_t) = (mdl_order_place_t){last.id, place_text(last, p)};
@@ -204,7 +201,7 @@ static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, 
     int looked = 0, taken = 0;
 
     while (mdl_rows_next(rows)) {
-        int fits = mdl_rows_int(rows, 9) != 0;
+        int fits = MDL_INT(rows, order_lines_of_number, fits) != 0;
 
         if (looked++ == look || (fits && taken == search->filter.limit)) {
             search->more = 1;

@@ -118,14 +118,9 @@ static mdl_key_t *key_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_key_t *key = apr_pcalloc(p, sizeof *key);
 
-    key->id = mdl_rows_text(row, 0);
-    key->shop_id = mdl_rows_int(row, 1);
-    key->name = mdl_rows_text(row, 2);
-    key->scope = mdl_rows_enum(row, 3, mdl_key_scope_names);
-    key->created_at = mdl_rows_int(row, 4);
-    key->last_used_at = mdl_rows_int(row, 5);
-    key->expires_at = mdl_rows_int(row, 6);
-    key->revoked_at = mdl_rows_int(row, 7);
+    MDL_READ(row, api_key, key, id, shop_id, name, created_at, last_used_at, expires_at,
+             revoked_at);
+    key->scope = MDL_ENUM(row, api_key, scope, mdl_key_scope_names);
     return key;
 }
 
@@ -198,19 +193,17 @@ apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *loo
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    record->known = mdl_base64url_decode(record->mac, sizeof record->mac, mdl_rows_text(row, 0)) ==
-                    APR_SUCCESS;
+    record->known = mdl_base64url_decode(record->mac, sizeof record->mac,
+                                         MDL_TEXT(row, api_key_verify, secret_mac)) == APR_SUCCESS;
     record->key.id = look_up->id;
-    record->key.shop_id = mdl_rows_int(row, 1);
-    record->key.scope = mdl_rows_enum(row, 2, mdl_key_scope_names);
-    record->key.name = mdl_rows_text(row, 3);
-    record->key.expires_at = mdl_rows_int(row, 4);
-    record->key.revoked_at = mdl_rows_int(row, 5);
-    record->shop_name = mdl_rows_text(row, 6);
-    record->shop_domain = mdl_rows_text(row, 7);
-    record->shop_status = mdl_rows_enum(row, 8, mdl_shop_status_names);
-    record->shop_blocked = !mdl_rows_null(row, 9);
-    record->secret_id = mdl_rows_text(row, 10);
+    record->key.shop_id = MDL_INT(row, api_key_verify, shop_id);
+    record->key.scope = MDL_ENUM(row, api_key_verify, scope, mdl_key_scope_names);
+    record->key.name = MDL_TEXT(row, api_key_verify, key_name);
+    MDL_READ(row, api_key_verify, &record->key, expires_at, revoked_at);
+    MDL_READ(row, api_key_verify, record, shop_name, secret_id);
+    record->shop_domain = MDL_TEXT(row, api_key_verify, domain);
+    record->shop_status = MDL_ENUM(row, api_key_verify, status, mdl_shop_status_names);
+    record->shop_blocked = !MDL_NULL(row, api_key_verify, blocked_at);
     return APR_SUCCESS;
 }
 

@@ -90,14 +90,13 @@ static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_member_t *member = apr_pcalloc(p, sizeof *member);
 
-    member->user = mdl_rows_text(row, 0);
-    member->shop_id = mdl_rows_int(row, 1);
-    member->role = mdl_rows_enum(row, 2, mdl_role_names);
-    member->created_at = mdl_rows_int(row, 3);
-    member->shop_name = mdl_rows_text(row, 4);
+    member->user = MDL_TEXT(row, member, user_name);
+    MDL_READ(row, member, member, shop_id, created_at);
+    member->role = MDL_ENUM(row, member, role, mdl_role_names);
+    member->shop_name = MDL_TEXT(row, member, name);
     if (member->role == MDL_ROLE_OWNER) {
-        member->email = mdl_staff_address_state(member->user, mdl_rows_int(row, 5),
-                                                mdl_rows_int(row, 6));
+        member->email = mdl_staff_address_state(member->user, MDL_INT(row, member, asked_at),
+                                                MDL_INT(row, member, confirmed_at));
     }
     return member;
 }

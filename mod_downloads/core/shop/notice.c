@@ -152,15 +152,16 @@ static mdl_json_t *notices_count(mdl_rows_t *rows, apr_array_header_t *ids, mdl_
 
     *counts = mdl_json_array(p);
     while (mdl_rows_next(rows)) {
-        apr_int64_t shop[2] = {mdl_rows_int(rows, 1), mdl_rows_int(rows, 2)};
+        apr_int64_t shop[2] = {MDL_INT(rows, notices_waiting, shop_id),
+                               MDL_INT(rows, notices_waiting, last)};
         apr_int64_t *count = apr_hash_get(last, shop, sizeof *shop);
 
         if (count == NULL) {
             count = apr_pmemdup(p, shop, sizeof shop);
             apr_hash_set(last, count, sizeof *shop, count);
         }
-        pair_add(numbers, mdl_rows_int(rows, 0), ++count[1]);
-        APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
+        pair_add(numbers, MDL_INT(rows, notices_waiting, id), ++count[1]);
+        APR_ARRAY_PUSH(ids, apr_int64_t) = MDL_INT(rows, notices_waiting, id);
     }
     for (apr_hash_index_t *i = apr_hash_first(p, last); i != NULL; i = apr_hash_next(i)) {
         const apr_int64_t *count = apr_hash_this_val(i);
@@ -200,20 +201,21 @@ apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t 
 
 void mdl_notice_read(mdl_notice_t *notice, const mdl_rows_t *row, int first)
 {
-    *notice = (mdl_notice_t){.id = mdl_rows_int(row, first),
-                             .number = mdl_rows_int(row, first + 1),
-                             .type = mdl_rows_enum(row, first + 2, mdl_notice_type_names),
-                             .data = mdl_rows_text(row, first + 3),
-                             .created_at = mdl_rows_int(row, first + 4),
-                             .storefront_order_id = mdl_rows_text(row, first + 5)};
+    *notice = (mdl_notice_t){
+        .id = mdl_rows_int(row, first + mdl_c_notice_id),
+        .number = mdl_rows_int(row, first + mdl_c_notice_number),
+        .type = mdl_rows_enum(row, first + mdl_c_notice_type, mdl_notice_type_names),
+        .data = mdl_rows_text(row, first + mdl_c_notice_data),
+        .created_at = mdl_rows_int(row, first + mdl_c_notice_created_at),
+        .storefront_order_id = mdl_rows_text(row, first + mdl_c_notice_storefront_order_id)};
 }
 
 /* The row behind the notices. */
 static apr_status_t notice_list_end(mdl_notice_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
 {
-    apr_int64_t last = mdl_rows_int(row, 1);
+    apr_int64_t last = MDL_INT(row, notice, number);
 
-    list->feed = apr_pstrdup(p, mdl_rows_text(row, 2));
+    list->feed = apr_pstrdup(p, MDL_TEXT(row, notice, type));
     if (list->known_feed != NULL && strcmp(list->known_feed, list->feed) != 0) {
         return mdl_problem_set(list->problem, 409, "feed_changed",
                                "The events are of another feed now, for a backup was restored; ask "
@@ -228,8 +230,8 @@ static apr_status_t notice_list_end(mdl_notice_list_t *list, const mdl_rows_t *r
 
 static void notice_list_add(mdl_notice_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
 {
-    list->last = mdl_rows_int(row, 1);
-    if (list->type == NULL || strcmp(mdl_rows_text(row, 2), list->type) == 0) {
+    list->last = MDL_INT(row, notice, number);
+    if (list->type == NULL || strcmp(MDL_TEXT(row, notice, type), list->type) == 0) {
         mdl_notice_t *notice = apr_palloc(p, sizeof *notice);
 
         mdl_notice_read(notice, row, 0);

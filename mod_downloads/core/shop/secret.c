@@ -33,10 +33,11 @@ static apr_status_t keys_count(mdl_db_t *db, mdl_secret_signed_t *of, apr_pool_t
     apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(API_KEYS_BY_SECRET, apr_time_now()));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *id = mdl_rows_text(rows, 0);
+        const char *id = MDL_TEXT(rows, api_keys_by_secret, secret_id);
 
         if (id != NULL) {
-            *(secret_has_id(of->secret, id) ? &of->keys : &of->strange) += mdl_rows_int(rows, 1);
+            *(secret_has_id(of->secret, id) ? &of->keys : &of->strange) += MDL_INT(
+                rows, api_keys_by_secret, keys);
         }
     }
     return rv;

@@ -18,21 +18,12 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_shop_t *shop = apr_pcalloc(p, sizeof *shop);
 
-    shop->id = mdl_rows_int(row, 0);
-    shop->name = mdl_rows_text(row, 1);
-    shop->domain = mdl_rows_text(row, 2);
-    shop->email = mdl_rows_text(row, 3);
-    shop->status = mdl_rows_enum(row, 4, mdl_shop_status_names);
-    shop->created_at = mdl_rows_int(row, 5);
-    shop->sender_name = mdl_rows_text(row, 6);
-    shop->reply_to = mdl_rows_text(row, 7);
-    shop->mail_delay = (int)mdl_rows_int(row, 8);
-    shop->hold_at = mdl_rows_enum(row, 9, mdl_risk_names);
-    shop->storefront_url = mdl_rows_text(row, 10);
-    shop->blocked_at = mdl_rows_int(row, 11);
-    shop->block_reason = mdl_rows_text(row, 12);
-    shop->email_state = mdl_staff_address_state(shop->email, mdl_rows_int(row, 13),
-                                                mdl_rows_int(row, 14));
+    MDL_READ(row, shop, shop, id, name, domain, email, created_at, sender_name, reply_to,
+             mail_delay, storefront_url, blocked_at, block_reason);
+    shop->status = MDL_ENUM(row, shop, status, mdl_shop_status_names);
+    shop->hold_at = MDL_ENUM(row, shop, hold_at, mdl_risk_names);
+    shop->email_state = mdl_staff_address_state(shop->email, MDL_INT(row, shop, asked_at),
+                                                MDL_INT(row, shop, confirmed_at));
     return shop;
 }
 

@@ -35,11 +35,12 @@ static apr_status_t address_read(mdl_db_t *db, mdl_staff_address_t *of, mdl_addr
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    of->shop_name = mdl_rows_text(row, 0);
-    of->shop_domain = mdl_rows_text(row, 1);
-    of->confirmed_at = mdl_rows_int(row, 4);
-    *state = mdl_rows_int(row, 2) > 0
-                 ? mdl_staff_address_state(of->address, mdl_rows_int(row, 3), of->confirmed_at)
+    of->shop_name = MDL_TEXT(row, staff_address_find, name);
+    of->shop_domain = MDL_TEXT(row, staff_address_find, domain);
+    of->confirmed_at = MDL_INT(row, staff_address_find, confirmed_at);
+    *state = MDL_INT(row, staff_address_find, is_reached) > 0
+                 ? mdl_staff_address_state(of->address, MDL_INT(row, staff_address_find, asked_at),
+                                           of->confirmed_at)
                  : MDL_ADDRESS_NONE;
     return APR_SUCCESS;
 }

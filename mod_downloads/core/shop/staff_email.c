@@ -148,7 +148,8 @@ static int email_is_wanted(const mdl_staff_email_t *email, const mdl_rows_t *row
 {
     int asks = strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0;
 
-    return !mdl_rows_null(row, 3) && mdl_rows_null(row, 4) == asks;
+    return !MDL_NULL(row, staff_email_of_job, asked_at) &&
+           MDL_NULL(row, staff_email_of_job, confirmed_at) == asks;
 }
 
 apr_status_t mdl_staff_email_find(mdl_db_t *db, apr_int64_t shop_id, const char *job_id,
@@ -162,9 +163,9 @@ apr_status_t mdl_staff_email_find(mdl_db_t *db, apr_int64_t shop_id, const char 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    email->to = mdl_rows_text(row, 0);
-    email->template = mdl_rows_text(row, 1);
-    data = mdl_rows_text(row, 2);
+    email->to = MDL_TEXT(row, staff_email_of_job, recipient);
+    email->template = MDL_TEXT(row, staff_email_of_job, template);
+    data = MDL_TEXT(row, staff_email_of_job, data);
     email->wanted = email_is_wanted(email, row);
     return mdl_json_parse(&email->data, data, strlen(data), MDL_JSON_MAX_VALUES, &why, p);
 }

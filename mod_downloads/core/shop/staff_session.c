@@ -58,9 +58,10 @@ apr_status_t mdl_staff_session_find(mdl_db_t *db, apr_pool_t *p, mdl_staff_sessi
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    find->user = mdl_rows_text(row, 0);
-    find->expires_at = session_end_of(mdl_rows_int(row, 1), now);
-    find->needs_prolongation = find->expires_at > mdl_rows_int(row, 2) + LATE;
+    find->user = MDL_TEXT(row, staff_session_find, user_name);
+    find->expires_at = session_end_of(MDL_INT(row, staff_session_find, created_at), now);
+    find->needs_prolongation = find->expires_at >
+                               MDL_INT(row, staff_session_find, expires_at) + LATE;
     return APR_SUCCESS;
 }
 

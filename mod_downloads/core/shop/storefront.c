@@ -136,11 +136,12 @@ apr_status_t mdl_storefront_renew(mdl_db_t *db, apr_pool_t *p, mdl_storefront_re
 
     renew->renewed = renew->lost = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t shop_id = mdl_rows_int(rows, 0);
-        const char *url = mdl_rows_text(rows, 1), *renewed;
+        apr_int64_t shop_id = MDL_INT(rows, storefront_tokens, id);
+        const char *url = MDL_TEXT(rows, storefront_tokens, storefront_url), *renewed;
 
         if (mdl_seal_renew(renew->secret, PURPOSE, storefront_token_owner(shop_id, url, p),
-                           mdl_rows_text(rows, 2), &renewed, p) != APR_SUCCESS) {
+                           MDL_TEXT(rows, storefront_tokens, storefront_token), &renewed,
+                           p) != APR_SUCCESS) {
             renew->lost++;
         } else if (renewed != NULL) {
             renew->renewed++;

@@ -74,8 +74,9 @@ apr_status_t mdl_webhook_renew(mdl_db_t *db, const mdl_secret_t *secret, apr_poo
     apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(WEBHOOK_SECRETS));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t id = mdl_rows_int(rows, 0);
-        const char *sealed = mdl_rows_text(rows, 1), *old = mdl_rows_text(rows, 2);
+        apr_int64_t id = MDL_INT(rows, webhook_secrets, id);
+        const char *sealed = MDL_TEXT(rows, webhook_secrets, secret),
+                   *old = MDL_TEXT(rows, webhook_secrets, old_secret);
         int changed = 0;
 
         secret_renew(secret, id, &sealed, &changed, p);
@@ -95,18 +96,8 @@ static mdl_webhook_t *webhook_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_webhook_t *webhook = apr_pcalloc(p, sizeof *webhook);
 
-    webhook->id = mdl_rows_int(row, 0);
-    webhook->shop_id = mdl_rows_int(row, 1);
-    webhook->job_id = mdl_rows_text(row, 2);
-    webhook->url = mdl_rows_text(row, 3);
-    webhook->description = mdl_rows_text(row, 4);
-    webhook->types = mdl_rows_text(row, 5);
-    webhook->is_active = mdl_rows_int(row, 6) != 0;
-    webhook->failing_since = mdl_rows_int(row, 7);
-    webhook->disabled_at = mdl_rows_int(row, 8);
-    webhook->old_until = mdl_rows_int(row, 9);
-    webhook->created_at = mdl_rows_int(row, 10);
-    webhook->updated_at = mdl_rows_int(row, 11);
+    MDL_READ(row, endpoint, webhook, id, shop_id, job_id, url, description, types, is_active,
+             failing_since, disabled_at, old_until, created_at, updated_at);
     if (webhook->old_until <= apr_time_now()) {
         webhook->old_until = 0;
     }

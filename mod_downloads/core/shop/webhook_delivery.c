@@ -60,17 +60,9 @@ static mdl_webhook_delivery_t *delivery_of_row(const mdl_rows_t *row, apr_pool_t
 {
     mdl_webhook_delivery_t *delivery = apr_pcalloc(p, sizeof *delivery);
 
-    delivery->id = mdl_rows_int(row, 0);
-    delivery->notice_id = mdl_rows_int(row, 1);
-    delivery->type = mdl_rows_text(row, 2);
-    delivery->status = mdl_rows_enum(row, 3, mdl_delivery_status_names);
-    delivery->attempts = (int)mdl_rows_int(row, 4);
-    delivery->due_at = mdl_rows_int(row, 5);
-    delivery->response_status = (int)mdl_rows_int(row, 6);
-    delivery->response_body = mdl_rows_text(row, 7);
-    delivery->error = mdl_rows_text(row, 8);
-    delivery->created_at = mdl_rows_int(row, 9);
-    delivery->updated_at = mdl_rows_int(row, 10);
+    MDL_READ(row, delivery, delivery, id, notice_id, type, attempts, due_at, response_status,
+             response_body, error, created_at, updated_at);
+    delivery->status = MDL_ENUM(row, delivery, status, mdl_delivery_status_names);
     return delivery;
 }
 
@@ -142,9 +134,9 @@ static apr_status_t round_read_messages(mdl_db_t *db, mdl_webhook_round_t *round
         mdl_webhook_message_t *message = apr_array_push(round->messages);
         mdl_notice_t notice;
 
-        mdl_notice_read(&notice, rows, 2);
-        message->id = mdl_rows_int(rows, 0);
-        message->attempts = (int)mdl_rows_int(rows, 1);
+        mdl_notice_read(&notice, rows, mdl_c_webhook_deliveries_due_id);
+        message->id = MDL_INT(rows, webhook_deliveries_due, delivery_id);
+        message->attempts = (int)MDL_INT(rows, webhook_deliveries_due, attempts);
         message->event_id = mdl_notice_event_id(notice.id, p);
         message->body = message_body(&notice, p);
     }
@@ -173,14 +165,16 @@ apr_status_t mdl_webhook_round(mdl_db_t *db, const mdl_secret_t *secret, const c
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    round->endpoint_id = mdl_rows_int(row, 0);
-    round->shop_id = mdl_rows_int(row, 1);
-    round->url = mdl_rows_text(row, 2);
-    round->secrets[0] = round_secret(secret, round, mdl_rows_text(row, 4), p);
-    if (mdl_rows_int(row, 6) > apr_time_now()) {
-        round->secrets[1] = round_secret(secret, round, mdl_rows_text(row, 5), p);
+    round->endpoint_id = MDL_INT(row, webhook_endpoint_of_job, id);
+    MDL_READ(row, webhook_endpoint_of_job, round, shop_id, url);
+    round->secrets[0] = round_secret(secret, round, MDL_TEXT(row, webhook_endpoint_of_job, secret),
+                                     p);
+    if (MDL_INT(row, webhook_endpoint_of_job, old_until) > apr_time_now()) {
+        round->secrets[1] = round_secret(secret, round,
+                                         MDL_TEXT(row, webhook_endpoint_of_job, old_secret), p);
     }
-    return mdl_rows_int(row, 3) != 0 ? round_read_messages(db, round, p) : APR_SUCCESS;
+    return MDL_INT(row, webhook_endpoint_of_job, is_active) != 0 ? round_read_messages(db, round, p)
+                                                                 : APR_SUCCESS;
 }
 
 apr_array_header_t *mdl_webhook_headers(const mdl_webhook_round_t *round,
