@@ -51,15 +51,15 @@ FOR SHARE
 -- dialect: pgsql
 FOR KEY SHARE
 
--- "WHERE id {{in_given}}": the parameter is a list of ids.  PostgreSQL can't know how few they are; it
+-- "WHERE id {{in_given}}": the parameter is a list of ids, called ids or as {{in_given:…}} says.  PostgreSQL can't know how few they are; it
 -- takes an array for 10, the elements of a JSON document for 100.
 -- part: in_given
 -- dialect: sqlite3
-IN (SELECT value FROM json_each(%ids))
+IN (SELECT value FROM json_each(%ids:{{}}))
 
 -- part: in_given
 -- dialect: pgsql
-= ANY (%ids)
+= ANY (%ids:{{}})
 
 -- The time by the database's clock, which all nodes have in common.  PostgreSQL compares an index with it.
 -- part: now
@@ -83,15 +83,15 @@ WITH given_rows (id) AS (SELECT unnest(%ids))
 -- two versions show the same time.
 -- part: later
 -- dialect: sqlite3
-max(updated_at + 1000, %lld)
+max(updated_at + 1000, %lld:now)
 
 -- part: later
 -- dialect: pgsql
-greatest(updated_at + 1000, %lld)
+greatest(updated_at + 1000, %lld:now)
 
 -- Whether a row has one of the versions that its caller knows (mod_downloads/core/version.h).
 -- part: of_version
-(%lld = 0 OR updated_at / 1000 {{in_given}})
+(%lld:versioned = 0 OR updated_at / 1000 {{in_given:versions}})
 
 -- For uploads.  With a constant the planner would choose the index of all open uploads.
 -- part: is_open
@@ -100,16 +100,17 @@ status = (SELECT 'open')
 -- What counts against the quota of the shop s: its assets, and its open uploads but one.
 -- part: bytes_taken
 s.bytes_stored + CAST(COALESCE((SELECT sum(COALESCE(u.size, u.reserved)) FROM upload u
-    WHERE u.shop_id = s.id AND u.status = 'open' AND u.id <> %s AND u.expires_at > {{now}}), 0) AS BIGINT)
+    WHERE u.shop_id = s.id AND u.status = 'open' AND u.id <> %s:upload_id AND u.expires_at > {{now}}),
+        0) AS BIGINT)
 
 -- Rows to insert: an id, and the ids of a list with their places in it.
 -- part: given_list
 -- dialect: sqlite3
-SELECT %lld, value, key FROM json_each(%ids)
+SELECT %lld:id, value, key FROM json_each(%ids)
 
 -- part: given_list
 -- dialect: pgsql
-SELECT %lld, value, ordinality
+SELECT %lld:id, value, ordinality
 FROM unnest(%ids) WITH ORDINALITY given (value, ordinality)
 
 -- Orders that still follow a deleted mapping, of those that h has.
@@ -136,3 +137,13 @@ type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'
 -- The state of an email, as mod_downloads/core/order/email.c reads it.
 -- part: email_columns
 e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at
+
+-- In place of a column's new value: fails the statement, and with it the transaction.  PostgreSQL refuses the
+-- division, without a line in its log that has the row, and for SQLite it is NULL, which the column must not be.
+-- part: failure
+{{}} / 0
+
+-- A notice, as mod_downloads/core/shop/notice.c reads it.
+-- part: notice_columns
+n.id, n.number, n.type, n.data, n.created_at,
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id

@@ -24,31 +24,23 @@ static const char *audit_detail(const char *detail, apr_pool_t *p)
 
 apr_status_t mdl_audit_add(mdl_db_t *db, const mdl_audit_t *entry, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_AUDIT_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int_or_null(entry->shop_id), mdl_text(entry->noun),
-                                mdl_text(entry->noun_id), mdl_text(entry->action),
-                                mdl_text(mdl_via_names[entry->via]), mdl_text(entry->key_id),
-                                mdl_text(entry->user), mdl_text(mdl_db_request(db)),
-                                mdl_text(audit_detail(entry->detail, p)), mdl_int(apr_time_now())));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(AUDIT_INSERT, .shop_id = entry->shop_id, .noun = entry->noun,
+                             .noun_id = entry->noun_id, .action = entry->action,
+                             .via = mdl_via_names[entry->via], .key_id = entry->key_id,
+
+                             .user_name = entry->user, .request_id = mdl_db_request(db),
+                             .detail = audit_detail(entry->detail, p), .now = apr_time_now()));
 }
 
 static mdl_audit_t *audit_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_audit_t *entry = apr_pcalloc(p, sizeof *entry);
 
-    entry->id = mdl_rows_int(row, 0);
-    entry->shop_id = mdl_rows_int(row, 1);
-    entry->shop_name = mdl_rows_text(row, 2);
-    entry->noun = mdl_rows_text(row, 3);
-    entry->noun_id = mdl_rows_text(row, 4);
-    entry->action = mdl_rows_text(row, 5);
-    entry->via = mdl_rows_enum(row, 6, mdl_via_names);
-    entry->key_id = mdl_rows_text(row, 7);
-    entry->key_name = mdl_rows_text(row, 8);
-    entry->user = mdl_rows_text(row, 9);
-    entry->detail = mdl_rows_text(row, 10);
-    entry->created_at = mdl_rows_int(row, 11);
-    entry->request_id = mdl_rows_text(row, 12);
+    MDL_READ(row, audit, entry, id, shop_id, shop_name, noun, noun_id, action, key_id, key_name,
+             detail, created_at, request_id);
+    entry->via = MDL_ENUM(row, audit, via, mdl_via_names);
+    entry->user = MDL_TEXT(row, audit, user_name);
     return entry;
 }
 
@@ -68,15 +60,16 @@ apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list)
 {
     int filtered = list->noun != NULL || list->who != NULL;
     int most = filtered ? MDL_AUDIT_SEARCHED : list->limit + 1;
-    mdl_arg_t before = mdl_int(list->before), limit = mdl_int(most);
     apr_int64_t last = 0;
     int looked = 0;
     mdl_rows_t *rows;
     apr_status_t rv = list->shop_id != 0
-                          ? mdl_db_select(db, MDL_Q_AUDIT_OF_SHOP, &rows, p,
-                                          MDL_ARGS(mdl_int(list->shop_id), before, limit))
-                          : mdl_db_select(db, MDL_Q_AUDIT_OF_ALL, &rows, p,
-                                          MDL_ARGS(before, limit));
+                          ? mdl_db_select(db, &rows, p,
+                                          MDL_Q(AUDIT_OF_SHOP, .shop_id = list->shop_id,
+                                                .before = list->before, .limit = most))
+                          : mdl_db_select(
+                                db, &rows, p,
+                                MDL_Q(AUDIT_OF_ALL, .before = list->before, .limit = most));
 
     list->found = apr_array_make(p, list->limit, sizeof(mdl_audit_t *));
     list->next = 0;

@@ -90,12 +90,12 @@ apr_status_t mdl_beats_read(mdl_db_t *db, mdl_statement_t statement, apr_array_h
                             apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, statement, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q_AS(statement, JOBS_LEASED));
 
     *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
-                                                          .beat = mdl_rows_int(rows, 1)};
+        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){
+            .id = MDL_TEXT(rows, jobs_leased, id), .beat = MDL_INT(rows, jobs_leased, updated_at)};
     }
     return rv;
 }

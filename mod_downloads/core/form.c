@@ -61,11 +61,11 @@ apr_status_t mdl_form_read(mdl_form_t *form, const mdl_secret_t *secret, const c
 apr_status_t mdl_form_use(mdl_db_t *db, const mdl_form_t *form, apr_time_t now, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_FORM_PRUNE, NULL, p, MDL_ARGS(mdl_int(now)));
+    apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(FORM_PRUNE, now));
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_FORM_INSERT, &changed, p,
-                         MDL_ARGS(mdl_text(form->id), mdl_int(form->expires_at)));
+        rv = mdl_db_exec(db, &changed, p,
+                         MDL_Q(FORM_INSERT, .id = form->id, .expires_at = form->expires_at));
     }
     return rv == APR_SUCCESS && changed == 0 ? APR_EEXIST : rv;
 }

@@ -104,19 +104,19 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
     apr_status_t rv;
 
     idempotency_halves(idempotency->key, &hi, &lo);
-    rv = mdl_db_select_one(db, MDL_Q_IDEMPOTENCY_FIND, &row, p,
-                           MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
-                                    mdl_int(idempotency->now - idempotency->retention)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(IDEMPOTENCY_FIND, .shop_id = idempotency->shop_id, .key_hi = hi,
+                                 .key_lo = lo,
+                                 .kept_since = idempotency->now - idempotency->retention));
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(mdl_rows_text(row, 0), idempotency->fingerprint) != 0) {
+    if (strcmp(MDL_TEXT(row, idempotency_find, fingerprint), idempotency->fingerprint) != 0) {
         return APR_EMISMATCH;
     }
-    response->status = (int)mdl_rows_int(row, 1);
-    response->location = mdl_rows_text(row, 2);
+    MDL_READ(row, idempotency_find, response, status, location);
     return response_unseal(idempotency, response_owner(idempotency, hi, lo, p),
-                           mdl_rows_text(row, 3), response, p);
+                           MDL_TEXT(row, idempotency_find, body), response, p);
 }
 
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
@@ -127,40 +127,40 @@ apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempo
 
     idempotency_halves(idempotency->key, &hi, &lo);
     sealed = response_seal(idempotency, response_owner(idempotency, hi, lo, p), response, p);
-    return mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
-                                mdl_text(idempotency->fingerprint), mdl_int(response->status),
-                                mdl_text(response->location), mdl_text(sealed),
-                                mdl_int(idempotency->now),
-                                mdl_int(idempotency->now - idempotency->retention)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(IDEMPOTENCY_INSERT, .shop_id = idempotency->shop_id, .key_hi = hi,
+                             .key_lo = lo, .fingerprint = idempotency->fingerprint,
+                             .status = response->status, .location = response->location,
+                             .body = sealed, .now = idempotency->now,
+                             .kept_since = idempotency->now - idempotency->retention));
 }
 
 apr_status_t mdl_idempotency_renew(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_renew_t *renew)
 {
     mdl_rows_t *rows;
     int n = 0;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_IDEMPOTENCY_AFTER, &rows, p,
-        MDL_ARGS(mdl_int(renew->shop_id), mdl_int(renew->hi), mdl_int(renew->lo), mdl_int(BATCH)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(IDEMPOTENCY_AFTER, .shop_id = renew->shop_id,
+                                          .hi = renew->hi, .lo = renew->lo, .limit = BATCH));
 
     renew->renewed = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_idempotency_t of = {.shop_id = mdl_rows_int(rows, 0)};
-        const char *sealed = mdl_rows_text(rows, 3), *renewed;
+        mdl_idempotency_t of = {.shop_id = MDL_INT(rows, idempotency_after, shop_id)};
+        const char *sealed = MDL_TEXT(rows, idempotency_after, body), *renewed;
 
         n++;
         renew->shop_id = of.shop_id;
-        renew->hi = mdl_rows_int(rows, 1);
-        renew->lo = mdl_rows_int(rows, 2);
+        renew->hi = MDL_INT(rows, idempotency_after, key_hi);
+        renew->lo = MDL_INT(rows, idempotency_after, key_lo);
         if (mdl_seal_renew(renew->secret, PURPOSE, response_owner(&of, renew->hi, renew->lo, p),
                            sealed, &renewed, p) != APR_SUCCESS ||
             renewed == NULL) {
             continue;
         }
         renew->renewed++;
-        rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_RENEW, NULL, p,
-                         MDL_ARGS(mdl_text(renewed), mdl_int(renew->shop_id), mdl_int(renew->hi),
-                                  mdl_int(renew->lo), mdl_text(sealed)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(IDEMPOTENCY_RENEW, .body = renewed, .shop_id = renew->shop_id,
+                               .key_hi = renew->hi, .key_lo = renew->lo, .old_body = sealed));
     }
     renew->done = n < BATCH;
     return rv;

@@ -44,7 +44,8 @@ apr_status_t mdl_ids_ask_known(mdl_db_t *db, mdl_statement_t known, apr_int64_t 
 {
     *known_rows = NULL;
     return ids != NULL && ids->nelts > 0
-               ? mdl_db_select(db, known, known_rows, p, MDL_ARGS(mdl_int(shop_id), mdl_ids(ids)))
+               ? mdl_db_select(db, known_rows, p,
+                               MDL_Q_AS(known, ASSET_KNOWN, .shop_id = shop_id, .ids = ids))
                : APR_SUCCESS;
 }
 

@@ -41,33 +41,14 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_job_t *job = apr_pcalloc(p, sizeof *job);
 
-    job->id = mdl_rows_text(row, 0);
-    job->type = job_value_or(mdl_job_type_names, mdl_rows_text(row, 1), MDL_JOB_UNKNOWN);
-    job->status = mdl_rows_enum(row, 2, mdl_job_status_names);
-    job->asset_id = mdl_rows_int(row, 3);
-    job->email_id = mdl_rows_int(row, 4);
-    job->shop_id = mdl_rows_int(row, 5);
-    job->bytes_received = mdl_rows_int(row, 6);
-    job->bytes_total = mdl_rows_null(row, 7) ? -1 : mdl_rows_int(row, 7);
-    job->attempts = (int)mdl_rows_int(row, 8);
-    job->max_attempts = (int)mdl_rows_int(row, 9);
-    job->due_at = mdl_rows_int(row, 10);
-    job->error_code = mdl_rows_text(row, 11);
-    job->error_message = mdl_rows_text(row, 12);
-    job->created_at = mdl_rows_int(row, 13);
-    job->started_at = mdl_rows_int(row, 14);
-    job->finished_at = mdl_rows_int(row, 15);
-    job->lane = job_value_or(mdl_job_lane_names, mdl_rows_text(row, 16), MDL_LANE_UNKNOWN);
-    job->source_url = mdl_rows_text(row, 17);
-    job->expected_sha256 = mdl_rows_text(row, 18);
-    job->validator = mdl_rows_text(row, 19);
-    job->lease_token = mdl_rows_int(row, 20);
-    job->upload_id = mdl_rows_text(row, 21);
-    job->order_id = mdl_rows_int(row, 22);
-    job->storefront_order_id = mdl_rows_text(row, 23);
-    job->interruptions = (int)mdl_rows_int(row, 24);
-    job->updated_at = mdl_rows_int(row, 25);
-    job->request_id = mdl_rows_text(row, 26);
+    MDL_READ(row, job, job, id, asset_id, email_id, shop_id, bytes_received, attempts, max_attempts,
+             due_at, error_code, error_message, created_at, started_at, finished_at, source_url,
+             expected_sha256, validator, lease_token, upload_id, order_id, storefront_order_id,
+             interruptions, updated_at, request_id);
+    job->type = job_value_or(mdl_job_type_names, MDL_TEXT(row, job, type), MDL_JOB_UNKNOWN);
+    job->status = MDL_ENUM(row, job, status, mdl_job_status_names);
+    job->bytes_total = MDL_INT_OR_NONE(row, job, bytes_total);
+    job->lane = job_value_or(mdl_job_lane_names, MDL_TEXT(row, job, lane), MDL_LANE_UNKNOWN);
     return job;
 }
 
@@ -110,20 +91,21 @@ apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
     job->due_at = job->due_at > job->created_at ? job->due_at : job->created_at;
     job->bytes_total = -1;
     mdl_db_note_due(db, job->due_at);
-    return mdl_db_exec(
-        db, MDL_Q_JOB_INSERT, NULL, p,
-        MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(mdl_job_type_names[job->type]),
-                 mdl_text(mdl_job_lane_names[job->lane]), mdl_int_or_null(job->asset_id),
-                 mdl_int_or_null(job->email_id), mdl_int_or_null(job->order_id),
-                 mdl_text(job->upload_id), mdl_text(job->source_url),
-                 mdl_text(job->expected_sha256), mdl_int(job->max_attempts), mdl_int(job->due_at),
-                 mdl_text(mdl_db_request(db)), mdl_int(job->created_at), mdl_int(job->created_at)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(JOB_INSERT, .id = job->id, .shop_id = job->shop_id,
+                             .type = mdl_job_type_names[job->type],
+                             .lane = mdl_job_lane_names[job->lane], .asset_id = job->asset_id,
+                             .email_id = job->email_id, .order_id = job->order_id,
+                             .upload_id = job->upload_id, .source_url = job->source_url,
+                             .expected_sha256 = job->expected_sha256,
+                             .max_attempts = job->max_attempts, .due_at = job->due_at,
+                             .request_id = mdl_db_request(db), .created_at = job->created_at));
 }
 
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_BY_ID, &row, p, MDL_ARGS(mdl_text(id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(JOB_BY_ID, id));
 
     if (rv == APR_SUCCESS) {
         *job = job_of_row(row, p);
@@ -135,8 +117,8 @@ apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char 
                                   mdl_job_t **job, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_OF_SHOP, &row, p,
-                                        MDL_ARGS(mdl_text(id), mdl_int(shop_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(JOB_OF_SHOP, .id = id, .shop_id = shop_id));
 
     if (rv == APR_SUCCESS) {
         *job = job_of_row(row, p);
@@ -152,11 +134,11 @@ static int job_has_status(const mdl_job_t *job, const char *status)
 static apr_status_t job_ask_list(mdl_db_t *db, const mdl_job_list_t *list, const char *before,
                                  int look, mdl_rows_t **rows, apr_pool_t *p)
 {
-    mdl_arg_t place = mdl_text(before), most = mdl_int(look);
-
-    return list->shop_id != 0 ? mdl_db_select(db, MDL_Q_JOB_LIST_OF_SHOP, rows, p,
-                                              MDL_ARGS(mdl_int(list->shop_id), place, most))
-                              : mdl_db_select(db, MDL_Q_JOB_LIST, rows, p, MDL_ARGS(place, most));
+    return list->shop_id != 0
+               ? mdl_db_select(db, rows, p,
+                               MDL_Q(JOB_LIST_OF_SHOP, .shop_id = list->shop_id, .before = before,
+                                     .limit = look))
+               : mdl_db_select(db, rows, p, MDL_Q(JOB_LIST, .before = before, .limit = look));
 }
 
 /* A status has no index: a part of the jobs at a time, however many there are, lies within the
@@ -194,13 +176,13 @@ apr_status_t mdl_job_count(mdl_db_t *db, apr_pool_t *p, mdl_job_count_t *count)
 {
     mdl_rows_t *rows;
     apr_status_t rv = count->shop_id != 0
-                          ? mdl_db_select(db, MDL_Q_JOB_COUNT_OF_SHOP, &rows, p,
-                                          MDL_ARGS(mdl_int(count->shop_id)))
-                          : mdl_db_select(db, MDL_Q_JOB_COUNT, &rows, p, MDL_NO_ARGS);
+                          ? mdl_db_select(db, &rows, p, MDL_Q(JOB_COUNT_OF_SHOP, count->shop_id))
+                          : mdl_db_select(db, &rows, p, MDL_Q(JOB_COUNT));
 
     memset(count->jobs, 0, sizeof count->jobs);
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        count->jobs[mdl_rows_enum(rows, 0, mdl_job_status_names)] = mdl_rows_int(rows, 1);
+        count->jobs[MDL_ENUM(rows, job_count, status, mdl_job_status_names)] = MDL_INT(
+            rows, job_count, jobs);
     }
     return rv;
 }
@@ -215,7 +197,7 @@ apr_status_t mdl_job_order(mdl_db_t *db, const mdl_job_t *job, const char **stor
     if (job->email_id == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select_one(db, MDL_Q_JOB_ORDER_OF_EMAIL, &row, p, MDL_ARGS(mdl_int(job->email_id)));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(JOB_ORDER_OF_EMAIL, job->email_id));
     if (rv == APR_SUCCESS) {
         *storefront_order_id = mdl_rows_text(row, 0);
     }
@@ -224,11 +206,11 @@ apr_status_t mdl_job_order(mdl_db_t *db, const mdl_job_t *job, const char **stor
 
 apr_status_t mdl_job_failed(mdl_db_t *db, apr_pool_t *p, mdl_job_failed_t *failed)
 {
-    mdl_arg_t shop = mdl_int(failed->shop_id), type = mdl_text(failed->type);
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_JOBS_FAILED, &rows, p,
-                                    MDL_ARGS(mdl_text(failed->after), shop, shop, type, type,
-                                             mdl_int(failed->since), mdl_int(failed->limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(JOBS_FAILED, .after = failed->after,
+                                          .shop_id = failed->shop_id, .type = failed->type,
+                                          .since = failed->since, .limit = failed->limit));
 
     failed->ids = apr_array_make(p, failed->limit, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -239,10 +221,8 @@ apr_status_t mdl_job_failed(mdl_db_t *db, apr_pool_t *p, mdl_job_failed_t *faile
 
 apr_status_t mdl_job_flush(mdl_db_t *db, apr_pool_t *p, mdl_job_flush_t *flush)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return mdl_db_exec(db, MDL_Q_JOBS_FLUSH, &flush->flushed, p,
-                       MDL_ARGS(now, now, now, mdl_int(flush->limit)));
+    return mdl_db_exec(db, &flush->flushed, p,
+                       MDL_Q(JOBS_FLUSH, .now = apr_time_now(), .limit = flush->limit));
 }
 
 static int job_fits(const mdl_job_t *job, const mdl_job_page_t *list)
@@ -263,15 +243,17 @@ static apr_status_t job_ask_page(mdl_db_t *db, const mdl_job_page_t *list, int l
                                  mdl_rows_t **rows, apr_pool_t *p)
 {
     const mdl_list_page_t *page = &list->page;
-    mdl_arg_t shop = mdl_int(page->shop_id), before = mdl_text(page->before_text);
-    mdl_arg_t most = mdl_int(look);
 
     if (list->asset_id != 0) {
-        return mdl_db_select(db, MDL_Q_JOB_PAGE_OF_ASSET, rows, p,
-                             MDL_ARGS(mdl_int(list->asset_id), shop, before, most));
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(JOB_PAGE_OF_ASSET, .asset_id = list->asset_id,
+                                   .shop_id = page->shop_id, .before = page->before_text,
+                                   .limit = look));
     }
-    return mdl_db_select(db, job_page_is_failed(list) ? MDL_Q_JOB_PAGE_FAILED : MDL_Q_JOB_PAGE,
-                         rows, p, MDL_ARGS(shop, before, most));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q_AS(job_page_is_failed(list) ? MDL_Q_JOB_PAGE_FAILED : MDL_Q_JOB_PAGE,
+                                  JOB_PAGE_FAILED, .shop_id = page->shop_id,
+                                  .before = page->before_text, .limit = look));
 }
 
 apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_job_page_t *list)
@@ -305,14 +287,13 @@ static apr_status_t job_ask_due(mdl_db_t *db, const mdl_job_look_t *look, mdl_ro
                                 apr_pool_t *p)
 {
     const apr_time_t *from = look->from;
-    mdl_arg_t until = mdl_int(look->until);
 
-    return mdl_db_select(
-        db, MDL_Q_JOB_LOOK, row, p,
-        MDL_ARGS(mdl_int(from[MDL_LANE_SMALL]), until, mdl_int(from[MDL_LANE_BULK]), until,
-                 mdl_int(from[MDL_LANE_HASH]), until, mdl_int(from[MDL_LANE_MAIL]), until,
-                 mdl_int(from[MDL_LANE_LOOKUP]), until, mdl_int(from[MDL_LANE_WEBHOOK]), until,
-                 mdl_int(from[MDL_LANE_CLEANUP]), until));
+    return mdl_db_select(db, row, p,
+                         MDL_Q(JOB_LOOK, .small = from[MDL_LANE_SMALL], .until = look->until,
+                               .bulk = from[MDL_LANE_BULK], .hash = from[MDL_LANE_HASH],
+                               .mail = from[MDL_LANE_MAIL], .lookup = from[MDL_LANE_LOOKUP],
+                               .webhook = from[MDL_LANE_WEBHOOK],
+                               .cleanup = from[MDL_LANE_CLEANUP]));
 }
 
 static void job_read_due(mdl_rows_t *row, mdl_job_look_t *look)
@@ -345,25 +326,23 @@ static apr_status_t job_claim_shared(mdl_db_t *db, const mdl_job_claim_t *claim,
                                      mdl_rows_t **rows, apr_pool_t *p)
 {
     const mdl_job_share_t *share = claim->share;
-    const mdl_arg_t lane = mdl_text(mdl_job_lane_names[claim->lane]);
-    const mdl_arg_t from = mdl_int(claim->look->from[claim->lane]), until = mdl_int(now);
-    const mdl_arg_t limit = mdl_int(claim->limit);
+    const char *lane = mdl_job_lane_names[claim->lane];
+    apr_time_t from = claim->look->from[claim->lane];
 
-    return mdl_db_select(db, MDL_Q_JOB_CLAIM_SHARED, rows, p,
-                         MDL_ARGS(mdl_text(claim->owner), until, until, mdl_ids(share->running),
-                                  mdl_int(share->from), mdl_int(share->to), lane, from, until,
-                                  limit, lane, from, until, limit, mdl_int(share->after), limit,
-                                  limit, until));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(JOB_CLAIM_SHARED, .lease_owner = claim->owner, .now = now,
+                               .running = share->running, .from_shop = share->from,
+                               .to_shop = share->to, .lane = lane, .from = from,
+                               .limit = claim->limit, .after = share->after));
 }
 
 static apr_status_t job_claim_oldest(mdl_db_t *db, const mdl_job_claim_t *claim, apr_time_t now,
                                      mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_JOB_CLAIM, rows, p,
-                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now), mdl_int(now),
-                                  mdl_text(mdl_job_lane_names[claim->lane]),
-                                  mdl_int(claim->look->from[claim->lane]), mdl_int(now),
-                                  mdl_int(claim->limit)));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(JOB_CLAIM, .lease_owner = claim->owner, .now = now,
+                               .lane = mdl_job_lane_names[claim->lane],
+                               .from = claim->look->from[claim->lane], .limit = claim->limit));
 }
 
 apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
@@ -378,7 +357,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
         while (mdl_rows_next(rows)) {
             mdl_job_t *job = job_of_row(rows, p);
 
-            job->shop_blocked = !mdl_rows_null(rows, 27);
+            job->shop_blocked = !MDL_NULL(rows, claimed, shop_blocked_at);
             APR_ARRAY_PUSH(claim->jobs, mdl_job_t *) = job;
         }
         job_read_due(row, claim->look);
@@ -395,47 +374,47 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_JOB_RENEW, &changed, p,
-        MDL_ARGS(mdl_int(job->interruptions), mdl_int(job->bytes_received),
-                 mdl_count_or_null(job->bytes_total), mdl_text(job->validator),
-                 mdl_int(apr_time_now()), mdl_text(job->id), mdl_int(job->lease_token)));
+        db, &changed, p,
+        MDL_Q(JOB_RENEW, .interruptions = job->interruptions, .bytes_received = job->bytes_received,
+              .bytes_total = job->bytes_total, .validator = job->validator, .now = apr_time_now(),
+              .id = job->id, .lease_token = job->lease_token));
 
     return lost_if_unchanged(rv, changed);
 }
 
 apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_JOB_RELEASE, held, p,
-                         MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]), mdl_int(job->due_at),
-                                  mdl_int(job->interruptions), mdl_int(job->bytes_received),
-                                  mdl_count_or_null(job->bytes_total), mdl_text(job->validator),
-                                  mdl_int(apr_time_now()), mdl_text(job->id),
-                                  mdl_int(job->lease_token)));
+    return mdl_db_select(
+        db, held, p,
+        MDL_Q(JOB_RELEASE, .lane = mdl_job_lane_names[job->lane], .due_at = job->due_at,
+              .interruptions = job->interruptions, .bytes_received = job->bytes_received,
+              .bytes_total = job->bytes_total, .validator = job->validator, .now = apr_time_now(),
+              .id = job->id, .lease_token = job->lease_token));
 }
 
 apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held,
                                  apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_JOB_RETRY_LATER, held, p,
-                         MDL_ARGS(mdl_int(job->due_at), mdl_int(job->bytes_received),
-                                  mdl_count_or_null(job->bytes_total), mdl_text(job->validator),
-                                  mdl_text(job->error_code), mdl_text(job->error_message),
-                                  mdl_int(apr_time_now()), mdl_text(job->id),
-                                  mdl_int(job->lease_token)));
+    return mdl_db_select(
+        db, held, p,
+        MDL_Q(JOB_RETRY_LATER, .due_at = job->due_at, .bytes_received = job->bytes_received,
+              .bytes_total = job->bytes_total, .validator = job->validator,
+              .error_code = job->error_code, .error_message = job->error_message,
+              .now = apr_time_now(), .id = job->id, .lease_token = job->lease_token));
 }
 
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-    mdl_arg_t source_url = job->status == MDL_JOB_SUCCEEDED
-                               ? mdl_text(mdl_source_shown(job->source_url, p))
-                               : mdl_null();
+    const char *source_url = job->status == MDL_JOB_SUCCEEDED ? mdl_source_shown(job->source_url, p)
+                                                              : NULL;
 
-    return mdl_db_select(db, MDL_Q_JOB_FINISH, held, p,
-                         MDL_ARGS(mdl_text(mdl_job_status_names[job->status]),
-                                  mdl_int(job->bytes_received), mdl_count_or_null(job->bytes_total),
-                                  mdl_text(job->error_code), mdl_text(job->error_message), now, now,
-                                  source_url, mdl_text(job->id), mdl_int(job->lease_token)));
+    return mdl_db_select(db, held, p,
+                         MDL_Q(JOB_FINISH, .status = mdl_job_status_names[job->status],
+                               .bytes_received = job->bytes_received,
+                               .bytes_total = job->bytes_total, .error_code = job->error_code,
+                               .error_message = job->error_message, .now = apr_time_now(),
+                               .source_url = source_url, .id = job->id,
+                               .lease_token = job->lease_token));
 }
 
 apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold)
@@ -443,9 +422,10 @@ apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold)
     const char *last = NULL;
     int count = 0;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, hold->resume ? MDL_Q_JOBS_RESUME : MDL_Q_JOBS_HOLD, &rows, p,
-        MDL_ARGS(mdl_int(hold->shop_id), mdl_text(hold->after), mdl_int(hold->limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q_AS(hold->resume ? MDL_Q_JOBS_RESUME : MDL_Q_JOBS_HOLD,
+                                             JOBS_RESUME, .shop_id = hold->shop_id,
+                                             .after = hold->after, .limit = hold->limit));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0);
@@ -471,26 +451,25 @@ apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_
     for (int i = 0; i < lost->nelts && rv == APR_SUCCESS; i++) {
         const mdl_beat_t *job = &APR_ARRAY_IDX(lost, i, mdl_beat_t);
 
-        rv = mdl_db_exec(db, MDL_Q_JOB_EXPIRE, NULL, p,
-                         MDL_ARGS(mdl_int(apr_time_now()), mdl_text(job->id), mdl_int(job->beat)));
+        rv = mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(JOB_EXPIRE, .now = apr_time_now(), .id = job->id, .updated_at = job->beat));
     }
     return rv;
 }
 
 apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return mdl_db_exec(db, MDL_Q_JOBS_SET_BACK, NULL, p, MDL_ARGS(now, now, now, now));
+    return mdl_db_exec(db, NULL, p, MDL_Q(JOBS_SET_BACK, apr_time_now()));
 }
 
 static apr_status_t job_interrupted(mdl_db_t *db, const mdl_begun_job_t *job, apr_pool_t *p)
 {
     apr_int64_t received = atomic_load(&job->received);
 
-    return mdl_db_exec(db, MDL_Q_JOB_INTERRUPTED, NULL, p,
-                       MDL_ARGS(mdl_int(received > job->before), mdl_int(received),
-                                mdl_int(received), mdl_text(job->id), mdl_int(job->lease_token)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(JOB_INTERRUPTED, .has_progress = received > job->before,
+                             .received = received, .id = job->id, .lease_token = job->lease_token));
 }
 
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const mdl_job_inherit_t *inherit)
@@ -501,25 +480,25 @@ apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const mdl_job_inherit_
     for (int i = 0; i < jobs->nelts && rv == APR_SUCCESS; i++) {
         rv = job_interrupted(db, APR_ARRAY_IDX(jobs, i, const mdl_begun_job_t *), p);
     }
-    return rv != APR_SUCCESS
-               ? rv
-               : mdl_db_exec(db, MDL_Q_JOB_INHERIT, NULL, p,
-                             MDL_ARGS(mdl_int(apr_time_now()), mdl_text(inherit->worker)));
+    return rv != APR_SUCCESS ? rv
+                             : mdl_db_exec(db, NULL, p,
+                                           MDL_Q(JOB_INHERIT, .now = apr_time_now(),
+                                                 .lease_owner = inherit->worker));
 }
 
 apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
-    return mdl_db_exec(
-        db, MDL_Q_JOB_FAIL, NULL, p,
-        MDL_ARGS(mdl_text(job->error_code), mdl_text(job->error_message), mdl_text(job->id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(JOB_FAIL, .error_code = job->error_code,
+                             .error_message = job->error_message, .id = job->id));
 }
 
 apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but,
                                    mdl_job_t **job, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_OPEN_OF_ASSET, &row, p,
-                                        MDL_ARGS(mdl_int(asset_id), mdl_text(but ? but : "")));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(JOB_OPEN_OF_ASSET, .asset_id = asset_id, .id = but ? but : ""));
 
     *job = rv == APR_SUCCESS ? job_of_row(row, p) : NULL;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -530,16 +509,15 @@ apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_poo
     apr_time_t now = apr_time_now();
 
     mdl_db_note_due(db, now); /* its clean-up */
-    return mdl_db_exec(db, MDL_Q_JOB_CANCEL_OF_ASSET, NULL, p,
-                       MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(now), mdl_int(asset_id)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(JOB_CANCEL_OF_ASSET, .now = now, .asset_id = asset_id));
 }
 
 apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, int limit, apr_array_header_t **jobs,
                               apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_TO_CLEAN, &rows, p,
-                                    MDL_ARGS(mdl_text(owner), mdl_int(limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(JOB_TO_CLEAN, .lease_owner = owner, .limit = limit));
 
     if (rv == APR_SUCCESS) {
         *jobs = jobs_of_rows(rows, p);
@@ -550,8 +528,8 @@ apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, int limit, apr_ar
 apr_status_t mdl_job_cleaned(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_CLEANED, &changed, p,
-                                  MDL_ARGS(mdl_text(job->id), mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(
+        db, &changed, p, MDL_Q(JOB_CLEANED, .id = job->id, .lease_token = job->lease_token));
 
     return lost_if_unchanged(rv, changed);
 }

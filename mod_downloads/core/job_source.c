@@ -72,21 +72,22 @@ apr_status_t mdl_source_renew(mdl_db_t *db, apr_pool_t *p, mdl_source_renew_t *r
 {
     mdl_rows_t *rows;
     int n = 0;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_SOURCES, &rows, p,
-                                    MDL_ARGS(mdl_text(renew->after), mdl_int(BATCH)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(JOB_SOURCES, .after = renew->after, .limit = BATCH));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *id = mdl_rows_text(rows, 0), *sealed, *renewed;
-        const char *rest = source_split(mdl_rows_text(rows, 1), &sealed, p);
+        const char *id = MDL_TEXT(rows, job_sources, id), *sealed, *renewed;
+        const char *rest = source_split(MDL_TEXT(rows, job_sources, source_url), &sealed, p);
 
         n++;
         apr_cpystrn(renew->after, id, sizeof renew->after);
         if (sealed != NULL &&
             mdl_seal_renew(renew->secret, PURPOSE, id, sealed, &renewed, p) == APR_SUCCESS &&
             renewed != NULL) {
-            rv = mdl_db_exec(db, MDL_Q_JOB_SET_SOURCE, NULL, p,
-                             MDL_ARGS(mdl_text(apr_pstrcat(p, rest, "?", renewed, NULL)),
-                                      mdl_text(id), mdl_text(mdl_rows_text(rows, 1))));
+            rv = mdl_db_exec(db, NULL, p,
+                             MDL_Q(JOB_SET_SOURCE,
+                                   .source_url = apr_pstrcat(p, rest, "?", renewed, NULL), .id = id,
+                                   .old_source_url = MDL_TEXT(rows, job_sources, source_url)));
         }
     }
     renew->done = n < BATCH;

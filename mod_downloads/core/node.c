@@ -20,24 +20,21 @@ const char *mdl_node_host(apr_pool_t *p)
 
 static apr_status_t node_write(mdl_db_t *db, const char *host, const char *pid_file, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_NODE_BEAT, NULL, p,
-                       MDL_ARGS(mdl_text(host), mdl_text(pid_file), mdl_int(getpid()),
-                                mdl_text(mdl_build_name())));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NODE_BEAT, .host = host, .pid_file = pid_file, .pid = getpid(),
+                             .build = mdl_build_name()));
 }
 
 apr_status_t mdl_node_beat(mdl_db_t *db, apr_pool_t *p, const char *pid_file)
 {
     apr_status_t rv = node_write(db, mdl_node_host(p), pid_file, p);
 
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_NODES_FORGET, NULL, p, MDL_ARGS(mdl_int(MDL_NODE_KEPT)))
-               : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(NODES_FORGET, MDL_NODE_KEPT)) : rv;
 }
 
 static apr_status_t node_remove(mdl_db_t *db, const char *host, const char *pid_file, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_NODE_REMOVE, NULL, p,
-                       MDL_ARGS(mdl_text(host), mdl_text(pid_file)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(NODE_REMOVE, .host = host, .pid_file = pid_file));
 }
 
 apr_status_t mdl_node_leave(mdl_db_t *db, apr_pool_t *p, const char *pid_file)
@@ -48,15 +45,16 @@ apr_status_t mdl_node_leave(mdl_db_t *db, apr_pool_t *p, const char *pid_file)
 apr_status_t mdl_node_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **nodes)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_NODES, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(NODES));
 
     *nodes = apr_array_make(p, 4, sizeof(mdl_node_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*nodes, mdl_node_t) = (mdl_node_t){.host = mdl_rows_text(rows, 0),
-                                                          .pid_file = mdl_rows_text(rows, 1),
-                                                          .pid = mdl_rows_int(rows, 2),
-                                                          .build = mdl_rows_text(rows, 3),
-                                                          .silence = mdl_rows_int(rows, 4)};
+        APR_ARRAY_PUSH(*nodes,
+                       mdl_node_t) = (mdl_node_t){.host = MDL_TEXT(rows, nodes, host),
+                                                  .pid_file = MDL_TEXT(rows, nodes, pid_file),
+                                                  .pid = MDL_INT(rows, nodes, pid),
+                                                  .build = MDL_TEXT(rows, nodes, build),
+                                                  .silence = MDL_INT(rows, nodes, silence)};
     }
     return rv;
 }
@@ -64,7 +62,7 @@ apr_status_t mdl_node_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **nod
 apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NODE_TIME, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(NODE_TIME));
 
     if (rv == APR_SUCCESS) {
         *now = mdl_rows_int(row, 0);

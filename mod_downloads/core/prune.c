@@ -4,11 +4,13 @@
 
 #define BEHIND_ALL_IDS "~" /* by their bytes */
 
-static const struct {
+typedef struct {
     mdl_statement_t end;
     mdl_statement_t remove;
     int by_id; /* whether the key is a text */
-} tables[MDL_PRUNE_TABLES] = {
+} table_t;
+
+static const table_t tables[MDL_PRUNE_TABLES] = {
     [MDL_PRUNE_JOBS] = {MDL_Q_PRUNE_JOBS_END, MDL_Q_PRUNE_JOBS, 1},
     [MDL_PRUNE_UPLOADS] = {MDL_Q_PRUNE_UPLOADS_END, MDL_Q_PRUNE_UPLOADS, 1},
     [MDL_PRUNE_EMAILS] = {MDL_Q_PRUNE_EMAILS_END, MDL_Q_PRUNE_EMAILS, 0},
@@ -20,19 +22,19 @@ static const struct {
     [MDL_PRUNE_ADDRESSES] = {MDL_Q_PRUNE_ADDRESSES_END, MDL_Q_PRUNE_ADDRESSES, 0},
 };
 
-static mdl_arg_t prune_key(const mdl_prune_t *prune, const mdl_prune_mark_t *mark)
-{
-    return tables[prune->table].by_id ? mdl_text(mark->id) : mdl_int(mark->number);
-}
-
 /* The end of a batch; at the end of the table the key behind all others. */
 static apr_status_t prune_find_end(mdl_db_t *db, const mdl_prune_t *prune, mdl_prune_mark_t *end,
                                    int *more, apr_pool_t *p)
 {
+    const table_t *table = &tables[prune->table];
+    const mdl_prune_mark_t *after = &prune->after;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, tables[prune->table].end, &row, p,
-        MDL_ARGS(prune_key(prune, &prune->after), mdl_int(MDL_PRUNE_BATCH - 1)));
+        db, &row, p,
+        table->by_id ? MDL_Q_AS(table->end, PRUNE_JOBS_END, .after = after->id,
+                                .offset = MDL_PRUNE_BATCH - 1)
+                     : MDL_Q_AS(table->end, PRUNE_EMAILS_END, .after = after->number,
+                                .offset = MDL_PRUNE_BATCH - 1));
 
     *end = (mdl_prune_mark_t){.number = APR_INT64_MAX, .id = BEHIND_ALL_IDS};
     *more = 0;
@@ -40,7 +42,7 @@ static apr_status_t prune_find_end(mdl_db_t *db, const mdl_prune_t *prune, mdl_p
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     *more = mdl_rows_int(row, 1) < prune->before;
-    if (tables[prune->table].by_id) {
+    if (table->by_id) {
         apr_cpystrn(end->id, mdl_rows_text(row, 0), sizeof end->id);
     } else {
         end->number = mdl_rows_int(row, 0);
@@ -51,6 +53,7 @@ static apr_status_t prune_find_end(mdl_db_t *db, const mdl_prune_t *prune, mdl_p
 /* Of the last batch of a pass some rows are too young: the next pass begins with it. */
 apr_status_t mdl_prune(mdl_db_t *db, apr_pool_t *p, mdl_prune_t *prune)
 {
+    const table_t *table = &tables[prune->table];
     mdl_prune_mark_t end;
     apr_status_t rv = prune_find_end(db, prune, &end, &prune->more, p);
 
@@ -58,7 +61,10 @@ apr_status_t mdl_prune(mdl_db_t *db, apr_pool_t *p, mdl_prune_t *prune)
         return rv;
     }
     prune->next = prune->more ? end : prune->after;
-    return mdl_db_exec(
-        db, tables[prune->table].remove, &prune->removed, p,
-        MDL_ARGS(prune_key(prune, &prune->after), prune_key(prune, &end), mdl_int(prune->before)));
+    return mdl_db_exec(db, &prune->removed, p,
+                       table->by_id
+                           ? MDL_Q_AS(table->remove, PRUNE_JOBS, .after = prune->after.id,
+                                      .end = end.id, .before = prune->before)
+                           : MDL_Q_AS(table->remove, PRUNE_EMAILS, .after = prune->after.number,
+                                      .end = end.number, .before = prune->before));
 }

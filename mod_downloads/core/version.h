@@ -24,9 +24,9 @@ apr_status_t mdl_version_refuse(mdl_problem_t *problem);
 apr_status_t mdl_version_check(const apr_array_header_t *versions, apr_time_t updated_at,
                                mdl_problem_t *problem);
 
-/** The two arguments of a statement's {{of_version}}, for MDL_ARGS. */
-#define MDL_VERSION_ARGS(versions, p)                                                              \
-    mdl_int((versions) != NULL),                                                                   \
-        mdl_ids((versions) != NULL ? (versions) : apr_array_make(p, 1, sizeof(apr_int64_t)))
+/** The two arguments of a statement's {{of_version}}, for MDL_Q. */
+#define MDL_VERSION_ARGS(known, p)                                                                 \
+    .versioned = (known) != NULL,                                                                  \
+    .versions = (known) != NULL ? (known) : apr_array_make(p, 1, sizeof(apr_int64_t))
 
 #endif

@@ -114,55 +114,35 @@ mdl_db_cost_t mdl_db_cost(const mdl_db_t *db);
 /** Counts rows as read that a statement has put into one, as in a text of ids. */
 void mdl_db_count_rows(mdl_db_t *db, apr_uint32_t rows);
 
-/** An argument of a statement, made by the functions below. */
+/** A statement with its arguments, which live until it has been sent. */
 typedef struct {
-    char type; /* 'i', 's', 'a' or 'n' */
-    apr_int64_t i;
-    const char *s;
-    const apr_array_header_t *a;
-} mdl_arg_t;
+    mdl_statement_t statement;
+    mdl_statement_t named; /* the one whose parameters the arguments are of */
+    const void *args;      /* its struct mdl_args_… */
+} mdl_query_t;
 
-static inline mdl_arg_t mdl_int(apr_int64_t value)
-{
-    return (mdl_arg_t){.type = 'i', .i = value};
-}
+/**
+ * MDL_Q(JOB_OF_SHOP, .id = id, .shop_id = shop_id) is MDL_Q_JOB_OF_SHOP with an argument for each
+ * of its parameters: an integer, a text, of which NULL is SQL's NULL, or a list of ids
+ * (apr_int64_t).  A single one needs no name.  MDL_Q_AS is for a statement that is chosen when the
+ * program runs, and has the parameters of the named one.
+ */
+#define MDL_Q(name, ...) MDL_Q_AS(MDL_Q_##name, name, __VA_ARGS__)
+#define MDL_Q_AS(statement, name, ...)                                                             \
+    ((mdl_query_t){(statement), MDL_Q_##name,                                                      \
+                   &(const struct mdl_args_##name){__VA_ARGS__} +                                  \
+                       MDL_CHECK(sizeof(struct mdl_args_##name) == 8 * MDL_COUNT(__VA_ARGS__),     \
+                                 "each parameter has an argument")})
 
-/** NULL is SQL's NULL. */
-static inline mdl_arg_t mdl_text(const char *value)
-{
-    return (mdl_arg_t){.type = value != NULL ? 's' : 'n', .s = value};
-}
-
-/** A list of ids (apr_int64_t), for a parameter %ids. */
-static inline mdl_arg_t mdl_ids(const apr_array_header_t *ids)
-{
-    return (mdl_arg_t){.type = 'a', .a = ids};
-}
-
-static inline mdl_arg_t mdl_null(void)
-{
-    return (mdl_arg_t){.type = 'n'};
-}
+/* 0 */
+#define MDL_CHECK(...)                                                                             \
+    (0 * sizeof(struct {                                                                           \
+         _Static_assert(__VA_ARGS__);                                                              \
+         char unused;                                                                              \
+     }))
 
 /** A list of ids (apr_int64_t) as text between brackets, "[1,2,3]". */
 const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close, apr_pool_t *p);
-
-/** An integer of which 0 means NULL, such as a time that has not come. */
-static inline mdl_arg_t mdl_int_or_null(apr_int64_t value)
-{
-    return value != 0 ? mdl_int(value) : mdl_null();
-}
-
-/** An integer of which a negative value means NULL, such as a length not known yet. */
-static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
-{
-    return value < 0 ? mdl_null() : mdl_int(value);
-}
-
-/** The arguments of one call, as its last two parameters. */
-#define MDL_ARGS(...)                                                                              \
-    (const mdl_arg_t[]){__VA_ARGS__}, sizeof((const mdl_arg_t[]){__VA_ARGS__}) / sizeof(mdl_arg_t)
-#define MDL_NO_ARGS NULL, 0
 
 /*
  * On PostgreSQL a statement in an effect is only sent, and its error comes with a later one, unless
@@ -172,18 +152,15 @@ static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
  */
 
 /** Runs a statement without rows.  *changed (may be NULL) gets the number of rows it changed. */
-apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *changed,
-                         apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs);
+apr_status_t mdl_db_exec(mdl_db_t *db, apr_int64_t *changed, apr_pool_t *p, mdl_query_t query);
 
 typedef struct mdl_rows_t mdl_rows_t;
 
 /** Runs a statement with rows, also INSERT … RETURNING.  The rows live in p. */
-apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **rows,
-                           apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs);
+apr_status_t mdl_db_select(mdl_db_t *db, mdl_rows_t **rows, apr_pool_t *p, mdl_query_t query);
 
 /** The same for at most one row, already stepped to; APR_ENOENT if there is none. */
-apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **row,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs);
+apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_rows_t **row, apr_pool_t *p, mdl_query_t query);
 
 /** Steps to the next row; false after the last. */
 int mdl_rows_next(mdl_rows_t *rows);
@@ -193,14 +170,36 @@ int mdl_rows_next(mdl_rows_t *rows);
 apr_status_t mdl_rows_one(mdl_rows_t *rows);
 
 /* Columns of the current row, from 0.  Text lives as long as the rows' pool.  SQL's NULL is NULL as
-   text and 0 as an integer. */
+   text, and 0 as an integer, but -1 for _or_none. */
 const char *mdl_rows_text(const mdl_rows_t *rows, int column);
 apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column);
+apr_int64_t mdl_rows_int_or_none(const mdl_rows_t *rows, int column);
 int mdl_rows_null(const mdl_rows_t *rows, int column);
 
 /** The value of an enum whose name (base/names.h) is in the column.  Any other text is logged and
     reads as 0, and what runs the effect returns MDL_DB_EOTHER in place of APR_SUCCESS. */
 unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names);
+
+/* The same by name.  MDL_TEXT(row, job, id) is the column id of a row whose columns are those of
+   the part job_columns, or of the statement job. */
+#define MDL_TEXT(row, list, column)        mdl_rows_text(row, mdl_c_##list##_##column)
+#define MDL_INT(row, list, column)         mdl_rows_int(row, mdl_c_##list##_##column)
+#define MDL_INT_OR_NONE(row, list, column) mdl_rows_int_or_none(row, mdl_c_##list##_##column)
+#define MDL_NULL(row, list, column)        mdl_rows_null(row, mdl_c_##list##_##column)
+#define MDL_ENUM(row, list, column, names) mdl_rows_enum(row, mdl_c_##list##_##column, names)
+
+/** MDL_READ(row, job, job, id, due_at) reads the columns id and due_at of the list job into the
+   members job->id and job->due_at.  They are const char *, apr_int64_t or int. */
+#define MDL_READ(row, list, record, ...) MDL_EACH(MDL_READ_ONE, row, list, record, __VA_ARGS__)
+#define MDL_READ_ONE(row, list, record, member)                                                    \
+    ((record)->member = _Generic((record)->member, const char *: mdl_rows_text,                    \
+                                 apr_int64_t: mdl_rows_int, int: mdl_rows_small)(                  \
+         row, mdl_c_##list##_##member))
+
+static inline int mdl_rows_small(const mdl_rows_t *rows, int column)
+{
+    return (int)mdl_rows_int(rows, column);
+}
 
 /** Notes that something is due at a time, such as a job that the effect has queued. */
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at);

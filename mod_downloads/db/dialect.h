@@ -12,7 +12,21 @@
 #define MDL_DB_ESTALE (APR_OS_START_USERERR + 106) /* prepared statements are lost */
 #define MDL_DB_ERETRY (APR_OS_START_USERERR + 107) /* deadlock or serialization failure */
 
-#define MDL_MAX_ARGUMENTS 32 /* of a statement */
+/** An argument of a statement, as it lies in its struct mdl_args_…. */
+typedef union {
+    apr_int64_t number;
+    const char *text;
+    const apr_array_header_t *ids;
+} mdl_arg_t;
+
+_Static_assert(sizeof(mdl_arg_t) == 8, "sql2c aligns arguments to 8 bytes");
+
+/** Whether it is SQL's NULL, by the type of its parameter (mdl_statement_text_t). */
+static inline int mdl_arg_null(char type, const mdl_arg_t *arg)
+{
+    return type == 's' ? arg->text == NULL
+                       : (type == 'z' && arg->number == 0) || (type == 'n' && arg->number < 0);
+}
 
 /** A value of a row: SQL's NULL, an integer (SQLite's), or a text, which is PostgreSQL's form of
    all types. */

@@ -28,7 +28,7 @@ static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *ar
 {
     int *version = arg;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_COLUMNS, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &rows, p, MDL_Q(MIGRATION_COLUMNS));
 
     *version = 0;
     if (rv != APR_SUCCESS || mdl_rows_int(rows, 0) == 0) {
@@ -37,7 +37,7 @@ static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *ar
     if (mdl_rows_int(rows, 1) == 0) {
         return MDL_MIGRATE_EOTHER;
     }
-    rv = mdl_db_select(db, MDL_Q_MIGRATION_FINGERPRINTS, &rows, p, MDL_NO_ARGS);
+    rv = mdl_db_select(db, &rows, p, MDL_Q(MIGRATION_FINGERPRINTS));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const mdl_migration_t *known = migration_of(*version = (int)mdl_rows_int(rows, 0));
 
@@ -103,8 +103,7 @@ static apr_status_t migration_read_build(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     maker_t *maker = arg;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_BUILD, &row, p,
-                                        MDL_ARGS(mdl_int(maker->version)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(MIGRATION_BUILD, maker->version));
 
     maker->build = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
     return rv;
@@ -153,10 +152,10 @@ static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
         }
     }
     *(int *)arg = next->version;
-    return mdl_db_exec(db, MDL_Q_MIGRATION_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(next->version), mdl_text(next->name),
-                                mdl_text(next->fingerprint[mdl_db_dialect(db)]),
-                                mdl_text(mdl_build_name()), mdl_int(apr_time_now())));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(MIGRATION_INSERT, .version = next->version, .name = next->name,
+                             .fingerprint = next->fingerprint[mdl_db_dialect(db)],
+                             .build = mdl_build_name(), .now = apr_time_now()));
 }
 
 static apr_status_t migration_apply_all(mdl_db_t *db, int *applied, apr_pool_t *p)

@@ -305,14 +305,7 @@ static int pgsql_sent(pgsql_t *pgsql, int alone, int good)
 
 static Oid pgsql_type_of(char type)
 {
-    switch (type) {
-    case 'i':
-        return OID_INT8;
-    case 'a':
-        return OID_INT8_ARRAY;
-    default:
-        return OID_TEXT;
-    }
+    return type == 's' ? OID_TEXT : type == 'a' ? OID_INT8_ARRAY : OID_INT8;
 }
 
 /* The session knows a statement by its name, so that prepared only says that it does. */
@@ -338,18 +331,14 @@ static void pgsql_prepare(void *native, const mdl_statement_text_t *statement, v
     }
 }
 
-static const char *pgsql_value(const mdl_arg_t *arg, apr_pool_t *p)
+static const char *pgsql_value(char type, const mdl_arg_t *arg, apr_pool_t *p)
 {
-    switch (arg->type) {
-    case 'i':
-        return apr_psprintf(p, "%" APR_INT64_T_FMT, arg->i);
-    case 's':
-        return arg->s;
-    case 'a':
-        return mdl_db_ids_text(arg->a, '{', '}', p);
-    default:
+    if (mdl_arg_null(type, arg)) {
         return NULL;
     }
+    return type == 's'   ? arg->text
+           : type == 'a' ? mdl_db_ids_text(arg->ids, '{', '}', p)
+                         : apr_psprintf(p, "%" APR_INT64_T_FMT, arg->number);
 }
 
 static int pgsql_run(void *native, const mdl_statement_text_t *statement, void *prepared,
@@ -362,7 +351,7 @@ static int pgsql_run(void *native, const mdl_statement_text_t *statement, void *
 
     (void)prepared;
     for (int i = 0; i < n; i++) {
-        values[i] = pgsql_value(&args[i], p);
+        values[i] = pgsql_value(statement->types[i], &args[i], p);
     }
     if (alone) {
         pgsql_begin(pgsql);

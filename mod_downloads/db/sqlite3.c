@@ -115,19 +115,18 @@ static void sqlite3_finish(void *prepared)
     sqlite3_finalize(prepared);
 }
 
-static int sqlite3_bind(sqlite3_stmt *prepared, int n, const mdl_arg_t *arg, apr_pool_t *p)
+static int sqlite3_bind(sqlite3_stmt *prepared, int n, char type, const mdl_arg_t *arg,
+                        apr_pool_t *p)
 {
-    switch (arg->type) {
-    case 'i':
-        return sqlite3_bind_int64(prepared, n, arg->i);
-    case 's':
-        return sqlite3_bind_text(prepared, n, arg->s, -1, SQLITE_STATIC);
-    case 'a':
-        return sqlite3_bind_text(prepared, n, mdl_db_ids_text(arg->a, '[', ']', p), -1,
-                                 SQLITE_STATIC);
-    default:
+    if (mdl_arg_null(type, arg)) {
         return sqlite3_bind_null(prepared, n);
     }
+    if (type != 's' && type != 'a') {
+        return sqlite3_bind_int64(prepared, n, arg->number);
+    }
+    return sqlite3_bind_text(prepared, n,
+                             type == 's' ? arg->text : mdl_db_ids_text(arg->ids, '[', ']', p), -1,
+                             SQLITE_STATIC);
 }
 
 static void sqlite3_read_cell(sqlite3_stmt *row, int column, mdl_cell_t *cell, apr_pool_t *p)
@@ -205,7 +204,7 @@ static int sqlite3_run(void *native, const mdl_statement_text_t *statement, void
 
     result = result != NULL ? result : &unwanted;
     for (int i = 0; statement->types[i] != '\0' && rv == SQLITE_OK; i++) {
-        rv = sqlite3_bind(prepared, i + 1, &args[i], p);
+        rv = sqlite3_bind(prepared, i + 1, statement->types[i], &args[i], p);
     }
     if (rv == SQLITE_OK) {
         rv = sqlite3_read_rows(prepared, result, p);

@@ -28,37 +28,25 @@ static apr_status_t statement_prepare(mdl_db_t *db, mdl_statement_t statement)
                : mdl_db_note_failure(db, mdl_statements[statement].label);
 }
 
-/* A mismatch is the caller's mistake, found by the first test that gets there. */
-static apr_status_t statement_check_arguments(mdl_db_t *db, const mdl_statement_text_t *text,
-                                              const mdl_arg_t *args, apr_size_t nargs)
+/* The result may be NULL. */
+static apr_status_t statement_run(mdl_db_t *db, const mdl_query_t *query, mdl_result_t *result,
+                                  apr_pool_t *p)
 {
-    if (strlen(text->types) != nargs || nargs > MDL_MAX_ARGUMENTS) {
-        mdl_log(MDL_LOG_ERR, 0, "MDL0104: %s takes %d arguments, got %d", text->label,
-                (int)strlen(text->types), (int)nargs);
+    const mdl_statement_text_t *text = &mdl_statements[query->statement];
+    const mdl_statement_text_t *named = &mdl_statements[query->named];
+    apr_status_t rv;
+
+    if (text != named &&
+        (strcmp(text->names, named->names) != 0 || strcmp(text->types, named->types) != 0)) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0104: %s takes other arguments than %s", text->label,
+                named->label);
         return db->failed = MDL_DB_EOTHER;
     }
-    for (apr_size_t i = 0; i < nargs; i++) {
-        if (args[i].type != 'n' && args[i].type != text->types[i]) {
-            mdl_log(MDL_LOG_ERR, 0, "MDL0105: argument %d of %s has the wrong type", (int)i + 1,
-                    text->label);
-            return db->failed = MDL_DB_EOTHER;
-        }
-    }
-    return APR_SUCCESS;
-}
-
-/* The result may be NULL. */
-static apr_status_t statement_run(mdl_db_t *db, mdl_statement_t statement, mdl_result_t *result,
-                                  apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
-{
-    const mdl_statement_text_t *text = &mdl_statements[statement];
-    apr_status_t rv = statement_check_arguments(db, text, args, nargs);
-
-    if (rv != APR_SUCCESS || (rv = statement_prepare(db, statement)) != APR_SUCCESS) {
+    if ((rv = statement_prepare(db, query->statement)) != APR_SUCCESS) {
         return rv;
     }
     db->cost.statements++;
-    return db->ops->run(db->native, text, db->prepared[statement], args, result, p)
+    return db->ops->run(db->native, text, db->prepared[query->statement], query->args, result, p)
                ? mdl_db_note_failure(db, text->label)
                : APR_SUCCESS;
 }
@@ -73,11 +61,10 @@ apr_status_t mdl_db_flush(mdl_db_t *db)
     return failed != NULL ? mdl_db_note_failure(db, failed) : APR_SUCCESS;
 }
 
-apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *changed,
-                         apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+apr_status_t mdl_db_exec(mdl_db_t *db, apr_int64_t *changed, apr_pool_t *p, mdl_query_t query)
 {
     mdl_result_t *result = changed != NULL ? apr_pcalloc(p, sizeof *result) : NULL;
-    apr_status_t rv = statement_run(db, statement, result, p, args, nargs);
+    apr_status_t rv = statement_run(db, &query, result, p);
 
     if (rv == APR_SUCCESS && result != NULL && result->pending) {
         rv = mdl_db_flush(db);
@@ -88,23 +75,21 @@ apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *c
     return rv;
 }
 
-apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **rows,
-                           apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+apr_status_t mdl_db_select(mdl_db_t *db, mdl_rows_t **rows, apr_pool_t *p, mdl_query_t query)
 {
     mdl_rows_t *found = apr_pcalloc(p, sizeof *found);
-    apr_status_t rv = statement_run(db, statement, &found->result, p, args, nargs);
+    apr_status_t rv = statement_run(db, &query, &found->result, p);
 
     found->db = db;
     found->pool = p;
-    found->label = mdl_statements[statement].label;
+    found->label = mdl_statements[query.statement].label;
     *rows = rv == APR_SUCCESS ? found : NULL;
     return rv;
 }
 
-apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **row,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_rows_t **row, apr_pool_t *p, mdl_query_t query)
 {
-    apr_status_t rv = mdl_db_select(db, statement, row, p, args, nargs);
+    apr_status_t rv = mdl_db_select(db, row, p, query);
 
     return rv == APR_SUCCESS ? mdl_rows_one(*row) : rv;
 }
@@ -153,6 +138,11 @@ apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column)
     const mdl_cell_t *cell = rows_cell(rows, column);
 
     return cell->type == MDL_CELL_TEXT ? apr_atoi64(cell->text) : cell->number;
+}
+
+apr_int64_t mdl_rows_int_or_none(const mdl_rows_t *rows, int column)
+{
+    return mdl_rows_null(rows, column) ? -1 : mdl_rows_int(rows, column);
 }
 
 int mdl_rows_null(const mdl_rows_t *rows, int column)

@@ -1,7 +1,8 @@
 -- name: asset_insert
 INSERT INTO asset (shop_id, status, filename, title, content_type, category_id, source_url, version,
     filename_guessed, title_guessed, created_at, updated_at)
-VALUES (%lld, 'pending', %s, %s, %s, %lld, %s, 1, %lld, %lld, %lld, %lld)
+VALUES (%lld:shop_id, 'pending', %s:filename, %s:title, %s:content_type, %lld:category_id?0, %s:source_url, 1,
+    %lld:filename_guessed, %lld:title_guessed, %lld:created_at, %lld:updated_at)
 RETURNING id
 
 -- part: asset_columns
@@ -20,58 +21,61 @@ SELECT id FROM asset WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 -- are applied row by row.
 -- name: asset_list
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld AND a.id > 0
+WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld:before AND a.id > 0
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_status
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.status = %s AND a.deleted_at IS NULL AND a.id < %lld
+WHERE a.shop_id = %lld AND a.status = %s AND a.deleted_at IS NULL AND a.id < %lld:before
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_category
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.category_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
-    AND (%s IS NULL OR a.status = %s)
+WHERE a.shop_id = %lld AND a.category_id = %lld?0 AND a.deleted_at IS NULL AND a.id < %lld:before
+    AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_filename
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.filename = %s AND a.deleted_at IS NULL AND a.id < %lld
-    AND (%lld IS NULL OR a.category_id = %lld) AND (%s IS NULL OR a.status = %s)
+WHERE a.shop_id = %lld AND a.filename = %s AND a.deleted_at IS NULL AND a.id < %lld:before
+    AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0) AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_sha256
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %lld
-    AND (%s IS NULL OR a.filename = %s) AND (%lld IS NULL OR a.category_id = %lld)
-    AND (%s IS NULL OR a.status = %s)
+WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %lld:before
+    AND (%s:filename IS NULL OR a.filename = %s) AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0)
+    AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- Members that a request leaves out stay unchanged; a flag says whether the two that may be cleared are
 -- given.
 -- name: asset_change
-UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
-    filename_guessed = CASE WHEN %s IS NULL THEN filename_guessed ELSE 0 END,
-    title_guessed = CASE WHEN %s IS NULL THEN title_guessed ELSE 0 END,
-    content_type = CASE WHEN %lld = 1 THEN %s ELSE content_type END,
-    category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END,
+UPDATE asset SET filename = COALESCE(%s:filename, filename), title = COALESCE(%s:title, title),
+    filename_guessed = CASE WHEN %s:filename IS NULL THEN filename_guessed ELSE 0 END,
+    title_guessed = CASE WHEN %s:title IS NULL THEN title_guessed ELSE 0 END,
+    content_type = CASE WHEN %lld:set_content_type = 1 THEN %s:content_type ELSE content_type END,
+    category_id = CASE WHEN %lld:set_category = 1 THEN %lld:category_id?0 ELSE category_id END,
     updated_at = {{later}}
 WHERE id = %lld
 
 -- Locks an asset that gets new bytes, and reads what it has by then: its shop, its size, whether it ever had
 -- bytes, its digest, its version, and what its bytes are expected to be.
 -- name: asset_before
-SELECT a.shop_id, COALESCE(a.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
-    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256, a.version,
+SELECT a.shop_id, COALESCE(a.size, 0) AS size, CASE WHEN a.status = 'ready' OR EXISTS (
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s:job_id) THEN 1 ELSE 0 END AS has_version,
+        a.sha256, a.version,
     a.filename, a.filename_guessed, a.content_type
 FROM asset a
 WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, size = %lld,
-    content_type = COALESCE(content_type, %s), source_url = %s, version = version + %lld,
-    filename = CASE WHEN filename_guessed = 1 THEN COALESCE(%s, filename) ELSE filename END,
-    title = CASE WHEN filename_guessed = 1 AND title_guessed = 1 THEN COALESCE(%s, title) ELSE title END,
+    content_type = COALESCE(content_type, %s:content_type), source_url = %s,
+    version = version + %lld:has_version,
+    filename = CASE WHEN filename_guessed = 1 THEN COALESCE(%s:filename, filename) ELSE filename END,
+    title = CASE WHEN filename_guessed = 1 AND title_guessed = 1 THEN COALESCE(%s:filename, title)
+        ELSE title END,
     filename_guessed = 0, title_guessed = 0,
     updated_at = {{later}}
 WHERE id = %lld
@@ -83,28 +87,28 @@ UPDATE asset SET status = 'failed', updated_at = {{later}} WHERE id = %lld AND s
 UPDATE asset SET status = 'pending', updated_at = {{later}} WHERE id = %lld AND status = 'failed'
 
 -- name: asset_delete
-UPDATE asset SET deleted_at = %lld, updated_at = %lld WHERE id = %lld
+UPDATE asset SET deleted_at = %lld:now, updated_at = %lld:now WHERE id = %lld
 
 -- What refers to an asset.
 -- name: asset_mappings
 SELECT h.mapping_id FROM mapping_file h CROSS JOIN mapping m
-WHERE h.asset_id = %lld AND m.id = h.mapping_id AND +m.deleted_at IS NULL
+WHERE h.asset_id = %lld:id AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld
 
 -- name: asset_packs
-SELECT pack_id FROM pack_file WHERE asset_id = %lld ORDER BY pack_id LIMIT %lld
+SELECT pack_id FROM pack_file WHERE asset_id = %lld:id ORDER BY pack_id LIMIT %lld
 
 -- name: asset_orders
 SELECT o.storefront_order_id
-FROM mapping_file h {{following_orders}} AND h.asset_id = %lld
+FROM mapping_file h {{following_orders}} AND h.asset_id = %lld:id
 LIMIT %lld
 
 -- name: asset_pinned_orders
 SELECT o.storefront_order_id
 FROM assignment_file h JOIN assignment a ON a.id = h.assignment_id
 JOIN orders o ON o.id = a.order_id
-WHERE h.asset_id = %lld
+WHERE h.asset_id = %lld:id
 LIMIT %lld
 
 -- Which of a JSON array's ids are assets of the shop; they can't be deleted until the transaction

@@ -4,28 +4,28 @@
 -- Failed imports, but of an asset that was deleted, or that another job has filled since.
 -- name: imports_failed
 SELECT j_rows.id, j_rows.asset_id,
-    (SELECT a.filename FROM asset a WHERE a.id = j_rows.asset_id AND +a.deleted_at IS NULL),
+    (SELECT a.filename FROM asset a WHERE a.id = j_rows.asset_id AND +a.deleted_at IS NULL) AS filename,
     j_rows.error_code, j_rows.error_message, j_rows.finished_at
 FROM (
     SELECT id, asset_id, error_code, error_message, finished_at FROM job
     WHERE shop_id = %lld AND status = 'failed' AND {{type_shown}} ORDER BY id DESC LIMIT %lld
 ) j_rows
-WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld
+WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld:since
     AND (SELECT count(*) FROM job l WHERE l.asset_id = j_rows.asset_id AND l.id || '' > j_rows.id) = 0
 ORDER BY j_rows.id DESC
 
 -- Emails that did not arrive, but of an order that has a newer one, or that is closed.
 -- name: emails_undelivered
 SELECT (SELECT o.storefront_order_id FROM orders o
-        WHERE o.id = e_rows.order_id AND o.access_status IN ('active', 'held')),
-    CASE WHEN e_rows.bounced_at IS NOT NULL THEN 'bounced' ELSE e_rows.status END, e_rows.recipient,
-    e_rows.last_error, COALESCE(e_rows.bounced_at, e_rows.created_at)
+        WHERE o.id = e_rows.order_id AND o.access_status IN ('active', 'held')) AS storefront_order_id,
+    CASE WHEN e_rows.bounced_at IS NOT NULL THEN 'bounced' ELSE e_rows.status END AS status, e_rows.recipient,
+    e_rows.last_error, COALESCE(e_rows.bounced_at, e_rows.created_at) AS at
 FROM (
     SELECT id, order_id, status, recipient, last_error, bounced_at, created_at FROM email
     WHERE shop_id = %lld AND (status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL)
     ORDER BY id DESC LIMIT %lld
 ) e_rows
-WHERE e_rows.created_at > %lld
+WHERE e_rows.created_at > %lld:since
     AND e_rows.id = (SELECT l.id FROM email l WHERE l.order_id = e_rows.order_id ORDER BY l.id DESC LIMIT 1)
 ORDER BY e_rows.id DESC
 

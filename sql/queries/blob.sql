@@ -1,18 +1,18 @@
 -- Locks a blob that is there against the sweep, and waits if the sweep has locked it.
 -- name: blob_store
-INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
+INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s:sha256, %lld:size, %lld:crc32, %lld:now)
 ON CONFLICT (sha256) DO UPDATE SET size = excluded.size
 RETURNING size
 
 -- name: blob_insert
-INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
+INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s:sha256, %lld:size, %lld:crc32, %lld:now)
 ON CONFLICT (sha256) DO NOTHING
 
 -- name: blob_release
-UPDATE blob SET released_at = %lld WHERE sha256 = %s
+UPDATE blob SET released_at = %lld:now WHERE sha256 = %s
 
 -- name: blob_released
-SELECT sha256 FROM blob WHERE released_at <= %lld ORDER BY released_at LIMIT %lld
+SELECT sha256 FROM blob WHERE released_at <= %lld:before ORDER BY released_at LIMIT %lld
 
 -- Locks a blob against new references, which wait.  The next statement reads whether there are any.
 -- name: blob_lock
@@ -38,7 +38,7 @@ DELETE FROM blob WHERE sha256 = %s
 SELECT count(*) FROM blob
 
 -- name: blobs_after
-SELECT sha256, size FROM blob WHERE sha256 > %s ORDER BY sha256 LIMIT %lld
+SELECT sha256, size FROM blob WHERE sha256 > %s:after ORDER BY sha256 LIMIT %lld
 
 -- name: blobs_newest
 SELECT sha256, size FROM asset ORDER BY id DESC LIMIT %lld
@@ -62,20 +62,20 @@ CROSS JOIN LATERAL (
 JOIN orders o ON o.id = a.order_id
 
 -- name: asset_file_orders
-SELECT o.storefront_order_id FROM mapping_file h {{given_orders}} WHERE h.asset_id = %lld LIMIT %lld
+SELECT o.storefront_order_id FROM mapping_file h {{given_orders}} WHERE h.asset_id = %lld:id LIMIT %lld
 
 -- name: asset_pack_orders
 SELECT o.storefront_order_id
 FROM pack_file f JOIN mapping_pack h ON h.pack_id = f.pack_id {{given_orders}}
-WHERE f.asset_id = %lld LIMIT %lld
+WHERE f.asset_id = %lld:id LIMIT %lld
 
 -- Of the digests of a JSON array those that no blob has.
 -- name: blobs_without_row
 -- dialect: sqlite3
-SELECT value FROM json_each(%s)
+SELECT value FROM json_each(%s:ids)
 WHERE (SELECT b.sha256 FROM blob b WHERE b.sha256 = json_each.value) IS NULL
 
 -- name: blobs_without_row
 -- dialect: pgsql
-SELECT g.sha256 FROM (SELECT jsonb_array_elements_text(%s::jsonb) COLLATE "C") g (sha256)
+SELECT g.sha256 FROM (SELECT jsonb_array_elements_text(%s:ids::jsonb) COLLATE "C") g (sha256)
 WHERE (SELECT b.sha256 FROM blob b WHERE b.sha256 = g.sha256) IS NULL

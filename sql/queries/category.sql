@@ -2,7 +2,7 @@
 id, name, created_at, updated_at
 
 -- name: category_insert
-INSERT INTO category (shop_id, name, created_at, updated_at) VALUES (%lld, %s, %lld, %lld)
+INSERT INTO category (shop_id, name, created_at, updated_at) VALUES (%lld:shop_id, %s:name, %lld:now, %lld:now)
 RETURNING {{category_columns}}
 
 -- name: category_by_id
@@ -13,7 +13,7 @@ SELECT {{category_columns}} FROM category WHERE id = %lld AND +shop_id = %lld
 SELECT id FROM category WHERE id = %lld AND +shop_id = %lld {{for_key_share}}
 
 -- name: category_page
-SELECT {{category_columns}} FROM category WHERE shop_id = %lld AND id < %lld
+SELECT {{category_columns}} FROM category WHERE shop_id = %lld AND id < %lld:before
 ORDER BY id DESC LIMIT %lld
 
 -- name: category_change

@@ -1,36 +1,38 @@
 -- A session, and when the link's first one was opened.
 -- part: session_columns
 s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
-(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
+(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1) AS opened_at, s.idle_at
 
 -- The link's last session, with the number of transfers that run over all of its sessions, and what those
 -- of the last one have delivered so far.
 -- part: session_last_columns
 {{session_columns}},
-    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id),
+    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id) AS running,
     (SELECT COALESCE(SUM(t.bytes), 0) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation)
+        WHERE t.session_id = s.id AND t.generation = s.generation) AS running_bytes
 
 -- part: session_last_join
 LEFT JOIN download_session s
-    ON s.id = %s AND s.generation = (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s)
+    ON s.id = %s:session_id
+    AND s.generation = (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s:session_id)
 
 -- Everything that decides about one download, but for lists other than the mapping's own (download_listed):
 -- few orders need those, and their tables would double what the statement takes.
 -- name: download_grant
-SELECT o.access_status, a.status, a.expires_at, e.status, e.filename, e.content_type, e.sha256,
-    e.size, e.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0), o.page_replaced_at, h.blocked_at,
+SELECT o.access_status, a.status AS assignment_status, a.expires_at, e.status AS asset_status, e.filename,
+    e.content_type, e.sha256, e.size AS asset_size, e.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0) AS downloads_used,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra, o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
-        WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END, a.quantity, {{session_last_columns}}
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END AS is_listed, a.quantity,
+    {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 {{session_last_join}}
-JOIN asset e ON e.id = %lld AND +e.deleted_at IS NULL
+JOIN asset e ON e.id = %lld:asset_id AND +e.deleted_at IS NULL
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = %lld
-WHERE a.id = %lld
+WHERE a.id = %lld:assignment_id
 
 -- Whether a file belongs to an assignment by a pack or because it was pinned, looked up by its key in each
 -- list.
@@ -55,15 +57,16 @@ SELECT {{session_last_columns}}
 FROM download_session s WHERE s.id = %s
 ORDER BY s.generation DESC LIMIT 1 {{for_update}}
 
--- Fails if there is one of this generation, and with it the transaction, as idempotency_insert does.
+-- Fails if there is one of this generation.
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
     bytes, transfers, opened_at, updated_at)
-VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 0, %lld, %lld)
-ON CONFLICT (id, generation) DO UPDATE SET generation = download_session.generation / 0
+VALUES (%s:id, %lld:generation, %lld:assignment_id, %lld:asset_id?0, %s:files, %s:etag, %lld:size, 'open', 0, 0,
+    %lld:now, %lld:now)
+ON CONFLICT (id, generation) DO UPDATE SET generation = {{failure:download_session.generation}}
 
 -- name: download_session_resume
-UPDATE download_session SET status = %s, updated_at = %lld, idle_at = NULL
+UPDATE download_session SET status = %s, updated_at = %lld:now, idle_at = NULL
 WHERE id = %s AND generation = %lld
 
 -- Sessions that are settled together: the parameter is a JSON array of objects.
@@ -72,45 +75,45 @@ WHERE id = %s AND generation = %lld
 (SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
     value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'transfers' AS transfers,
     value ->> 'idle_at' AS idle_at
-    FROM json_each(%s)) g
+    FROM json_each(%s:sessions)) g
 
 -- part: given_sessions
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
+jsonb_to_recordset(%s:sessions::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
     bytes bigint, transfers bigint, idle_at bigint)
 
 -- Locks them in the order of their keys.  The last column but one is the number of transfers of this
 -- very session: those of the link's other sessions don't keep it open.
 -- name: download_sessions_lock
 SELECT {{session_columns}}, (SELECT COUNT(*) FROM download_transfer t
-    WHERE t.session_id = s.id AND t.generation = s.generation), 0
+    WHERE t.session_id = s.id AND t.generation = s.generation) AS running, 0 AS running_bytes
 FROM {{given_sessions}}
 CROSS JOIN download_session s WHERE s.id = g.id AND s.generation = g.generation
 ORDER BY s.id, s.generation {{for_update}}
 
 -- name: download_sessions_settle
 UPDATE download_session AS s SET status = g.status, files = g.files, bytes = s.bytes + g.bytes,
-    transfers = s.transfers + g.transfers, updated_at = %lld, idle_at = g.idle_at
+    transfers = s.transfers + g.transfers, updated_at = %lld:now, idle_at = g.idle_at
 FROM {{given_sessions}}
 WHERE s.id = g.id AND s.generation = g.generation
 
 -- name: download_sessions_idle
 SELECT s.id, s.generation FROM download_session s
-WHERE s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM download_transfer t
+WHERE s.idle_at <= %lld:now AND NOT EXISTS (SELECT 1 FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation)
 ORDER BY s.idle_at LIMIT %lld
 
 -- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
 -- name: download_sessions_set_back
-UPDATE download_session SET idle_at = %lld + idle_at - updated_at, updated_at = %lld
-WHERE idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
+UPDATE download_session SET idle_at = %lld:now + idle_at - updated_at, updated_at = %lld:now
+WHERE idle_at > %lld:now AND updated_at > %lld:now AND idle_at >= updated_at
 
 -- With the transfers that run.
 -- part: session_view_columns
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers + (SELECT COUNT(*) FROM download_transfer t
-    WHERE t.session_id = s.id AND t.generation = s.generation), s.opened_at, s.updated_at,
+    WHERE t.session_id = s.id AND t.generation = s.generation) AS transfers, s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation), 0), s.id, s.generation
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS bytes, s.id, s.generation
 
 -- No more of each assignment are read than are wanted of all.
 -- name: download_sessions_of_order
@@ -119,7 +122,8 @@ SELECT {{session_view_columns}}
 FROM assignment a CROSS JOIN download_session s
 WHERE a.order_id = %lld AND s.rowid IN (
     SELECT d.rowid FROM download_session d
-    WHERE d.assignment_id = a.id AND (d.opened_at, d.id, d.generation) < (%lld, %s, %lld)
+    WHERE d.assignment_id = a.id AND (d.opened_at, d.id, d.generation) < (%lld:opened_at, %s:id,
+        %lld:generation)
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld)
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
@@ -129,7 +133,8 @@ WITH a_rows AS MATERIALIZED (SELECT id FROM assignment WHERE order_id = %lld)
 SELECT {{session_view_columns}}
 FROM a_rows CROSS JOIN LATERAL (
     SELECT * FROM download_session d
-    WHERE d.assignment_id = a_rows.id AND (d.opened_at, d.id, d.generation) < (%lld, %s, %lld)
+    WHERE d.assignment_id = a_rows.id AND (d.opened_at, d.id, d.generation) < (%lld:opened_at, %s:id,
+        %lld:generation)
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld) s
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
@@ -138,12 +143,12 @@ ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 -- download would change it twice.
 -- part: held_columns
 s.assignment_id, s.id, s.generation, s.files, s.idle_at, (SELECT COUNT(*) FROM download_transfer t
-    WHERE t.session_id = s.id AND t.generation = s.generation)
+    WHERE t.session_id = s.id AND t.generation = s.generation) AS running
 
 -- name: download_sessions_open
 -- dialect: sqlite3
 SELECT {{held_columns}}
-FROM json_each(%ids) given_rows CROSS JOIN download_session s
+FROM json_each(%ids:assignment_ids) given_rows CROSS JOIN download_session s
 WHERE s.status = 'open' AND s.rowid IN (
     SELECT d.rowid FROM download_session d WHERE d.assignment_id = CAST(given_rows.value AS INTEGER)
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100)
@@ -151,39 +156,39 @@ WHERE s.status = 'open' AND s.rowid IN (
 -- name: download_sessions_open
 -- dialect: pgsql
 SELECT {{held_columns}}
-FROM unnest(%ids) given_rows CROSS JOIN LATERAL (
+FROM unnest(%ids:assignment_ids) given_rows CROSS JOIN LATERAL (
     SELECT * FROM download_session d WHERE d.assignment_id = given_rows
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100) s
 WHERE s.status = 'open'
 
--- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails in the same way if one has
--- none left.
+-- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails if one has none left.
 -- part: one_more
-CASE WHEN CAST(%lld AS BIGINT) = 0 OR allowance.downloads_used < CAST(%lld AS BIGINT) + allowance.downloads_extra
-    THEN allowance.downloads_used + 1 ELSE allowance.downloads_used / 0 END
+CASE WHEN CAST(%lld:limit AS BIGINT) = 0
+    OR allowance.downloads_used < CAST(%lld:limit AS BIGINT) + allowance.downloads_extra
+    THEN allowance.downloads_used + 1 ELSE {{failure:allowance.downloads_used}} END
 
 -- name: allowance_take
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld, value, 1, 0 FROM json_each(%ids) WHERE true
+SELECT %lld:assignment_id, value, 1, 0 FROM json_each(%ids) WHERE true
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
 
 -- name: allowance_take
 -- dialect: pgsql
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld, value, 1, 0 FROM unnest(%ids) value ORDER BY value
+SELECT %lld:assignment_id, value, 1, 0 FROM unnest(%ids) value ORDER BY value
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
 
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
-SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id,
-    o.page_replaced_at, h.blocked_at, a.quantity, {{session_last_columns}}
+SELECT o.access_status, a.status AS assignment_status, a.expires_at, m.download_limit, o.page_id,
+    o.storefront_order_id, o.page_replaced_at, h.blocked_at, a.quantity, {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 {{session_last_join}}
-WHERE a.id = %lld
+WHERE a.id = %lld:assignment_id
 
 -- name: assignment_page
 SELECT o.page_id, o.page_replaced_at
@@ -241,8 +246,8 @@ ORDER BY pack
 
 -- What an archive needs to know about its files, with their places in the list of ids; only ready ones.
 -- part: archive_columns
-s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0)
+s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra
 
 -- name: archive_files
 -- dialect: sqlite3
@@ -267,11 +272,11 @@ WHERE s.status = 'ready' AND +s.deleted_at IS NULL
 -- dialect: sqlite3
 (SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id,
     value ->> 'taken' AS taken, value ->> 'kept' AS kept, value ->> 'kept_bytes' AS kept_bytes
-    FROM json_each(%s)) g
+    FROM json_each(%s:allowances)) g
 
 -- part: given_allowances
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (assignment_id bigint, asset_id bigint, taken integer, kept text,
+jsonb_to_recordset(%s:allowances::jsonb) g (assignment_id bigint, asset_id bigint, taken integer, kept text,
     kept_bytes bigint)
 
 -- name: allowances_lock

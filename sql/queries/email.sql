@@ -1,6 +1,6 @@
 -- name: email_insert
 INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attempts, request_id, created_at)
-VALUES (%lld, %lld, %s, %s, %s, %lld, 0, %s, %lld)
+VALUES (%lld:shop_id, %lld:order_id, %s:recipient, %s:message_id, %s:status, %lld:held, 0, %s:request_id, %lld:now)
 RETURNING id
 
 -- name: email_latest
@@ -8,11 +8,11 @@ SELECT {{email_columns}} FROM email e WHERE e.order_id = %lld ORDER BY e.id DESC
 
 -- name: emails_of_order
 SELECT e.id, {{email_columns}}, e.created_at FROM email e
-WHERE e.order_id = %lld AND e.id < %lld ORDER BY e.id DESC LIMIT %lld
+WHERE e.order_id = %lld AND e.id < %lld:before ORDER BY e.id DESC LIMIT %lld
 
 -- An email that is being sent can't be held any more.
 -- name: email_cancel_jobs
-UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld
+UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld:now
 WHERE status = 'queued'
     AND email_id IN (SELECT id FROM email WHERE order_id = %lld AND status = 'queued' AND held = 0)
 RETURNING email_id
@@ -27,7 +27,7 @@ WHERE o.id = (SELECT order_id FROM email WHERE id = %lld)
 {{for_no_key_update}}
 
 -- name: email_cancel_job
-UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld
+UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld:now
 WHERE id = %s AND status = 'queued'
 
 -- Held emails go to the customer's current address.
@@ -59,8 +59,8 @@ WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
     AND recipient IS NULL AND status = 'no_recipient'
 
 -- name: emails_by_id
-SELECT e.id, e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name),
-    COALESCE(s.reply_to, s.email)
+SELECT e.id, e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name) AS from_name,
+    COALESCE(s.reply_to, s.email) AS reply_to
 FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id {{in_given}}
 
 -- name: email_delay
@@ -68,18 +68,18 @@ SELECT e.created_at, s.mail_delay FROM email e JOIN shop s ON s.id = e.shop_id W
 
 -- The update keeps workers from claiming the job until the transaction ends.
 -- name: email_delayed
-UPDATE job SET due_at = due_at WHERE status = 'queued' AND attempts = 0 AND due_at > %lld
+UPDATE job SET due_at = due_at WHERE status = 'queued' AND attempts = 0 AND due_at > %lld:now
     AND email_id = (SELECT max(id) FROM email WHERE order_id = %lld)
 RETURNING id
 
 -- A bounce can arrive before the result that the message was accepted.
 -- name: email_result
 UPDATE email SET status = %s, attempts = %lld,
-    last_error = CASE WHEN bounced_at IS NULL THEN %s ELSE last_error END, sent_at = %lld
+    last_error = CASE WHEN bounced_at IS NULL THEN %s:error ELSE last_error END, sent_at = %lld?0
 WHERE id = %lld
 
 -- name: email_bounced
-UPDATE email SET bounced_at = %lld, last_error = %s WHERE id = %lld AND bounced_at IS NULL
+UPDATE email SET bounced_at = %lld:now, last_error = %s WHERE id = %lld AND bounced_at IS NULL
 
 -- The newest emails that were tried, among the newest thousand.
 -- name: emails_tried

@@ -1,11 +1,12 @@
 -- name: event_insert
 INSERT INTO order_event (order_id, action, assignment_ids, key_id, user_name, reason, details, created_at)
-VALUES (%lld, %s, %s, %s, %s, %s, %s, %lld)
+VALUES (%lld:order_id, %s:action, %s:assignment_ids, %s:key_id, %s:user_name, %s:reason, %s:details,
+    %lld:created_at)
 
 -- name: events_of_order
 SELECT id, action, assignment_ids, key_id, user_name, reason, details, created_at FROM order_event
-WHERE order_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
+WHERE order_id = %lld AND id < %lld:before ORDER BY id DESC LIMIT %lld
 
 -- name: event_count
-SELECT count(*), min(created_at) FROM order_event
-WHERE order_id = %lld AND action = %s AND created_at > %lld
+SELECT count(*) AS count, min(created_at) AS oldest FROM order_event
+WHERE order_id = %lld AND action = %s AND created_at > %lld:since

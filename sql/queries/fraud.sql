@@ -13,7 +13,8 @@ pg_advisory_xact_lock(hashtext('mod_downloads network'),
 
 -- name: fraud_subject
 SELECT o.shop_id, o.access_status, o.fraud_decision, o.fraud_signals, o.storefront_risk, c.email,
-    s.hold_at, CASE WHEN s.storefront_url IS NULL THEN 0 ELSE 1 END, o.risk_pending, {{fraud_locks}}
+    s.hold_at, CASE WHEN s.storefront_url IS NULL THEN 0 ELSE 1 END AS has_storefront, o.risk_pending,
+    {{fraud_locks}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
@@ -22,20 +23,20 @@ WHERE o.id = %lld
 -- name: fraud_counts
 SELECT
     (SELECT count(*) FROM (SELECT w.id FROM orders w
-        WHERE w.customer_id = o.customer_id AND w.created_at > %lld AND w.id <> o.id
-        LIMIT %lld) a_rows),
+        WHERE w.customer_id = o.customer_id AND w.created_at > %lld:since AND w.id <> o.id
+        LIMIT %lld:most_of_customer) a_rows) AS orders_of_customer,
     (SELECT count(*) FROM (SELECT w.id FROM customer n JOIN orders w ON w.customer_id = n.id
         WHERE n.shop_id = o.shop_id AND lower(n.email) = lower(c.email) AND n.email IS NOT NULL
-            AND w.created_at > %lld AND w.id <> o.id
-        LIMIT %lld) b_rows),
+            AND w.created_at > %lld:since AND w.id <> o.id
+        LIMIT %lld:most_of_address) b_rows) AS orders_of_address,
     (SELECT count(*) FROM (SELECT w.id FROM orders w
         WHERE w.shop_id = o.shop_id AND substr(w.client_ip, 1, 19) = substr(o.client_ip, 1, 19)
-            AND w.client_ip IS NOT NULL AND w.created_at > %lld AND w.id <> o.id
-        LIMIT %lld) c_rows),
+            AND w.client_ip IS NOT NULL AND w.created_at > %lld:since AND w.id <> o.id
+        LIMIT %lld:most_of_network) c_rows) AS orders_of_ip,
     (SELECT count(*) FROM (SELECT w.id FROM orders w
         WHERE w.customer_id = o.customer_id AND w.access_status IN ('revoked', 'rejected')
             AND w.id <> o.id
-        LIMIT %lld) d_rows)
+        LIMIT %lld:most_revoked) d_rows) AS orders_refused
 FROM orders o JOIN customer c ON c.id = o.customer_id
 WHERE o.id = %lld
 

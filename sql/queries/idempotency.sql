@@ -1,15 +1,13 @@
 -- name: idempotency_find
 SELECT fingerprint, status, location, body FROM idempotency
-WHERE shop_id = %lld AND key_hi = %lld AND key_lo = %lld AND created_at > %lld
+WHERE shop_id = %lld AND key_hi = %lld AND key_lo = %lld AND created_at > %lld:kept_since
 
--- An answer past its retention is replaced by the new one.  One that is still kept makes the statement
--- fail, and with it the transaction: PostgreSQL refuses the division, without a line in its log that has
--- the row, and for SQLite it is NULL, which created_at must not be.
+-- An answer past its retention is replaced by the new one.  One that is still kept makes the statement fail.
 -- name: idempotency_insert
 INSERT INTO idempotency (shop_id, key_hi, key_lo, fingerprint, status, location, body, created_at)
-VALUES (%lld, %lld, %lld, %s, %lld, %s, %s, %lld)
+VALUES (%lld:shop_id, %lld:key_hi, %lld:key_lo, %s:fingerprint, %lld:status, %s:location, %s:body, %lld:now)
 ON CONFLICT (shop_id, key_hi, key_lo) DO UPDATE SET
     fingerprint = excluded.fingerprint, status = excluded.status, location = excluded.location,
     body = excluded.body,
-    created_at = CASE WHEN idempotency.created_at <= %lld THEN excluded.created_at
-        ELSE idempotency.created_at / 0 END
+    created_at = CASE WHEN idempotency.created_at <= %lld:kept_since THEN excluded.created_at
+        ELSE {{failure:idempotency.created_at}} END

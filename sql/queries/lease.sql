@@ -1,7 +1,7 @@
 -- leased_until is of a clock that the process has for itself: to others it is a number that changes, its
 -- beat (mod_downloads/core/beat.h).
 -- name: lease_renew
-INSERT INTO download_meter (id, leased_until) VALUES (%s, %lld)
+INSERT INTO download_meter (id, leased_until) VALUES (%s:id, %lld:leased_until)
 ON CONFLICT (id) DO UPDATE SET leased_until = excluded.leased_until
 
 -- name: lease_beats
@@ -18,7 +18,7 @@ DELETE FROM download_meter WHERE id = %s
 -- COMMIT was lost.
 -- name: transfer_begin
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, request_id, files, bytes)
-VALUES (%s, %s, %lld, %lld, %s, %s, '', 0)
+VALUES (%s:id, %s:session_id, %lld:generation, %lld:assignment_id, %s:meter_id, %s:request_id, '', 0)
 ON CONFLICT (meter_id, id) DO NOTHING
 
 -- name: transfers_of_lease
@@ -30,39 +30,41 @@ WHERE meter_id = %s ORDER BY id LIMIT %lld
 -- name: transfers_progress
 -- dialect: sqlite3
 UPDATE download_transfer AS t SET files = g_rows.files, bytes = g_rows.bytes
-FROM (SELECT %s AS meter_id, value ->> 'id' AS id, value ->> 'files' AS files, value ->> 'bytes' AS bytes
-    FROM json_each(%s) LIMIT -1) g_rows
+FROM (SELECT %s:meter_id AS meter_id, value ->> 'id' AS id, value ->> 'files' AS files,
+    value ->> 'bytes' AS bytes
+    FROM json_each(%s:progress) LIMIT -1) g_rows
 WHERE t.meter_id = g_rows.meter_id AND t.id = g_rows.id
 RETURNING id
 
 -- name: transfers_progress
 -- dialect: pgsql
 UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
-FROM (SELECT %s AS meter_id, r.*
-    FROM jsonb_to_recordset(%s::jsonb) r (id text COLLATE "C", files text, bytes bigint) OFFSET 0) g
+FROM (SELECT %s:meter_id AS meter_id, r.*
+    FROM jsonb_to_recordset(%s:progress::jsonb) r (id text COLLATE "C", files text, bytes bigint) OFFSET 0) g
 WHERE t.meter_id = g.meter_id AND t.id = g.id
 RETURNING t.id
 
 -- name: transfers_end
 -- dialect: sqlite3
-DELETE FROM download_transfer WHERE meter_id = %s AND id IN (SELECT value FROM json_each(%s))
+DELETE FROM download_transfer WHERE meter_id = %s AND id IN (SELECT value FROM json_each(%s:transfers))
 RETURNING id
 
 -- name: transfers_end
 -- dialect: pgsql
 DELETE FROM download_transfer t
-USING (SELECT %s AS meter_id, id COLLATE "C" FROM jsonb_array_elements_text(%s::jsonb) id OFFSET 0) g
+USING (SELECT %s:meter_id AS meter_id, id COLLATE "C"
+    FROM jsonb_array_elements_text(%s:transfers::jsonb) id OFFSET 0) g
 WHERE t.meter_id = g.meter_id AND t.id = g.id
 RETURNING t.id
 
 -- The transfers whose customer may not have the file any more, or whose session has sent too much.  Those
 -- of an order whose page was replaced have that page's id: their sessions may be of an earlier page.
 -- name: transfers_forbidden
-SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END
+SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END AS page_id
 FROM (SELECT t.id, t.session_id, o.page_id, o.page_replaced_at,
-    h.blocked_at IS NOT NULL OR o.access_status <> 'active' OR a.status <> 'active' OR a.expires_at <= %lld
+    h.blocked_at IS NOT NULL OR o.access_status <> 'active' OR a.status <> 'active' OR a.expires_at <= %lld:now
         OR s.bytes + (SELECT SUM(r.bytes) FROM download_transfer r
-            WHERE r.session_id = t.session_id AND r.generation = t.generation) > s.size * %lld
+            WHERE r.session_id = t.session_id AND r.generation = t.generation) > s.size * %lld:factor
         AS forbidden
 FROM download_transfer t
 JOIN assignment a ON a.id = t.assignment_id

@@ -2,12 +2,13 @@
 id, name, available, assigned, low_stock_threshold, created_at, updated_at, reclaims
 
 -- part: locked_columns
-id, available, low_stock_threshold, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END
+id, available, low_stock_threshold, reclaims, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END AS is_deleted
 
 -- name: license_tag_insert
 INSERT INTO license_key_tag (shop_id, name, low_stock_threshold, reclaims, available, assigned,
     created_at, updated_at)
-VALUES (%lld, %s, %lld, COALESCE(%lld, 0), 0, 0, %lld, %lld)
+VALUES (%lld:shop_id, %s:name, %lld:low_stock_threshold?-1, COALESCE(%lld:reclaims?-1, 0), 0, 0, %lld:now,
+    %lld:now)
 RETURNING {{tag_columns}}
 
 -- name: license_tag_by_id
@@ -16,13 +17,13 @@ WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 
 -- name: license_tag_page
 SELECT {{tag_columns}} FROM license_key_tag
-WHERE shop_id = %lld AND id < %lld AND deleted_at IS NULL
+WHERE shop_id = %lld AND id < %lld:before AND deleted_at IS NULL
 ORDER BY id DESC LIMIT %lld
 
 -- name: license_tag_change
-UPDATE license_key_tag SET name = COALESCE(%s, name),
-    low_stock_threshold = CASE WHEN %lld = 1 THEN %lld ELSE low_stock_threshold END,
-    reclaims = COALESCE(%lld, reclaims), updated_at = {{later}}
+UPDATE license_key_tag SET name = COALESCE(%s:name, name),
+    low_stock_threshold = CASE WHEN %lld:set_threshold = 1 THEN %lld:threshold?-1 ELSE low_stock_threshold END,
+    reclaims = COALESCE(%lld:reclaims?-1, reclaims), updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING {{tag_columns}}
 
@@ -38,16 +39,16 @@ WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 {{for_update}}
 
 -- name: license_tag_delete
-UPDATE license_key_tag SET deleted_at = %lld WHERE id = %lld
+UPDATE license_key_tag SET deleted_at = %lld:now WHERE id = %lld
 
 -- name: license_tag_count
-UPDATE license_key_tag SET available = available + %lld, assigned = assigned + %lld
+UPDATE license_key_tag SET available = available + %lld:available, assigned = assigned + %lld:assigned
 WHERE id = %lld
 
 -- Its staff are told that its stock is low: once in a while at most.
 -- name: license_tag_warn
-UPDATE license_key_tag SET warned_at = %lld
-WHERE id = %lld AND (warned_at IS NULL OR warned_at < %lld)
+UPDATE license_key_tag SET warned_at = %lld:now
+WHERE id = %lld AND (warned_at IS NULL OR warned_at < %lld:warned_before)
 RETURNING shop_id, name, available, low_stock_threshold
 
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
@@ -59,27 +60,27 @@ WHERE +shop_id = %lld AND id {{in_given}}
 
 -- name: license_tag_mappings
 SELECT t.mapping_id FROM mapping_license_key_tag t CROSS JOIN mapping m
-WHERE t.tag_id = %lld AND m.id = t.mapping_id AND +m.deleted_at IS NULL
+WHERE t.tag_id = %lld:id AND m.id = t.mapping_id AND +m.deleted_at IS NULL
 ORDER BY t.mapping_id LIMIT %lld
 
 -- The orders that wait for keys of a tag, or will once they are approved.
 -- name: license_tag_orders
 SELECT o.storefront_order_id
 FROM license_claim c JOIN assignment a ON a.id = c.assignment_id JOIN orders o ON o.id = a.order_id
-WHERE c.tag_id = %lld AND c.assigned < c.wanted
+WHERE c.tag_id = %lld:id AND c.assigned < c.wanted
     AND a.status = 'active' AND o.access_status IN ('active', 'held')
 ORDER BY c.assignment_id LIMIT %lld
 
 -- name: license_keys_insert
 -- dialect: sqlite3
 INSERT INTO license_key (tag_id, created_at, license_key)
-SELECT %lld, %lld, value FROM json_each(%s) WHERE true ORDER BY key
+SELECT %lld:tag_id, %lld:now, value FROM json_each(%s:keys) WHERE true ORDER BY key
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
 -- name: license_keys_insert
 -- dialect: pgsql
 INSERT INTO license_key (tag_id, created_at, license_key)
-SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY ORDER BY ordinality
+SELECT %lld:tag_id, %lld:now, value FROM jsonb_array_elements_text(%s:keys::jsonb) WITH ORDINALITY ORDER BY ordinality
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
 -- Locks the tags of given mappings and those that the order waits for already, before the order
@@ -108,7 +109,7 @@ ORDER BY id FOR NO KEY UPDATE
 -- Only tags that are locked, without one that the mapping got a moment ago.
 -- name: license_claims_insert
 INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
-SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag
+SELECT %lld:assignment_id, %lld:wanted, 0, tag_id FROM mapping_license_key_tag
 WHERE mapping_id = %lld AND tag_id {{in_given}}
 
 -- Revoked orders may still wait when a tag is deleted; they get no more keys.
@@ -165,26 +166,26 @@ WITH waiting_rows AS (
 -- can't tell how few they are, would read the whole stock to join them in one statement.
 -- name: license_keys_give
 -- dialect: sqlite3
-UPDATE license_key SET assigned_at = %lld, assignment_id = CAST(json_each.value AS INTEGER)
-FROM json_each(%s) WHERE license_key.id = CAST(json_each.key AS INTEGER)
+UPDATE license_key SET assigned_at = %lld:now, assignment_id = CAST(json_each.value AS INTEGER)
+FROM json_each(%s:pairs) WHERE license_key.id = CAST(json_each.key AS INTEGER)
 
 -- name: license_keys_give
 -- dialect: pgsql
-UPDATE license_key SET assigned_at = %lld, assignment_id = pair.value::bigint
-FROM jsonb_each_text(%s::jsonb) pair WHERE license_key.id = pair.key::bigint
+UPDATE license_key SET assigned_at = %lld:now, assignment_id = pair.value::bigint
+FROM jsonb_each_text(%s:pairs::jsonb) pair WHERE license_key.id = pair.key::bigint
 
 -- The claims are there, so that none is inserted: this way PostgreSQL looks for each by its key.
 -- name: license_claims_count
 -- dialect: sqlite3
 INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
-SELECT CAST(value AS INTEGER), %lld, 0, count(*) FROM json_each(%s) WHERE true GROUP BY 1
+SELECT CAST(value AS INTEGER), %lld:tag_id, 0, count(*) FROM json_each(%s:pairs) WHERE true GROUP BY 1
 ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
     assigned = license_claim.assigned + excluded.assigned
 
 -- name: license_claims_count
 -- dialect: pgsql
 INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
-SELECT value::bigint, %lld, 0, count(*) FROM jsonb_each_text(%s::jsonb) GROUP BY 1
+SELECT value::bigint, %lld:tag_id, 0, count(*) FROM jsonb_each_text(%s:pairs::jsonb) GROUP BY 1
 ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
     assigned = license_claim.assigned + excluded.assigned
 
@@ -193,28 +194,28 @@ ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
 -- dialect: sqlite3
 UPDATE orders SET updated_at = {{later}}
 WHERE id IN (SELECT a.order_id FROM assignment a
-    WHERE a.id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s)))
+    WHERE a.id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s:pairs)))
 
 -- name: orders_touch_given
 -- dialect: pgsql
 UPDATE orders SET updated_at = {{later}}
 WHERE id = ANY (ARRAY(SELECT o.id FROM orders o WHERE o.id = ANY (ARRAY(
     SELECT a.order_id FROM assignment a
-    WHERE a.id = ANY (ARRAY(SELECT value::bigint FROM jsonb_each_text(%s::jsonb)))))
+    WHERE a.id = ANY (ARRAY(SELECT value::bigint FROM jsonb_each_text(%s:pairs::jsonb)))))
     FOR NO KEY UPDATE SKIP LOCKED))
 
 -- One event for each order.
 -- name: license_events_insert
 -- dialect: sqlite3
 INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
-SELECT 'license_keys_assigned', %s, %lld, order_id, json_group_array(assignment_id),
+SELECT 'license_keys_assigned', %s:key_id, %lld:now, order_id, json_group_array(assignment_id),
     json_object('license_keys', sum(n))
 FROM (
     SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id,
         assignment_id, n
     FROM (
         SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n
-        FROM json_each(%s) GROUP BY 1 ORDER BY 1
+        FROM json_each(%s:pairs) GROUP BY 1 ORDER BY 1
     ) receiver_rows
 ) given_rows
 GROUP BY order_id
@@ -222,7 +223,7 @@ GROUP BY order_id
 -- name: license_events_insert
 -- dialect: pgsql
 INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
-SELECT 'license_keys_assigned', %s, %lld, order_id,
+SELECT 'license_keys_assigned', %s:key_id, %lld:now, order_id,
     jsonb_agg(assignment_id ORDER BY assignment_id)::text,
     jsonb_build_object('license_keys', sum(n))::text
 FROM (
@@ -230,7 +231,7 @@ FROM (
         assignment_id, n
     FROM (
         SELECT value::bigint AS assignment_id, count(*) AS n
-        FROM jsonb_each_text(%s::jsonb) GROUP BY 1
+        FROM jsonb_each_text(%s:pairs::jsonb) GROUP BY 1
     ) receiver_rows
 ) given_rows
 GROUP BY order_id
@@ -238,21 +239,23 @@ GROUP BY order_id
 -- The keys of a tag, the newest first: those of the states that are asked for (1, or 0 for none), each
 -- from an index of its own.
 -- name: license_key_page
-SELECT k.id, k.license_key, COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), ''),
+SELECT k.id, k.license_key,
+    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') AS data_key,
     k.assignment_id, k.assigned_at, k.withdrawn_at, k.created_at,
     (SELECT o.storefront_order_id FROM assignment a JOIN orders o ON o.id = a.order_id
-        WHERE a.id = k.assignment_id)
+        WHERE a.id = k.assignment_id) AS storefront_order_id
 FROM (
     SELECT * FROM (SELECT * FROM license_key
-        WHERE tag_id = %lld AND id < %lld AND assignment_id IS NULL AND %lld = 1
+        WHERE tag_id = %lld AND id < %lld:before AND assignment_id IS NULL AND %lld:available = 1
         ORDER BY id DESC LIMIT %lld) available_rows
     UNION ALL
     SELECT * FROM (SELECT * FROM license_key
-        WHERE tag_id = %lld AND id < %lld AND assignment_id IS NOT NULL AND withdrawn_at IS NULL AND %lld = 1
+        WHERE tag_id = %lld AND id < %lld:before AND assignment_id IS NOT NULL AND withdrawn_at IS NULL
+            AND %lld:assigned = 1
         ORDER BY id DESC LIMIT %lld) assigned_rows
     UNION ALL
     SELECT * FROM (SELECT * FROM license_key
-        WHERE tag_id = %lld AND id < %lld AND withdrawn_at IS NOT NULL AND %lld = 1
+        WHERE tag_id = %lld AND id < %lld:before AND withdrawn_at IS NOT NULL AND %lld:withdrawn = 1
         ORDER BY id DESC LIMIT %lld) withdrawn_rows
 ) k
 ORDER BY k.id DESC LIMIT %lld
@@ -278,7 +281,7 @@ ORDER BY id FOR NO KEY UPDATE
 
 -- In the order in which an assignment shows them.
 -- name: license_keys_of_assignment
-SELECT id, CASE WHEN withdrawn_at IS NULL THEN 0 ELSE 1 END FROM license_key
+SELECT id, CASE WHEN withdrawn_at IS NULL THEN 0 ELSE 1 END AS is_withdrawn FROM license_key
 WHERE assignment_id = %lld AND +tag_id = %lld ORDER BY id
 
 -- name: license_keys_free
@@ -286,7 +289,7 @@ UPDATE license_key SET assignment_id = NULL, assigned_at = NULL, withdrawn_at = 
 WHERE id {{in_given}}
 
 -- name: license_keys_withdraw
-UPDATE license_key SET withdrawn_at = %lld WHERE id {{in_given}}
+UPDATE license_key SET withdrawn_at = %lld?0 WHERE id {{in_given}}
 
 -- name: license_keys_reclaim
 UPDATE license_key SET assignment_id = NULL, assigned_at = NULL, withdrawn_at = NULL

@@ -2,7 +2,8 @@
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active,
     download_limit, access_days, content, created_at, updated_at)
-VALUES (%lld, %s, %s, %s, %lld, %lld, %lld, %s, %lld, %lld)
+VALUES (%lld:shop_id, %s:storefront_product_id, %s:variants_hash, %s:download_type, %lld:is_active,
+    %lld:download_limit?-1, %lld:access_days?-1, %s:content, %lld:now, %lld:now)
 ON CONFLICT (shop_id, storefront_product_id, variants_hash) DO UPDATE SET
     download_type = excluded.download_type, is_active = excluded.is_active,
     download_limit = excluded.download_limit, access_days = excluded.access_days,
@@ -13,7 +14,7 @@ RETURNING id, created_at, updated_at
 
 -- name: mapping_replace
 UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, download_type = %s,
-    is_active = %lld, download_limit = %lld, access_days = %lld, content = %s,
+    is_active = %lld, download_limit = %lld?-1, access_days = %lld?-1, content = %s,
     updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING id, created_at, updated_at
@@ -21,13 +22,13 @@ RETURNING id, created_at, updated_at
 -- name: mapping_variants_insert
 -- dialect: sqlite3
 INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
-SELECT %lld, value, key FROM json_each(%s)
+SELECT %lld:mapping_id, value, key FROM json_each(%s:variants)
 
 -- name: mapping_variants_insert
 -- dialect: pgsql
 INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
-SELECT %lld, value, ordinality
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+SELECT %lld:mapping_id, value, ordinality
+FROM jsonb_array_elements_text(%s:variants::jsonb) WITH ORDINALITY
 
 -- name: mapping_variants_delete
 DELETE FROM mapping_variant WHERE mapping_id = %lld
@@ -91,12 +92,12 @@ SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND +shop_id = %lld AND 
 
 -- name: mapping_page
 SELECT {{mapping_columns}} FROM mapping
-WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld AND id > 0
+WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld:before AND id > 0
 ORDER BY id DESC LIMIT %lld
 
 -- name: mapping_page_of_product
 SELECT {{mapping_columns}} FROM mapping
-WHERE shop_id = %lld AND storefront_product_id = %s AND deleted_at IS NULL AND id < %lld
+WHERE shop_id = %lld AND storefront_product_id = %s AND deleted_at IS NULL AND id < %lld:before
 ORDER BY id DESC LIMIT %lld
 
 -- part: in_rows
@@ -110,7 +111,7 @@ IN (SELECT id FROM given_rows)
 -- The lists of given mappings, numbered as in mod_downloads/core/catalog/mapping.c, each in its order.
 -- name: mapping_lists
 {{given_rows}}
-SELECT mapping_id, 0, storefront_variant_id, position
+SELECT mapping_id, 0 AS content, storefront_variant_id, position
     FROM mapping_variant WHERE mapping_id {{in_rows}}
 UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
     FROM mapping_file WHERE mapping_id {{in_rows}}
@@ -129,15 +130,15 @@ WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
 -- Whether orders were made under a mapping, and whether one of them follows its content.
 -- name: mapping_assigned
-SELECT (SELECT 1 FROM assignment WHERE mapping_id = %lld LIMIT 1),
-    (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live' LIMIT 1)
+SELECT (SELECT 1 FROM assignment WHERE mapping_id = %lld LIMIT 1) AS is_assigned,
+    (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live' LIMIT 1) AS is_live
 
 -- name: mapping_delete
 DELETE FROM mapping WHERE id = %lld
 
 -- name: mapping_retire
-UPDATE mapping SET is_active = 0, variants_hash = '#' || CAST(id AS TEXT), deleted_at = %lld,
-    updated_at = %lld
+UPDATE mapping SET is_active = 0, variants_hash = '#' || CAST(id AS TEXT), deleted_at = %lld:now,
+    updated_at = %lld:now
 WHERE id = %lld
 
 -- part: packs_of_m
@@ -152,9 +153,10 @@ WHERE id = %lld
 
 -- part: mapping_for_item
 SELECT m.id, m.content, m.access_days, m.download_type, m.download_limit,
-    CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END,
-    CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END,
-    CASE WHEN m.content = 'live' THEN {{packs_of_m}} END
+    CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END
+        AS has_license_keys,
+    CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END AS has_links,
+    CASE WHEN m.content = 'live' THEN {{packs_of_m}} END AS packs
 FROM mapping m
 LEFT JOIN mapping_variant v ON v.mapping_id = m.id AND v.storefront_variant_id = %s
 WHERE m.shop_id = %lld AND m.storefront_product_id = %s AND m.is_active = 1

@@ -1,10 +1,11 @@
 -- part: member_columns
 m.user_name, m.shop_id, m.role, m.created_at, s.name,
-(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name),
-(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name)
+(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name) AS asked_at,
+(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = m.shop_id
+    AND a.address = m.user_name) AS confirmed_at
 
 -- name: member_put
-INSERT INTO member (user_name, shop_id, role, created_at) VALUES (%s, %lld, %s, %lld)
+INSERT INTO member (user_name, shop_id, role, created_at) VALUES (%s:user_name, %lld:shop_id, %s:role, %lld:now)
 ON CONFLICT (user_name, shop_id) DO UPDATE SET role = excluded.role
 RETURNING created_at
 
@@ -13,7 +14,7 @@ DELETE FROM member WHERE user_name = %s AND shop_id = %lld
 
 -- The role of a user in a shop, or in every shop.
 -- name: member_role
-SELECT role FROM member WHERE user_name = %s AND shop_id IN (0, %lld) ORDER BY shop_id LIMIT 1
+SELECT role FROM member WHERE user_name = %s AND shop_id IN (0, %lld:shop_id) ORDER BY shop_id LIMIT 1
 
 -- name: member_list
 SELECT {{member_columns}} FROM member m LEFT JOIN shop s ON s.id = m.shop_id

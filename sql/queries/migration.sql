@@ -1,5 +1,6 @@
 -- name: migration_insert
-INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (%lld, %s, %s, %s, %lld)
+INSERT INTO schema_migration (version, name, fingerprint, build, applied_at)
+VALUES (%lld:version, %s:name, %s:fingerprint, %s:build, %lld:now)
 
 -- name: migration_fingerprints
 SELECT version, fingerprint FROM schema_migration ORDER BY version

@@ -2,14 +2,15 @@
 -- database's.
 
 -- name: node_beat
-INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s, %s, %lld, %s, {{now}})
+INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s:host, %s:pid_file, %lld:pid, %s:build,
+    {{now}})
 ON CONFLICT (host, pid_file) DO UPDATE SET pid = excluded.pid, build = excluded.build, beat_at = excluded.beat_at
 
 -- name: nodes_forget
-DELETE FROM node WHERE beat_at < {{now}} - %lld
+DELETE FROM node WHERE beat_at < {{now}} - %lld:kept
 
 -- name: nodes
-SELECT host, pid_file, pid, build, {{now}} - beat_at FROM node ORDER BY host, pid_file LIMIT 1000
+SELECT host, pid_file, pid, build, {{now}} - beat_at AS silence FROM node ORDER BY host, pid_file LIMIT 1000
 
 -- name: node_remove
 DELETE FROM node WHERE host = %s AND pid_file = %s

@@ -1,30 +1,32 @@
 -- name: notice_insert
-INSERT INTO notice (shop_id, type, order_id, data, created_at) VALUES (%lld, %s, %lld, %s, %lld)
+INSERT INTO notice (shop_id, type, order_id, data, created_at)
+    VALUES (%lld:shop_id, %s:type, %lld:order_id?0, %s:data, %lld:created_at)
 
 -- name: notice_insert_of_order
 INSERT INTO notice (shop_id, type, order_id, data, created_at)
-SELECT o.shop_id, %s, o.id, %s, %lld FROM orders o WHERE o.id = %lld
+SELECT o.shop_id, %s:type, o.id, %s:data, %lld:created_at FROM orders o WHERE o.id = %lld
 
 -- name: notice_insert_of_email
 INSERT INTO notice (shop_id, type, order_id, data, created_at)
-SELECT e.shop_id, %s, e.order_id, %s, %lld FROM email e WHERE e.id = %lld
+SELECT e.shop_id, %s:type, e.order_id, %s:data, %lld:created_at FROM email e WHERE e.id = %lld
 
 -- name: notice_insert_for_endpoint
-INSERT INTO notice (shop_id, type, data, created_at, endpoint_id) VALUES (%lld, %s, %s, %lld, %lld)
+INSERT INTO notice (shop_id, type, data, created_at, endpoint_id)
+    VALUES (%lld:shop_id, %s:type, %s:data, %lld:created_at, %lld:endpoint_id)
 RETURNING id
 
 -- A tag that has come down to its threshold.
 -- name: notice_insert_of_tag
 -- dialect: sqlite3
 INSERT INTO notice (shop_id, type, created_at, data)
-SELECT t.shop_id, 'license_key.low', %lld, json_object('license_key_tag_id', t.id,
+SELECT t.shop_id, 'license_key.low', %lld:created_at, json_object('license_key_tag_id', t.id,
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)
 FROM license_key_tag t WHERE t.id = %lld
 
 -- name: notice_insert_of_tag
 -- dialect: pgsql
 INSERT INTO notice (shop_id, type, created_at, data)
-SELECT t.shop_id, 'license_key.low', %lld, json_build_object('license_key_tag_id', t.id,
+SELECT t.shop_id, 'license_key.low', %lld:created_at, json_build_object('license_key_tag_id', t.id,
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)::text
 FROM license_key_tag t WHERE t.id = %lld
 
@@ -32,12 +34,12 @@ FROM license_key_tag t WHERE t.id = %lld
 -- name: notices_insert_given
 -- dialect: sqlite3
 INSERT INTO notice (type, created_at, shop_id, order_id, data)
-SELECT 'license_key.delivered', %lld, o.shop_id, o.id, json_object('license_keys', sum(n))
+SELECT 'license_key.delivered', %lld:created_at, o.shop_id, o.id, json_object('license_keys', sum(n))
 FROM (
     SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id, n
     FROM (
         SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n
-        FROM json_each(%s) GROUP BY 1
+        FROM json_each(%s:pairs) GROUP BY 1
     ) receiver_rows
 ) given_rows CROSS JOIN orders o WHERE o.id = given_rows.order_id
 GROUP BY o.shop_id, o.id
@@ -45,12 +47,13 @@ GROUP BY o.shop_id, o.id
 -- name: notices_insert_given
 -- dialect: pgsql
 INSERT INTO notice (type, created_at, shop_id, order_id, data)
-SELECT 'license_key.delivered', %lld, o.shop_id, o.id, json_build_object('license_keys', sum(n))::text
+SELECT 'license_key.delivered', %lld:created_at, o.shop_id, o.id,
+    json_build_object('license_keys', sum(n))::text
 FROM (
     SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id, n
     FROM (
         SELECT value::bigint AS assignment_id, count(*) AS n
-        FROM jsonb_each_text(%s::jsonb) GROUP BY 1
+        FROM jsonb_each_text(%s:pairs::jsonb) GROUP BY 1
     ) receiver_rows
 ) given_rows CROSS JOIN LATERAL (
     SELECT id, shop_id FROM orders WHERE id = given_rows.order_id OFFSET 0
@@ -62,23 +65,23 @@ GROUP BY o.shop_id, o.id
 -- part: given_downloads
 -- dialect: sqlite3
 (SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id, value ->> 'data' AS data
-    FROM json_each(%s)) g
+    FROM json_each(%s:downloads)) g
 
 -- part: given_downloads
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (assignment_id bigint, asset_id bigint, data text)
+jsonb_to_recordset(%s:downloads::jsonb) g (assignment_id bigint, asset_id bigint, data text)
 
 -- name: notices_insert_downloads
 INSERT INTO notice (shop_id, type, order_id, data, created_at)
-SELECT a.shop_id, type_rows.type, a.order_id, g.data, %lld
+SELECT a.shop_id, type_rows.type, a.order_id, g.data, %lld:created_at
 FROM {{given_downloads}}
 CROSS JOIN assignment a
 CROSS JOIN (SELECT 'download.completed' AS type UNION ALL SELECT 'download.limit_reached') type_rows
 WHERE a.id = g.assignment_id AND (type_rows.type = 'download.completed' OR (
     SELECT count(*) FROM mapping m CROSS JOIN allowance w
     WHERE m.id = a.mapping_id AND w.assignment_id = a.id AND (g.asset_id IS NULL OR w.asset_id = g.asset_id)
-        AND COALESCE(m.download_limit, %lld) > 0
-        AND w.downloads_used >= a.quantity * COALESCE(m.download_limit, %lld) + w.downloads_extra) > 0)
+        AND COALESCE(m.download_limit, %lld:limit) > 0
+        AND w.downloads_used >= a.quantity * COALESCE(m.download_limit, %lld:limit) + w.downloads_extra) > 0)
 
 -- One process at a time gives numbers: what it does not see yet gets a later number.
 -- name: notices_lock
@@ -98,19 +101,19 @@ INDEXED BY notice_waiting
 -- dialect: pgsql
 
 -- name: notices_waiting
-SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0)
-FROM notice n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld ORDER BY n.id LIMIT %lld
+SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = n.shop_id), 0) AS last
+FROM notice n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld:from ORDER BY n.id LIMIT %lld
 
 -- name: notice_first_waiting
 SELECT id FROM notice {{by_waiting}} WHERE number IS NULL ORDER BY id LIMIT 1
 
 -- part: given_numbers
 -- dialect: sqlite3
-(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each(%s)) g
+(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each(%s:numbers)) g
 
 -- part: given_numbers
 -- dialect: pgsql
-jsonb_to_recordset(%s::jsonb) g (id bigint, number bigint)
+jsonb_to_recordset(%s:numbers::jsonb) g (id bigint, number bigint)
 
 -- Each of them is there.  SQLite would plan an update that joins them by statistics, and after ANALYZE of a
 -- small table compare every notice with every number.
@@ -131,13 +134,12 @@ ON CONFLICT (id) DO UPDATE SET last = excluded.last
 -- Behind the notices one row without an id: the last number there is, and the feed.
 -- name: notice_page
 SELECT * FROM (
-    SELECT n.id, n.number, n.type, n.data, n.created_at,
-        (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id
-    FROM notice n WHERE n.shop_id = %lld AND n.number > %lld AND n.number > 0
+    SELECT {{notice_columns}} FROM notice n WHERE n.shop_id = %lld AND n.number > %lld:after AND n.number > 0
     ORDER BY n.number LIMIT %lld
 ) page_rows
 UNION ALL
-SELECT NULL, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = %lld), 0), f.name, NULL, NULL, NULL
+SELECT NULL, COALESCE((SELECT c.last FROM notice_count c WHERE c.id = %lld:shop_id), 0), f.name, NULL, NULL,
+    NULL
 FROM event_feed f WHERE f.id = 1
 
 -- name: event_feed_renew

@@ -3,18 +3,20 @@
 -- name: customer_upsert
 INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_name, locale,
     created_at, updated_at)
-VALUES (%lld, %s, %s, %s, %s, %s, %lld, %lld)
+VALUES (%lld:shop_id, %s:storefront_customer_id, %s:email, %s:first_name, %s:last_name, %s:locale, %lld:now,
+    %lld:now)
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
-    email = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
-    first_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
-    last_name = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
-    locale = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
+    email = CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+    first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name)
+        END,
+    last_name = CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
+    locale = CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = CASE WHEN (customer.email, customer.first_name, customer.last_name, customer.locale)
         IS DISTINCT FROM (
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
-            CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
+            CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+            CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
+            CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
+            CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
         THEN excluded.updated_at ELSE customer.updated_at END
 RETURNING id, email, first_name, last_name, locale, updated_at
 
@@ -23,7 +25,8 @@ RETURNING id, email, first_name, last_name, locale, updated_at
 -- name: order_upsert
 INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
     fraud_decision, created_at, updated_at)
-SELECT c.shop_id, %s, c.id, %s, %s, 'active', 'not_checked', %lld, %lld
+SELECT c.shop_id, %s:storefront_order_id, c.id, %s:page_id, %s:client_ip, 'active', 'not_checked', %lld:now,
+    %lld:now
 FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
@@ -33,7 +36,7 @@ RETURNING id, customer_id, access_status, page_id, updated_at
 -- name: order_change_customer
 UPDATE orders SET customer_id = %lld
 WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
-    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld)
+    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld:customer_id)
 
 -- Locks an order before it is read to be changed, until the commit; events can be added meanwhile.
 -- name: order_lock
@@ -43,7 +46,7 @@ SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s WHERE id = %lld
 
 -- name: order_replace_page
-UPDATE orders SET page_id = %s, page_replaced_at = %lld WHERE id = %lld
+UPDATE orders SET page_id = %s, page_replaced_at = %lld:now WHERE id = %lld
 
 -- name: order_touch
 UPDATE orders SET updated_at = {{later}} WHERE id = %lld
@@ -53,9 +56,9 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
-o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending,
-s.blocked_at, o.updated_at, {{email_columns}}
+o.created_at, c.id AS customer_id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
+s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, o.fraud_level, o.fraud_signals,
+o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}
 
 -- An order with its customer, its shop and its newest email, if it has one.
 -- part: order_tables
@@ -97,7 +100,8 @@ WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_orde
 -- name: assignment_insert
 INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity,
     mapping_id, content, status, expires_at, created_at)
-VALUES (%lld, %lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
+VALUES (%lld:shop_id, %lld:order_id, %s:storefront_product_id, %s:storefront_variant_id, %lld:quantity,
+    %lld:mapping_id, %s:content, 'active', %lld:expires_at?0, %lld:now)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 
@@ -147,28 +151,28 @@ UPDATE assignment SET quantity = %lld WHERE id = %lld
 -- the year 9999.
 -- name: assignments_extend
 -- dialect: sqlite3
-UPDATE assignment SET expires_at = min(max(expires_at, %lld) + %lld, 253402300799999999)
+UPDATE assignment SET expires_at = min(max(expires_at, %lld:now) + %lld:extension, 253402300799999999)
 WHERE id {{in_given}} AND expires_at IS NOT NULL
 
 -- name: assignments_extend
 -- dialect: pgsql
-UPDATE assignment SET expires_at = least(greatest(expires_at, %lld) + %lld, 253402300799999999)
+UPDATE assignment SET expires_at = least(greatest(expires_at, %lld:now) + %lld:extension, 253402300799999999)
 WHERE id {{in_given}} AND expires_at IS NOT NULL
 
 -- Adds downloads for each pair of an assignment and an asset in a JSON array.
 -- name: allowance_grant
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 0, CAST(%lld AS INTEGER)
-FROM json_each(%s) WHERE true
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 0, CAST(%lld:downloads_extra AS INTEGER)
+FROM json_each(%s:pairs) WHERE true
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
     downloads_extra = allowance.downloads_extra + excluded.downloads_extra
 
 -- name: allowance_grant
 -- dialect: pgsql
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT (value->>0)::bigint, (value->>1)::bigint, 0, %lld
-FROM jsonb_array_elements(%s::jsonb)
+SELECT (value->>0)::bigint, (value->>1)::bigint, 0, %lld:downloads_extra
+FROM jsonb_array_elements(%s:pairs::jsonb)
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
     downloads_extra = allowance.downloads_extra + excluded.downloads_extra
 
@@ -193,10 +197,10 @@ CASE WHEN a.content = 'live' THEN (
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
 a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
-(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id),
-m.download_limit, {{packs_of_a}},
+(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id) AS license_keys,
+m.download_limit, {{packs_of_a}} AS packs,
 COALESCE((SELECT 1 FROM mapping_link WHERE a.content = 'live' AND mapping_id = a.mapping_id LIMIT 1),
-    (SELECT 1 FROM assignment_link WHERE assignment_id = a.id LIMIT 1))
+    (SELECT 1 FROM assignment_link WHERE assignment_id = a.id LIMIT 1)) AS has_links
 
 -- name: assignment_of_order
 SELECT {{assignment_columns}}
@@ -206,7 +210,7 @@ WHERE a.order_id = %lld AND a.id = %lld
 -- name: assignment_list
 SELECT {{assignment_columns}}
 FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-WHERE a.order_id = %lld AND +a.id < %lld
+WHERE a.order_id = %lld AND +a.id < %lld:before
 ORDER BY +a.id DESC LIMIT %lld
 
 -- The following statements read a whole page at once, by a list of the ids of its orders or
@@ -223,7 +227,8 @@ ORDER BY a.id
 
 -- How many each of the orders has, and when the access of the last one ends; NULL: never.
 -- name: assignments_count
-SELECT +order_id, COUNT(*), CASE WHEN MIN(COALESCE(expires_at, 0)) > 0 THEN MAX(expires_at) END
+SELECT +order_id AS order_id, COUNT(*) AS assignments,
+    CASE WHEN MIN(COALESCE(expires_at, 0)) > 0 THEN MAX(expires_at) END AS latest_end
 FROM assignment WHERE order_id {{in_given}}
 GROUP BY +order_id
 
@@ -243,7 +248,8 @@ WITH a_rows AS MATERIALIZED (
 -- anything is read of them.
 -- part: files_of_a_rows
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
-    s.size, s.updated_at, COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
+    s.size, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra
 FROM (
     SELECT a_rows.turn, a_rows.id AS assignment_id, mf.asset_id, mf.position
     FROM a_rows CROSS JOIN mapping_file mf
@@ -264,7 +270,7 @@ ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 -- the order of a subquery without a limit.
 -- part: links_of_a_rows
 -- dialect: sqlite3
-, limit_rows (n) AS (SELECT %lld)
+, limit_rows (n) AS (SELECT %lld:limit)
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
     SELECT * FROM (
@@ -312,7 +318,7 @@ ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 -- part: license_keys_of_a_rows
 -- dialect: sqlite3
 SELECT assignment_id, tag_id, license_key,
-    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '')
+    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') AS data_key
 FROM (
     SELECT turn_rows.turn, k.assignment_id, k.id, k.tag_id, k.license_key
     FROM (SELECT turn, id FROM a_rows ORDER BY turn, id LIMIT -1) turn_rows CROSS JOIN license_key k
@@ -324,7 +330,7 @@ ORDER BY turn, assignment_id, id
 -- part: license_keys_of_a_rows
 -- dialect: pgsql
 SELECT k.assignment_id, k.tag_id, k.license_key,
-    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '')
+    COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') AS data_key
 FROM (SELECT turn, id FROM a_rows ORDER BY turn, id) turn_rows CROSS JOIN LATERAL (
     SELECT id, assignment_id, tag_id, license_key FROM license_key
     WHERE assignment_id = turn_rows.id AND +withdrawn_at IS NULL ORDER BY id

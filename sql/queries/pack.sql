@@ -2,17 +2,17 @@
 id, name, created_at, updated_at
 
 -- name: pack_insert
-INSERT INTO pack (shop_id, name, created_at, updated_at) VALUES (%lld, %s, %lld, %lld)
+INSERT INTO pack (shop_id, name, created_at, updated_at) VALUES (%lld:shop_id, %s:name, %lld:now, %lld:now)
 RETURNING {{pack_columns}}
 
 -- name: pack_by_id
 SELECT {{pack_columns}} FROM pack WHERE id = %lld AND +shop_id = %lld
 
 -- name: pack_page
-SELECT {{pack_columns}} FROM pack WHERE shop_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
+SELECT {{pack_columns}} FROM pack WHERE shop_id = %lld AND id < %lld:before ORDER BY id DESC LIMIT %lld
 
 -- name: pack_change
-UPDATE pack SET name = COALESCE(%s, name), updated_at = {{later}}
+UPDATE pack SET name = COALESCE(%s:name, name), updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{pack_columns}}
 
@@ -52,7 +52,7 @@ WITH h_rows AS MATERIALIZED (
     WHERE h.pack_id = %lld AND m.id = +h.mapping_id AND +m.deleted_at IS NULL
     LIMIT 500
 )
-SELECT f_rows.mapping_id, COUNT(DISTINCT f_rows.asset_id)
+SELECT f_rows.mapping_id, COUNT(DISTINCT f_rows.asset_id) AS files
 FROM (
     SELECT h_rows.mapping_id, mf.asset_id
     FROM h_rows CROSS JOIN mapping_file mf
@@ -64,16 +64,16 @@ FROM (
     LIMIT 250000
 ) f_rows
 GROUP BY f_rows.mapping_id
-HAVING COUNT(DISTINCT f_rows.asset_id) > %lld
+HAVING COUNT(DISTINCT f_rows.asset_id) > %lld:most
 LIMIT 1
 
 -- name: pack_mappings
 SELECT h.mapping_id FROM mapping_pack h CROSS JOIN mapping m
-WHERE h.pack_id = %lld AND m.id = h.mapping_id AND +m.deleted_at IS NULL
+WHERE h.pack_id = %lld:id AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld
 
 -- name: pack_orders
 SELECT o.storefront_order_id
-FROM mapping_pack h {{following_orders}} AND h.pack_id = %lld
+FROM mapping_pack h {{following_orders}} AND h.pack_id = %lld:id
 LIMIT %lld

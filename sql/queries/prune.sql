@@ -3,66 +3,70 @@
 -- batch was over before a time.
 
 -- name: prune_jobs_end
-SELECT id, created_at FROM job WHERE id > %s ORDER BY id LIMIT 1 OFFSET %lld
+SELECT id, created_at FROM job WHERE id > %s:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
 -- A cancelled job is not over before its worker has cleaned up.
 -- name: prune_jobs
-DELETE FROM job WHERE id > %s AND id <= %s AND finished_at < %lld AND due_at IS NULL AND lease_owner IS NULL
+DELETE FROM job WHERE id > %s:after AND id <= %s:end AND finished_at < %lld:before AND due_at IS NULL
+    AND lease_owner IS NULL
 
 -- name: prune_uploads_end
-SELECT id, created_at FROM upload WHERE id > %s ORDER BY id LIMIT 1 OFFSET %lld
+SELECT id, created_at FROM upload WHERE id > %s:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_uploads
-DELETE FROM upload WHERE id > %s AND id <= %s AND status <> 'open'
-    AND updated_at < %lld
+DELETE FROM upload WHERE id > %s:after AND id <= %s:end AND status <> 'open'
+    AND updated_at < %lld:before
     AND (SELECT count(*) FROM job j WHERE j.upload_id = upload.id) = 0
 
 -- name: prune_emails_end
-SELECT id, created_at FROM email WHERE id > %lld ORDER BY id LIMIT 1 OFFSET %lld
+SELECT id, created_at FROM email WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
 -- An order's newest email is part of its answer, and stays.
 -- name: prune_emails
-DELETE FROM email WHERE id > %lld AND id <= %lld AND created_at < %lld
+DELETE FROM email WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before
     AND id < (SELECT l.id FROM email l WHERE l.order_id = email.order_id ORDER BY l.id DESC LIMIT 1)
     AND (SELECT count(*) FROM job j WHERE j.email_id = email.id) = 0
 
 -- name: prune_notices_end
-SELECT id, created_at FROM notice WHERE id > %lld ORDER BY id LIMIT 1 OFFSET %lld
+SELECT id, created_at FROM notice WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_notices
-DELETE FROM notice WHERE id > %lld AND id <= %lld AND created_at < %lld AND number IS NOT NULL
+DELETE FROM notice WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before AND number IS NOT NULL
 
 -- name: prune_webhooks_end
-SELECT id, created_at FROM webhook_delivery WHERE id > %lld ORDER BY id LIMIT 1 OFFSET %lld
+SELECT id, created_at FROM webhook_delivery WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_webhooks
-DELETE FROM webhook_delivery WHERE id > %lld AND id <= %lld AND created_at < %lld
+DELETE FROM webhook_delivery WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before
 
 -- name: prune_downloads_end
-SELECT opened_at, opened_at FROM download_session WHERE opened_at > %lld ORDER BY opened_at LIMIT 1 OFFSET %lld
+SELECT opened_at, opened_at FROM download_session WHERE opened_at > %lld:after ORDER BY opened_at
+    LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_downloads
-DELETE FROM download_session WHERE opened_at > %lld AND opened_at <= %lld AND opened_at < %lld
+DELETE FROM download_session WHERE opened_at > %lld:after AND opened_at <= %lld:end AND opened_at < %lld:before
     AND status <> 'open' AND (SELECT count(*) FROM download_transfer t
         WHERE t.session_id = download_session.id AND t.generation = download_session.generation) = 0
 
 -- name: prune_audit_end
-SELECT id, created_at FROM audit WHERE id > %lld ORDER BY id LIMIT 1 OFFSET %lld
+SELECT id, created_at FROM audit WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_audit
-DELETE FROM audit WHERE id > %lld AND id <= %lld AND created_at < %lld
+DELETE FROM audit WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before
 
 -- name: prune_answers_end
-SELECT created_at, created_at FROM idempotency WHERE created_at > %lld ORDER BY created_at LIMIT 1 OFFSET %lld
+SELECT created_at, created_at FROM idempotency WHERE created_at > %lld:after ORDER BY created_at
+    LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_answers
-DELETE FROM idempotency WHERE created_at > %lld AND created_at <= %lld AND created_at < %lld
+DELETE FROM idempotency WHERE created_at > %lld:after AND created_at <= %lld:end AND created_at < %lld:before
 
 -- An order that waits for the storefront's risk is checked with its address.
 -- name: prune_addresses_end
 SELECT created_at, created_at FROM orders
-WHERE created_at > %lld AND client_ip IS NOT NULL ORDER BY created_at LIMIT 1 OFFSET %lld
+WHERE created_at > %lld:after AND client_ip IS NOT NULL ORDER BY created_at LIMIT 1 OFFSET %lld:offset
 
 -- name: prune_addresses
 UPDATE orders SET client_ip = NULL
-WHERE created_at > %lld AND created_at <= %lld AND created_at < %lld AND client_ip IS NOT NULL AND risk_pending = 0
+WHERE created_at > %lld:after AND created_at <= %lld:end AND created_at < %lld:before AND client_ip IS NOT NULL
+    AND risk_pending = 0

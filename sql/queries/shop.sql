@@ -1,12 +1,13 @@
 -- part: shop_columns
 id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at,
 storefront_url, blocked_at, block_reason,
-(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email),
-(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email)
+(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email) AS asked_at,
+(SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = shop.id
+    AND a.address = shop.email) AS confirmed_at
 
 -- name: shop_insert
 INSERT INTO shop (name, domain, email, status, created_at, updated_at)
-VALUES (%s, %s, %s, 'pending', %lld, %lld)
+VALUES (%s:name, %s:domain, %s:email, 'pending', %lld:now, %lld:now)
 ON CONFLICT (domain) DO NOTHING
 RETURNING {{shop_columns}}
 
@@ -21,11 +22,11 @@ SELECT id FROM shop WHERE id = %lld {{for_no_key_update}}
 SELECT {{shop_columns}} FROM shop ORDER BY id
 
 -- name: shop_set_status
-UPDATE shop SET status = %s, updated_at = %lld WHERE id = %lld AND status <> %s
+UPDATE shop SET status = %s, updated_at = %lld:now WHERE id = %lld AND status <> %s:status
 
 -- A shop that is blocked once more keeps the time of the first.
 -- name: shop_block
-UPDATE shop SET blocked_at = COALESCE(blocked_at, %lld), block_reason = %s WHERE id = %lld
+UPDATE shop SET blocked_at = COALESCE(blocked_at, %lld:now), block_reason = %s WHERE id = %lld
 
 -- name: shop_unblock
 UPDATE shop SET blocked_at = NULL, block_reason = NULL WHERE id = %lld
@@ -33,7 +34,7 @@ UPDATE shop SET blocked_at = NULL, block_reason = NULL WHERE id = %lld
 -- While a shop is blocked its webhook endpoints are sent nothing: that time is none in which they have failed.
 -- name: shop_unblock_webhooks
 UPDATE webhook_endpoint SET failing_since = failing_since + COALESCE((
-        SELECT %lld - CASE WHEN s.blocked_at > webhook_endpoint.failing_since THEN s.blocked_at
+        SELECT %lld:now - CASE WHEN s.blocked_at > webhook_endpoint.failing_since THEN s.blocked_at
             ELSE webhook_endpoint.failing_since END
         FROM shop s WHERE s.id = webhook_endpoint.shop_id AND s.blocked_at IS NOT NULL), 0)
 WHERE shop_id = %lld AND deleted_at IS NULL AND failing_since IS NOT NULL
@@ -43,11 +44,11 @@ SELECT id FROM shop WHERE blocked_at IS NOT NULL
 
 -- name: shop_set
 UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, mail_delay = %lld,
-    hold_at = %s, updated_at = %lld
+    hold_at = %s, updated_at = %lld:now
 WHERE id = %lld
 
 -- name: shop_store
-UPDATE shop SET bytes_stored = bytes_stored + %lld WHERE id = %lld
+UPDATE shop SET bytes_stored = bytes_stored + %lld:bytes WHERE id = %lld
 
 -- name: shop_bytes
 SELECT {{bytes_taken}} FROM shop s WHERE s.id = %lld

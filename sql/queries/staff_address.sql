@@ -1,18 +1,19 @@
 -- What is known of an address: for whom it is, and whether it was asked and has answered.
 -- name: staff_address_find
 SELECT s.name, s.domain,
-    (SELECT count(*) FROM member m WHERE m.user_name = %s AND m.shop_id = s.id AND m.role = 'owner')
-        + CASE WHEN s.email = %s THEN 1 ELSE 0 END,
+    (SELECT count(*) FROM member m WHERE m.user_name = %s:address AND m.shop_id = s.id AND m.role = 'owner')
+        + CASE WHEN s.email = %s:address THEN 1 ELSE 0 END AS is_reached,
     a.asked_at, a.confirmed_at
 FROM shop s LEFT JOIN staff_address a ON a.shop_id = %lld AND a.address = %s
-WHERE s.id = %lld
+WHERE s.id = %lld:shop_id
 
 -- name: staff_address_ask
-INSERT INTO staff_address (shop_id, address, asked_at) VALUES (%lld, %s, %lld)
+INSERT INTO staff_address (shop_id, address, asked_at) VALUES (%lld:shop_id, %s:address, %lld:now)
 ON CONFLICT (shop_id, address) DO UPDATE SET asked_at = excluded.asked_at
 
 -- name: staff_address_confirm
-INSERT INTO staff_address (shop_id, address, asked_at, confirmed_at) VALUES (%lld, %s, %lld, %lld)
+INSERT INTO staff_address (shop_id, address, asked_at, confirmed_at)
+    VALUES (%lld:shop_id, %s:address, %lld:now, %lld:now)
 ON CONFLICT (shop_id, address) DO UPDATE SET confirmed_at = excluded.confirmed_at
 
 -- One that is nobody's any more.

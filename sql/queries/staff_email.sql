@@ -1,5 +1,6 @@
 -- name: staff_email_insert
-INSERT INTO staff_email (job_id, recipient, template, data) VALUES (%s, %s, %s, %s)
+INSERT INTO staff_email (job_id, recipient, template, data)
+    VALUES (%s:job_id, %s:recipient, %s:template, %s:data)
 
 -- An address may have been removed, or confirmed, since the email was queued.
 -- name: staff_email_of_job
@@ -26,21 +27,21 @@ WHERE s.id = %lld AND a.confirmed_at IS NOT NULL
 
 -- One more within the day that the first of it began; no row when there were as many as allowed.
 -- name: staff_budget_take
-INSERT INTO staff_email_budget (name, began_at, taken) VALUES (%s, %lld, 1)
+INSERT INTO staff_email_budget (name, began_at, taken) VALUES (%s:name, %lld:now, 1)
 ON CONFLICT (name) DO UPDATE SET
     taken = CASE WHEN {{day_is_over}} THEN 1 ELSE staff_email_budget.taken + 1 END,
     began_at = CASE WHEN {{day_is_over}} THEN excluded.began_at ELSE staff_email_budget.began_at END
-WHERE {{day_is_over}} OR staff_email_budget.taken < %lld
+WHERE {{day_is_over}} OR staff_email_budget.taken < %lld:most
 RETURNING taken
 
 -- Each email takes some old ones away.
 -- name: staff_budget_prune
 -- dialect: sqlite3
 DELETE FROM staff_email_budget WHERE name IN (
-    SELECT b.name FROM staff_email_budget b WHERE b.began_at < %lld ORDER BY b.began_at LIMIT 10)
+    SELECT b.name FROM staff_email_budget b WHERE b.began_at < %lld:began_at ORDER BY b.began_at LIMIT 10)
 
 -- name: staff_budget_prune
 -- dialect: pgsql
 DELETE FROM staff_email_budget WHERE name = ANY (ARRAY(
-    SELECT b.name FROM staff_email_budget b WHERE b.began_at < %lld ORDER BY b.began_at LIMIT 10
+    SELECT b.name FROM staff_email_budget b WHERE b.began_at < %lld:began_at ORDER BY b.began_at LIMIT 10
     FOR UPDATE SKIP LOCKED))

@@ -3,30 +3,31 @@
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
 asset_id, created_at, expires_at, reserved, updated_at,
-CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END
+CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 
 -- One more open upload, unless the shop has as many as it may have, or no room for its size in its
 -- quota (0: none).  The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
     expected_sha256, created_at, updated_at, expires_at)
-SELECT %s, s.id, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld, {{now}} + %lld
+SELECT %s:upload_id, s.id, 'open', %s:filename, %s:title, %s:content_type, %lld:category_id?0, %lld:size?-1,
+    %s:expected_sha256, %lld:created_at, %lld:created_at, {{now}} + %lld:expires_at
 FROM shop s
-WHERE s.id = %lld
+WHERE s.id = %lld:shop_id
     AND (SELECT count(*) FROM upload u
-        WHERE u.shop_id = s.id AND u.status = 'open' AND u.expires_at > {{now}}) < %lld
-    AND (%lld = 0 OR {{bytes_taken}} + %lld <= %lld)
+        WHERE u.shop_id = s.id AND u.status = 'open' AND u.expires_at > {{now}}) < %lld:max_open
+    AND (%lld:has_quota = 0 OR {{bytes_taken}} + %lld:wanted <= %lld:quota)
 RETURNING expires_at
 
 -- name: upload_open_of_shop
 SELECT id FROM upload WHERE shop_id = %lld AND status = 'open' AND expires_at > {{now}} ORDER BY id
 
 -- name: upload_reserve
-UPDATE upload SET reserved = %lld, updated_at = {{later}}
+UPDATE upload SET reserved = %lld:size, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 
 -- name: upload_by_id
-SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id)
+SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id) AS shop_blocked_at
 FROM upload WHERE id = %s
 
 -- name: upload_set_size
@@ -61,27 +62,27 @@ RETURNING sha256
 -- name: upload_over
 -- dialect: sqlite3
 SELECT u.id FROM upload u
-WHERE u.id IN (SELECT value FROM json_each(%s)) AND u.status <> 'open'
+WHERE u.id IN (SELECT value FROM json_each(%s:ids)) AND u.status <> 'open'
     AND NOT EXISTS (SELECT 1 FROM job j
         WHERE j.asset_id = u.asset_id AND j.upload_id = u.id AND j.finished_at IS NULL)
 UNION ALL
 SELECT id FROM job
-WHERE id IN (SELECT value FROM json_each(%s)) AND status IN ('succeeded', 'failed')
+WHERE id IN (SELECT value FROM json_each(%s:ids)) AND status IN ('succeeded', 'failed')
 UNION ALL
-SELECT value FROM json_each(%s)
+SELECT value FROM json_each(%s:ids)
 WHERE (SELECT u.id FROM upload u WHERE u.id = json_each.value) IS NULL
     AND (SELECT j.id FROM job j WHERE j.id = json_each.value) IS NULL
 
 -- name: upload_over
 -- dialect: pgsql
 SELECT u.id FROM upload u
-WHERE u.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb))) AND u.status <> 'open'
+WHERE u.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s:ids::jsonb))) AND u.status <> 'open'
     AND NOT EXISTS (SELECT 1 FROM job j
         WHERE j.asset_id = u.asset_id AND j.upload_id = u.id AND j.finished_at IS NULL)
 UNION ALL
 SELECT id FROM job
-WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb))) AND status IN ('succeeded', 'failed')
+WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s:ids::jsonb))) AND status IN ('succeeded', 'failed')
 UNION ALL
-SELECT g.id FROM (SELECT jsonb_array_elements_text(%s::jsonb) COLLATE "C") g (id)
+SELECT g.id FROM (SELECT jsonb_array_elements_text(%s:ids::jsonb) COLLATE "C") g (id)
 WHERE (SELECT u.id FROM upload u WHERE u.id = g.id) IS NULL
     AND (SELECT j.id FROM job j WHERE j.id = g.id) IS NULL

@@ -5,7 +5,7 @@ created_at, updated_at
 -- name: webhook_endpoint_insert
 INSERT INTO webhook_endpoint (shop_id, job_id, url, description, types, secret, is_active, created_at,
     updated_at)
-VALUES (%lld, %s, %s, %s, %s, '', %lld, %lld, %lld)
+VALUES (%lld:shop_id, %s:job_id, %s:url, %s:description, %s:types, '', %lld:is_active, %lld:now, %lld:now)
 RETURNING {{endpoint_columns}}
 
 -- name: webhook_endpoint_count
@@ -22,22 +22,22 @@ WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 
 -- name: webhook_endpoint_page
 SELECT {{endpoint_columns}} FROM webhook_endpoint
-WHERE shop_id = %lld AND id < %lld AND deleted_at IS NULL
+WHERE shop_id = %lld AND id < %lld:before AND deleted_at IS NULL
 ORDER BY id DESC LIMIT %lld
 
 -- Who switches an endpoint on gives it a new beginning.
 -- name: webhook_endpoint_change
-UPDATE webhook_endpoint SET url = COALESCE(%s, url),
-    description = CASE WHEN %lld = 1 THEN %s ELSE description END,
-    types = CASE WHEN %lld = 1 THEN %s ELSE types END,
-    failing_since = CASE WHEN %lld = 1 AND is_active = 0 THEN NULL ELSE failing_since END,
-    disabled_at = CASE WHEN %lld = 1 AND is_active = 0 THEN NULL ELSE disabled_at END,
-    is_active = COALESCE(%lld, is_active), updated_at = {{later}}
+UPDATE webhook_endpoint SET url = COALESCE(%s:url, url),
+    description = CASE WHEN %lld:set_description = 1 THEN %s:description ELSE description END,
+    types = CASE WHEN %lld:set_types = 1 THEN %s:types ELSE types END,
+    failing_since = CASE WHEN %lld:activates = 1 AND is_active = 0 THEN NULL ELSE failing_since END,
+    disabled_at = CASE WHEN %lld:activates = 1 AND is_active = 0 THEN NULL ELSE disabled_at END,
+    is_active = COALESCE(%lld:is_active?-1, is_active), updated_at = {{later}}
 WHERE id = %lld
 RETURNING {{endpoint_columns}}
 
 -- name: webhook_endpoint_set_secret
-UPDATE webhook_endpoint SET old_secret = CASE WHEN secret <> '' THEN secret END, old_until = %lld,
+UPDATE webhook_endpoint SET old_secret = CASE WHEN secret <> '' THEN secret END, old_until = %lld?0,
     secret = %s, updated_at = CASE WHEN secret <> '' THEN {{later}} ELSE updated_at END
 WHERE id = %lld
 RETURNING {{endpoint_columns}}
@@ -46,14 +46,15 @@ RETURNING {{endpoint_columns}}
 UPDATE webhook_endpoint SET deleted_at = %lld, is_active = 0, secret = '', old_secret = NULL WHERE id = %lld
 
 -- name: webhook_job_cancel
-UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, finished_at = %lld, updated_at = {{later}}
+UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld:now, finished_at = %lld:now,
+    updated_at = {{later}}
 WHERE id = %s AND status IN ('queued', 'running')
 
 -- What notices that have just got a number mean for the endpoints of their shops.
 -- name: webhook_deliveries_insert
 -- dialect: sqlite3
 INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
-SELECT e.id, n.id, 'pending', 0, %lld, %lld, %lld
+SELECT e.id, n.id, 'pending', 0, %lld:now, %lld:now, %lld:now
 FROM notice n CROSS JOIN webhook_endpoint e
 WHERE n.id {{in_given}} AND e.shop_id = n.shop_id AND e.deleted_at IS NULL
     AND CASE WHEN n.endpoint_id IS NULL
@@ -66,7 +67,7 @@ RETURNING endpoint_id
 -- name: webhook_deliveries_insert
 -- dialect: pgsql
 INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
-SELECT e.id, n.id, 'pending', 0, %lld, %lld, %lld
+SELECT e.id, n.id, 'pending', 0, %lld:now, %lld:now, %lld:now
 FROM (SELECT * FROM notice WHERE id {{in_given}} OFFSET 0) n CROSS JOIN LATERAL (
     SELECT * FROM webhook_endpoint w WHERE w.shop_id = n.shop_id AND w.deleted_at IS NULL OFFSET 0
 ) e
@@ -79,7 +80,8 @@ RETURNING endpoint_id
 -- Has the jobs of endpoints look what is due.  Also one that runs is locked: what it does not see yet it looks
 -- for when it ends.
 -- name: webhook_jobs_wake
-UPDATE job SET due_at = CASE WHEN status = 'queued' AND COALESCE(due_at, %lld) >= %lld THEN %lld ELSE due_at END
+UPDATE job SET due_at = CASE WHEN status = 'queued' AND COALESCE(due_at, %lld:due_at) >= %lld:due_at
+    THEN %lld:due_at ELSE due_at END
 WHERE id IN (SELECT e.job_id FROM webhook_endpoint e WHERE e.id {{in_given}})
 
 -- The endpoint of a job, with its secrets.
@@ -88,26 +90,25 @@ SELECT e.id, e.shop_id, e.url, e.is_active, e.secret, e.old_secret, e.old_until,
 FROM webhook_endpoint e WHERE e.job_id = %s AND +e.deleted_at IS NULL
 
 -- name: webhook_deliveries_due
-SELECT d.id, d.attempts, n.id, n.number, n.type, n.data, n.created_at,
-    (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id)
-FROM webhook_delivery d JOIN notice n ON n.id = d.notice_id
-WHERE d.endpoint_id = %lld AND d.due_at <= %lld
+SELECT d.id AS delivery_id, d.attempts, {{notice_columns}} FROM webhook_delivery d JOIN notice n ON n.id = d.notice_id
+WHERE d.endpoint_id = %lld AND d.due_at <= %lld:now
 ORDER BY d.due_at LIMIT %lld
 
 -- Unless the delivery has begun anew meanwhile.
 -- name: webhook_delivery_result
-UPDATE webhook_delivery SET status = %s, attempts = %lld, due_at = %lld, response_status = %lld,
+UPDATE webhook_delivery SET status = %s, attempts = %lld, due_at = %lld?0, response_status = %lld?0,
     response_body = %s, error = %s, updated_at = {{later}}
-WHERE id = %lld AND attempts = %lld
+WHERE id = %lld AND attempts = %lld:old_attempts
 
 -- name: webhook_endpoint_result
-UPDATE webhook_endpoint SET failing_since = CASE WHEN %lld = 1 THEN NULL ELSE COALESCE(failing_since, %lld) END
-WHERE id = %lld AND (failing_since IS NULL) <> (%lld = 1)
+UPDATE webhook_endpoint SET failing_since = CASE WHEN %lld:good = 1 THEN NULL ELSE COALESCE(failing_since,
+    %lld:now) END
+WHERE id = %lld AND (failing_since IS NULL) <> (%lld:good = 1)
 
 -- One that has failed for long, and was not switched off before.
 -- name: webhook_endpoint_disable
-UPDATE webhook_endpoint SET is_active = 0, disabled_at = %lld, updated_at = {{later}}
-WHERE id = %lld AND is_active = 1 AND failing_since <= %lld
+UPDATE webhook_endpoint SET is_active = 0, disabled_at = %lld:now, updated_at = {{later}}
+WHERE id = %lld AND is_active = 1 AND failing_since <= %lld:failing_since
 RETURNING failing_since
 
 -- When the job of an endpoint is to look again.
@@ -121,19 +122,19 @@ WHERE id = %s AND status = 'queued'
 RETURNING due_at
 
 -- part: delivery_columns
-d.id, d.notice_id, (SELECT n.type FROM notice n WHERE n.id = d.notice_id), d.status, d.attempts, d.due_at,
-d.response_status, d.response_body, d.error, d.created_at, d.updated_at
+d.id, d.notice_id, (SELECT n.type FROM notice n WHERE n.id = d.notice_id) AS type, d.status, d.attempts,
+d.due_at, d.response_status, d.response_body, d.error, d.created_at, d.updated_at
 
 -- name: webhook_delivery_page
 SELECT {{delivery_columns}} FROM webhook_delivery d
-WHERE d.endpoint_id = %lld AND d.id < %lld ORDER BY d.id DESC LIMIT %lld
+WHERE d.endpoint_id = %lld AND d.id < %lld:before ORDER BY d.id DESC LIMIT %lld
 
 -- name: webhook_delivery_by_id
 SELECT {{delivery_columns}} FROM webhook_delivery d WHERE d.id = %lld AND +d.endpoint_id = %lld
 
 -- One that waits for its next attempt is due now.
 -- name: webhook_delivery_resend
-UPDATE webhook_delivery SET status = 'pending', attempts = 0, due_at = %lld, updated_at = {{later}}
+UPDATE webhook_delivery SET status = 'pending', attempts = 0, due_at = %lld:now, updated_at = {{later}}
 WHERE id = %lld AND +endpoint_id = %lld
 
 -- name: webhook_secrets
@@ -144,5 +145,5 @@ UPDATE webhook_endpoint SET secret = %s, old_secret = %s WHERE id = %lld
 
 -- Deliveries of a time that has not come, for the clock was set back.
 -- name: webhook_deliveries_set_back
-UPDATE webhook_delivery SET due_at = %lld + due_at - updated_at, updated_at = %lld
-WHERE due_at > %lld AND updated_at > %lld AND due_at >= updated_at
+UPDATE webhook_delivery SET due_at = %lld:now + due_at - updated_at, updated_at = %lld:now
+WHERE due_at > %lld:now AND updated_at > %lld:now AND due_at >= updated_at

@@ -8,7 +8,7 @@
 
 static inline apr_status_t bump(mdl_db_t *on, apr_pool_t *p)
 {
-    return mdl_db_exec(on, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+    return mdl_db_exec(on, NULL, p, MDL_Q(EPOCH_BUMP));
 }
 
 /** The same as an effect. */
@@ -22,7 +22,7 @@ static inline apr_status_t bump_once(mdl_db_t *on, apr_pool_t *p, void *arg)
 static inline apr_status_t read_count(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(on, MDL_Q_EPOCH_READ, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(on, &row, p, MDL_Q(EPOCH_READ));
 
     *(apr_int64_t *)arg = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : -1;
     return rv;

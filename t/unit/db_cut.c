@@ -162,12 +162,11 @@ static void test_write(write_case_t test, apr_pool_t *p)
 static apr_status_t read_shops(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *rows, *row;
-    apr_status_t rv = mdl_db_select(on, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(on, &rows, p, MDL_Q(SHOP_LIST));
     int *n = arg;
 
     *n = 0;
-    if (rv != APR_SUCCESS ||
-        (rv = mdl_db_select(on, MDL_Q_EPOCH_READ, &row, p, MDL_NO_ARGS)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = mdl_db_select(on, &row, p, MDL_Q(EPOCH_READ))) != APR_SUCCESS) {
         return rv;
     }
     while (mdl_rows_next(rows)) {

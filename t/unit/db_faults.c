@@ -28,7 +28,7 @@ static apr_status_t bump_and_hold(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     holder_t *holder = arg;
     apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(on, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_exec(on, &changed, p, MDL_Q(EPOCH_BUMP));
     char byte = 0;
 
     (void)!write(holder->ready, &byte, 1);
@@ -221,9 +221,9 @@ static apr_status_t bump_as_waiter(mdl_db_t *on, apr_pool_t *p, void *arg)
     }
     if (rv == APR_SUCCESS && waiter->number % 4 == 2) {
         /* the version is there already */
-        return mdl_db_exec(
-            on, MDL_Q_MIGRATION_INSERT, NULL, p,
-            MDL_ARGS(mdl_int(1), mdl_text("again"), mdl_text(""), mdl_text(""), mdl_int(1)));
+        return mdl_db_exec(on, NULL, p,
+                           MDL_Q(MIGRATION_INSERT, .version = 1, .name = "again", .fingerprint = "",
+                                 .build = "", .now = 1));
     }
     return rv;
 }
@@ -283,9 +283,9 @@ static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_exec(
-        on, MDL_Q_MIGRATION_INSERT, NULL, p,
-        MDL_ARGS(mdl_int(-7), mdl_text(arg), mdl_text(""), mdl_text(""), mdl_int(1)));
+    return mdl_db_exec(on, NULL, p,
+                       MDL_Q(MIGRATION_INSERT, .version = -7, .name = arg, .fingerprint = "",
+                             .build = "", .now = 1));
 }
 
 /* How many of this process's open files have a path with this prefix. */

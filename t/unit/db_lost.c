@@ -262,7 +262,7 @@ static void test_pgsql_classes(apr_pool_t *p)
 static apr_status_t count_rows(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(on, MDL_Q_EPOCH_READ, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(on, &rows, p, MDL_Q(EPOCH_READ));
 
     *(apr_int64_t *)arg = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -301,7 +301,7 @@ static apr_status_t lock_row(mdl_db_t *on, int counter, apr_pool_t *p)
 {
     apr_int64_t changed;
 
-    return counter ? mdl_db_exec(on, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS)
+    return counter ? mdl_db_exec(on, &changed, p, MDL_Q(EPOCH_BUMP))
                    : mdl_db_command(on, "UPDATE schema_migration SET name = name "
                                         "WHERE version = 1");
 }

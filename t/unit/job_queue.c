@@ -137,7 +137,7 @@ static int cost_of(const server_t *server, mdl_statement_t statement, const char
 
 static int cost_of_claim(const server_t *server, const char *from)
 {
-    const char *const values[] = {"worker", "0", "0", "mail", from, "8000000", "16", NULL};
+    const char *const values[] = {"worker", "8000000", "mail", from, "16", NULL};
 
     return cost_of(server, MDL_Q_JOB_CLAIM, values);
 }
@@ -147,18 +147,15 @@ static int cost_of_claim(const server_t *server, const char *from)
 static int cost_of_shared(const server_t *server, const char *from)
 {
     const char *running = server->sqlite != NULL ? "[1,1,1,1]" : "{1,1,1,1}";
-    const char *const values[] = {"worker", "0",       "0",  running,   "0",  "32",      "mail",
-                                  from,     "8000000", "16", "mail",    from, "8000000", "16",
-                                  "1",      "16",      "16", "8000000", NULL};
+    const char *const values[] = {"worker", "8000000", running, "0", "32",
+                                  "mail",   from,      "16",    "1", NULL};
 
     return cost_of(server, MDL_Q_JOB_CLAIM_SHARED, values);
 }
 
 static int cost_of_look(const server_t *server, const char *from)
 {
-    const char *const until = "8000000";
-    const char *const values[] = {from, until, from, until, from, until, from, until,
-                                  from, until, from, until, from, until, NULL};
+    const char *const values[] = {from, "8000000", from, from, from, from, from, from, NULL};
 
     return cost_of(server, MDL_Q_JOB_LOOK, values);
 }

@@ -395,9 +395,9 @@ static apr_status_t take_another(mdl_db_t *on, apr_pool_t *p, void *arg)
     const mdl_signed_file_t *bought = arg;
     apr_int64_t taken; /* asked for, so that the statement does not wait for the COMMIT */
 
-    return mdl_db_exec(on, MDL_Q_ALLOWANCE_TAKE, &taken, p,
-                       MDL_ARGS(mdl_int(bought->assignment_id),
-                                mdl_ids(mdl_ids_of(bought->asset_id, p)), mdl_int(0), mdl_int(0)));
+    return mdl_db_exec(on, &taken, p,
+                       MDL_Q(ALLOWANCE_TAKE, .assignment_id = bought->assignment_id,
+                             .ids = mdl_ids_of(bought->asset_id, p), .limit = 0));
 }
 
 /* All transfers of a process renew its lease: who waits for an allowance must not hold it. */

@@ -147,9 +147,10 @@ static apr_status_t read_used(mdl_db_t *of, apr_pool_t *p, void *arg)
     read_used_t *read = arg;
     mdl_rows_t *rows;
     apr_int64_t used[3] = {-1, -1, -1};
-    apr_status_t rv = mdl_db_select(of, MDL_Q_ARCHIVE_FILES, &rows, p,
-                                    MDL_ARGS(mdl_ids(ids_of(p, 3, files[0], files[1], files[2])),
-                                             mdl_int(read->assignment_id)));
+    apr_status_t rv = mdl_db_select(of, &rows, p,
+                                    MDL_Q(ARCHIVE_FILES,
+                                          .ids = ids_of(p, 3, files[0], files[1], files[2]),
+                                          .assignment_id = read->assignment_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         used[mdl_rows_int(rows, 0)] = mdl_rows_int(rows, 7);

@@ -56,8 +56,7 @@ static inline apr_status_t read_last(mdl_db_t *of, apr_pool_t *p, void *arg)
 {
     mdl_session_t *session = arg;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(of, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p,
-                                        MDL_ARGS(mdl_text(session->id)));
+    apr_status_t rv = mdl_db_select_one(of, &row, p, MDL_Q(DOWNLOAD_SESSION_LAST, session->id));
 
     if (rv == APR_SUCCESS) {
         mdl_session_read(row, 0, session);

@@ -26,18 +26,9 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
 
-    asset->id = mdl_rows_int(row, 0);
-    asset->status = mdl_rows_enum(row, 1, mdl_asset_status_names);
-    asset->filename = mdl_rows_text(row, 2);
-    asset->title = mdl_rows_text(row, 3);
-    asset->content_type = mdl_rows_text(row, 4);
-    asset->sha256 = mdl_rows_text(row, 5);
-    asset->size = mdl_rows_int(row, 6);
-    asset->source_url = mdl_rows_text(row, 7);
-    asset->version = (int)mdl_rows_int(row, 8);
-    asset->category_id = mdl_rows_int(row, 9);
-    asset->created_at = mdl_rows_int(row, 10);
-    asset->updated_at = mdl_rows_int(row, 11);
+    MDL_READ(row, asset, asset, id, filename, title, content_type, sha256, size, source_url,
+             version, category_id, created_at, updated_at);
+    asset->status = MDL_ENUM(row, asset, status, mdl_asset_status_names);
     return asset;
 }
 
@@ -64,13 +55,13 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
     asset->status = MDL_ASSET_PENDING;
     asset->version = 1;
     asset->created_at = asset->updated_at = apr_time_now();
-    rv = mdl_db_select_one(db, MDL_Q_ASSET_INSERT, &row, p,
-                           MDL_ARGS(mdl_int(shop_id), mdl_text(asset->filename),
-                                    mdl_text(asset->title), mdl_text(asset->content_type),
-                                    mdl_int_or_null(asset->category_id),
-                                    mdl_text(asset->source_url), mdl_int(asset->filename_guessed),
-                                    mdl_int(asset->title_guessed), mdl_int(asset->created_at),
-                                    mdl_int(asset->updated_at)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(ASSET_INSERT, .shop_id = shop_id, .filename = asset->filename,
+                                 .title = asset->title, .content_type = asset->content_type,
+                                 .category_id = asset->category_id, .source_url = asset->source_url,
+                                 .filename_guessed = asset->filename_guessed,
+                                 .title_guessed = asset->title_guessed,
+                                 .created_at = asset->created_at, .updated_at = asset->updated_at));
     if (rv == APR_SUCCESS) {
         asset->id = mdl_rows_int(row, 0);
     }
@@ -81,8 +72,8 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
                             mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_BY_ID, &row, p,
-                                        MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ASSET_BY_ID, .id = id, .shop_id = shop_id));
 
     if (rv == APR_SUCCESS) {
         *asset = asset_of_row(row, p);
@@ -94,8 +85,8 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
                             mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK, &row, p,
-                                        MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ASSET_LOCK, .id = id, .shop_id = shop_id));
 
     if (rv == APR_SUCCESS) {
         return mdl_asset_find(db, shop_id, id, asset, problem, p);
@@ -107,32 +98,37 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
 static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
                                       apr_pool_t *p)
 {
-    mdl_arg_t shop = mdl_int(list->page.shop_id);
-    mdl_arg_t before = mdl_int(list->page.before);
-    mdl_arg_t limit = mdl_int(list->page.limit);
-    mdl_arg_t filename = mdl_text(list->filename);
-    mdl_arg_t category = mdl_int_or_null(list->category_id);
-    mdl_arg_t status = mdl_text(list->status);
+    apr_int64_t shop = list->page.shop_id;
+    apr_int64_t before = list->page.before;
+    apr_int64_t limit = list->page.limit;
 
     if (list->sha256 != NULL) {
-        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_SHA256, rows, p,
-                             MDL_ARGS(shop, mdl_text(list->sha256), before, filename, filename,
-                                      category, category, status, status, limit));
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_SHA256, .shop_id = shop, .sha256 = list->sha256,
+                                   .before = before, .filename = list->filename,
+                                   .category_id = list->category_id, .status = list->status,
+                                   .limit = limit));
     }
     if (list->filename != NULL) {
-        return mdl_db_select(
-            db, MDL_Q_ASSET_LIST_OF_FILENAME, rows, p,
-            MDL_ARGS(shop, filename, before, category, category, status, status, limit));
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_FILENAME, .shop_id = shop,
+                                   .filename = list->filename, .before = before,
+                                   .category_id = list->category_id, .status = list->status,
+                                   .limit = limit));
     }
     if (list->category_id != 0) {
-        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_CATEGORY, rows, p,
-                             MDL_ARGS(shop, category, before, status, status, limit));
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_CATEGORY, .shop_id = shop,
+                                   .category_id = list->category_id, .before = before,
+                                   .status = list->status, .limit = limit));
     }
     if (list->status != NULL) {
-        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_STATUS, rows, p,
-                             MDL_ARGS(shop, status, before, limit));
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_STATUS, .shop_id = shop, .status = list->status,
+                                   .before = before, .limit = limit));
     }
-    return mdl_db_select(db, MDL_Q_ASSET_LIST, rows, p, MDL_ARGS(shop, before, limit));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(ASSET_LIST, .shop_id = shop, .before = before, .limit = limit));
 }
 
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list)
@@ -195,12 +191,12 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
         (rv = asset_lock_ref(db, ref, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
-                     MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
-                              mdl_text(change->filename), mdl_text(change->title),
-                              mdl_int(change->set_content_type), mdl_text(change->content_type),
-                              mdl_int(change->set_category), mdl_int_or_null(change->category_id),
-                              mdl_int(apr_time_now()), mdl_int(ref->id)));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(ASSET_CHANGE, .filename = change->filename, .title = change->title,
+                           .set_content_type = change->set_content_type,
+                           .content_type = change->content_type,
+                           .set_category = change->set_category, .category_id = change->category_id,
+                           .now = apr_time_now(), .id = ref->id));
     return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
 }
 
@@ -213,7 +209,6 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         {MDL_Q_ASSET_PACKS, MDL_REFERENCE_PACK},
         {MDL_Q_ASSET_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_ASSET_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
-    mdl_arg_t now = mdl_int(apr_time_now());
     const mdl_asset_t *asset;
     apr_status_t rv;
 
@@ -223,7 +218,8 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
         (rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                    "asset_in_use", "asset", p)) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p, MDL_ARGS(now, now, mdl_int(ref->id)))) !=
+        (rv = mdl_db_exec(db, NULL, p,
+                          MDL_Q(ASSET_DELETE, .now = apr_time_now(), .id = ref->id))) !=
             APR_SUCCESS) {
         return rv;
     }
@@ -248,8 +244,8 @@ typedef struct {
 apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl_rows_t **asked,
                            apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_ASSET_BEFORE, asked, p,
-                         MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+    return mdl_db_select(
+        db, asked, p, MDL_Q(ASSET_BEFORE, .job_id = job_id != NULL ? job_id : ANY_JOB, .id = id));
 }
 
 static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
@@ -257,14 +253,8 @@ static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
     apr_status_t rv = mdl_rows_one(row);
 
     if (rv == APR_SUCCESS) {
-        before->shop_id = mdl_rows_int(row, 0);
-        before->size = mdl_rows_int(row, 1);
-        before->has_version = mdl_rows_int(row, 2) != 0;
-        before->sha256 = mdl_rows_text(row, 3);
-        before->version = (int)mdl_rows_int(row, 4);
-        before->filename = mdl_rows_text(row, 5);
-        before->filename_guessed = mdl_rows_int(row, 6) != 0;
-        before->content_type = mdl_rows_text(row, 7);
+        MDL_READ(row, asset_before, before, shop_id, size, has_version, sha256, version, filename,
+                 filename_guessed, content_type);
     }
     return rv;
 }
@@ -330,11 +320,11 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
         rv = mdl_blob_store(db, blob, &bytes->held, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
-                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
-                                  mdl_text(bytes->content_type), mdl_text(bytes->source_url),
-                                  mdl_int(before.has_version), mdl_text(bytes->filename),
-                                  mdl_text(bytes->filename), mdl_int(apr_time_now()), mdl_int(id)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(ASSET_READY, .sha256 = blob->sha256, .size = blob->size,
+                               .content_type = bytes->content_type, .source_url = bytes->source_url,
+                               .has_version = before.has_version, .filename = bytes->filename,
+                               .now = apr_time_now(), .id = id));
     }
     if (rv == APR_SUCCESS) {
         rv = asset_notify(db, id, &before, blob, p);
@@ -365,14 +355,12 @@ apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr
 
 apr_status_t mdl_asset_failed(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_ASSET_FAILED, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(ASSET_FAILED, .now = apr_time_now(), .id = id));
 }
 
 apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_ASSET_RETRY, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(ASSET_RETRY, .now = apr_time_now(), .id = id));
 }
 
 /* Two open jobs for one asset would race to set its content. */

@@ -7,9 +7,9 @@
 
 apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **held, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_BLOB_STORE, held, p,
-                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
-                                  mdl_int((apr_int64_t)blob->crc32), mdl_int(apr_time_now())));
+    return mdl_db_select(db, held, p,
+                         MDL_Q(BLOB_STORE, .sha256 = blob->sha256, .size = blob->size,
+                               .crc32 = (apr_int64_t)blob->crc32, .now = apr_time_now()));
 }
 
 apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const char *sha256,
@@ -25,9 +25,10 @@ apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, cons
 
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p)
 {
-    return sha256 == NULL ? APR_SUCCESS
-                          : mdl_db_exec(db, MDL_Q_BLOB_RELEASE, NULL, p,
-                                        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(sha256)));
+    return sha256 == NULL
+               ? APR_SUCCESS
+               : mdl_db_exec(db, NULL, p,
+                             MDL_Q(BLOB_RELEASE, .now = apr_time_now(), .sha256 = sha256));
 }
 
 apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
@@ -41,8 +42,8 @@ apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
 apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t *find)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_BLOB_RELEASED, &rows, p,
-                                    MDL_ARGS(mdl_int(find->before), mdl_int(find->limit)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(BLOB_RELEASED, .before = find->before, .limit = find->limit));
 
     find->released = apr_array_make(p, find->limit, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -52,14 +53,14 @@ apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t 
 }
 
 /* What refers to it still are deleted assets, and uploads that are over. */
-static apr_status_t delete_row(mdl_db_t *db, mdl_arg_t sha256, apr_pool_t *p)
+static apr_status_t delete_row(mdl_db_t *db, const char *sha256, apr_pool_t *p)
 {
     static const mdl_statement_t queries[] = {MDL_Q_BLOB_LEAVE_ASSETS, MDL_Q_BLOB_LEAVE_UPLOADS,
                                               MDL_Q_BLOB_DELETE};
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; i < sizeof queries / sizeof *queries && rv == APR_SUCCESS; i++) {
-        rv = mdl_db_exec(db, queries[i], NULL, p, MDL_ARGS(sha256));
+        rv = mdl_db_exec(db, NULL, p, MDL_Q_AS(queries[i], BLOB_LEAVE_ASSETS, sha256));
     }
     return rv;
 }
@@ -76,19 +77,18 @@ static apr_status_t blob_check_not_held(mdl_db_t *db, apr_pool_t *p)
 
 apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
 {
-    mdl_arg_t sha256 = mdl_text(sweep->sha256);
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_LOCK, &row, p, MDL_ARGS(sha256));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_LOCK, sweep->sha256));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p, MDL_ARGS(sha256, sha256));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_USED, sweep->sha256));
     if (rv == APR_SUCCESS) {
-        return mdl_db_exec(db, MDL_Q_BLOB_KEEP, NULL, p, MDL_ARGS(sha256));
+        return mdl_db_exec(db, NULL, p, MDL_Q(BLOB_KEEP, sweep->sha256));
     }
     if (rv != APR_ENOENT || (rv = blob_check_not_held(db, p)) != APR_SUCCESS ||
-        (rv = delete_row(db, sha256, p)) != APR_SUCCESS) {
+        (rv = delete_row(db, sweep->sha256, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_storage_remove(sweep->storage, sweep->sha256, p);
@@ -97,8 +97,8 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
 apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_BLOBS_WITHOUT_ROW, &rows, p,
-                                    MDL_ARGS(mdl_text(mdl_json_texts(find->ids, p))));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(BLOBS_WITHOUT_ROW, mdl_json_texts(find->ids, p)));
 
     find->orphans = apr_array_make(p, 4, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -110,15 +110,14 @@ apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *f
 /* A row that nobody else ever sees keeps away others who store the same bytes. */
 apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
 {
-    mdl_arg_t sha256 = mdl_text(sweep->sha256);
     apr_int64_t inserted = 0;
     apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_BLOB_INSERT, &inserted, p,
-        MDL_ARGS(sha256, mdl_int(0), mdl_int(0), mdl_int(apr_time_now())));
+        db, &inserted, p,
+        MDL_Q(BLOB_INSERT, .sha256 = sweep->sha256, .size = 0, .crc32 = 0, .now = apr_time_now()));
 
     if (rv != APR_SUCCESS || inserted == 0 || (rv = blob_check_not_held(db, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_BLOB_DELETE, NULL, p, MDL_ARGS(sha256));
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(BLOB_DELETE, sweep->sha256));
     return rv == APR_SUCCESS ? mdl_storage_remove(sweep->storage, sweep->sha256, p) : rv;
 }

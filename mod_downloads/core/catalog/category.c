@@ -8,20 +8,16 @@ static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_category_t *category = apr_pcalloc(p, sizeof *category);
 
-    category->id = mdl_rows_int(row, 0);
-    category->name = mdl_rows_text(row, 1);
-    category->created_at = mdl_rows_int(row, 2);
-    category->updated_at = mdl_rows_int(row, 3);
+    MDL_READ(row, category, category, id, name, created_at, updated_at);
     return category;
 }
 
 /* Runs a statement that gives the category. */
-static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
-                                        mdl_statement_t statement, apr_pool_t *p,
-                                        const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
+                                        mdl_query_t query)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, query);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(ref->problem, 404, "category_not_found",
@@ -37,8 +33,8 @@ static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
 static apr_status_t category_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                           mdl_statement_t statement, apr_pool_t *p)
 {
-    apr_status_t rv = category_select_one(db, ref, statement, p,
-                                          MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = category_select_one(
+        db, ref, p, MDL_Q_AS(statement, CATEGORY_BY_ID, .id = ref->id, .shop_id = ref->shop_id));
 
     return rv == APR_SUCCESS
                ? mdl_version_check(ref->versions, ((const mdl_category_t *)ref->entity)->updated_at,
@@ -48,11 +44,9 @@ static apr_status_t category_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
 
 apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return category_select_one(
-        db, &edit->ref, MDL_Q_CATEGORY_INSERT, p,
-        MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
+    return category_select_one(db, &edit->ref, p,
+                               MDL_Q(CATEGORY_INSERT, .shop_id = edit->ref.shop_id,
+                                     .name = edit->name, .now = apr_time_now()));
 }
 
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
@@ -75,10 +69,10 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_
     if (edit->name == NULL) {
         return mdl_category_find(db, p, &edit->ref);
     }
-    rv = category_select_one(db, &edit->ref, MDL_Q_CATEGORY_CHANGE, p,
-                             MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
-                                      mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id),
-                                      MDL_VERSION_ARGS(edit->ref.versions, p)));
+    rv = category_select_one(db, &edit->ref, p,
+                             MDL_Q(CATEGORY_CHANGE, .name = edit->name, .now = apr_time_now(),
+                                   .id = edit->ref.id, .shop_id = edit->ref.shop_id,
+                                   MDL_VERSION_ARGS(edit->ref.versions, p)));
     return rv == MDL_EPROBLEM && edit->ref.versions != NULL
                ? category_refuse_change(db, &edit->ref, p)
                : rv;
@@ -86,18 +80,19 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_
 
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv = category_select_known(db, ref, MDL_Q_CATEGORY_LOCK, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_CATEGORY_LEAVE_ASSETS, NULL, p,
-                         MDL_ARGS(mdl_int(apr_time_now()), id));
+        rv = mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(CATEGORY_LEAVE_ASSETS, .now = apr_time_now(), .category_id = ref->id));
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_CATEGORY_LEAVE_UPLOADS, NULL, p,
-                         MDL_ARGS(mdl_int(apr_time_now()), id));
+        rv = mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(CATEGORY_LEAVE_UPLOADS, .now = apr_time_now(), .category_id = ref->id));
     }
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_CATEGORY_DELETE, NULL, p, MDL_ARGS(id)) : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(CATEGORY_DELETE, ref->id)) : rv;
 }
 
 apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
@@ -109,8 +104,8 @@ apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t ca
     if (category_id == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select_one(db, MDL_Q_CATEGORY_HOLD, &row, p,
-                           MDL_ARGS(mdl_int(category_id), mdl_int(shop_id)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(CATEGORY_HOLD, .id = category_id, .shop_id = shop_id));
     if (rv != APR_ENOENT) {
         return rv;
     }
@@ -123,9 +118,9 @@ apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t ca
 apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_CATEGORY_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(CATEGORY_PAGE, .shop_id = page->shop_id,
+                                          .before = page->before, .limit = page->limit));
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_category_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

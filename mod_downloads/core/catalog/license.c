@@ -19,24 +19,17 @@ static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *
 {
     mdl_license_tag_t *tag = apr_pcalloc(p, sizeof *tag);
 
-    tag->id = mdl_rows_int(row, 0);
-    tag->name = mdl_rows_text(row, 1);
-    tag->available = mdl_rows_int(row, 2);
-    tag->assigned = mdl_rows_int(row, 3);
-    tag->low_stock_threshold = mdl_rows_null(row, 4) ? -1 : mdl_rows_int(row, 4);
-    tag->created_at = mdl_rows_int(row, 5);
-    tag->updated_at = mdl_rows_int(row, 6);
-    tag->reclaims = (int)mdl_rows_int(row, 7);
+    MDL_READ(row, tag, tag, id, name, available, assigned, created_at, updated_at, reclaims);
+    tag->low_stock_threshold = MDL_INT_OR_NONE(row, tag, low_stock_threshold);
     return tag;
 }
 
 /* Runs a statement that gives the tag. */
-static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
-                                           mdl_statement_t statement, apr_pool_t *p,
-                                           const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
+                                           mdl_query_t query)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, query);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(ref->problem, 404, "license_key_tag_not_found",
@@ -52,8 +45,8 @@ static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
 static apr_status_t license_tag_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                              mdl_statement_t statement, apr_pool_t *p)
 {
-    apr_status_t rv = license_tag_select_one(db, ref, statement, p,
-                                             MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = license_tag_select_one(
+        db, ref, p, MDL_Q_AS(statement, LICENSE_TAG_BY_ID, .id = ref->id, .shop_id = ref->shop_id));
 
     return rv == APR_SUCCESS
                ? mdl_version_check(ref->versions,
@@ -64,12 +57,11 @@ static apr_status_t license_tag_select_known(mdl_db_t *db, mdl_entity_ref_t *ref
 
 apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
-                                  MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
-                                           mdl_count_or_null(edit->low_stock_threshold),
-                                           mdl_count_or_null(edit->reclaims), now, now));
+    return license_tag_select_one(db, &edit->ref, p,
+                                  MDL_Q(LICENSE_TAG_INSERT, .shop_id = edit->ref.shop_id,
+                                        .name = edit->name,
+                                        .low_stock_threshold = edit->low_stock_threshold,
+                                        .reclaims = edit->reclaims, .now = apr_time_now()));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
@@ -97,12 +89,12 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
     if (edit->name == NULL && !edit->set_threshold && edit->reclaims < 0) {
         return mdl_license_tag_find(db, p, &edit->ref);
     }
-    rv = license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
-                                MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
-                                         mdl_count_or_null(edit->low_stock_threshold),
-                                         mdl_count_or_null(edit->reclaims), mdl_int(apr_time_now()),
-                                         mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id),
-                                         MDL_VERSION_ARGS(edit->ref.versions, p)));
+    rv = license_tag_select_one(
+        db, &edit->ref, p,
+        MDL_Q(LICENSE_TAG_CHANGE, .name = edit->name, .set_threshold = edit->set_threshold,
+              .threshold = edit->low_stock_threshold, .reclaims = edit->reclaims,
+              .now = apr_time_now(), .id = edit->ref.id, .shop_id = edit->ref.shop_id,
+              MDL_VERSION_ARGS(edit->ref.versions, p)));
     return rv == MDL_EPROBLEM && edit->ref.versions != NULL
                ? license_tag_refuse_change(db, &edit->ref, p)
                : rv;
@@ -120,19 +112,20 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
                                   "license_key_tag_in_use", "license key tag", p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(ref->id)));
+        rv = mdl_db_exec(db, NULL, p, MDL_Q(LICENSE_CLAIMS_CLOSE, ref->id));
     }
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
-                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(ref->id)))
-                             : rv;
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(LICENSE_TAG_DELETE, .now = apr_time_now(), .id = ref->id))
+               : rv;
 }
 
 apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LICENSE_TAG_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(LICENSE_TAG_PAGE, .shop_id = page->shop_id,
+                                          .before = page->before, .limit = page->limit));
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_license_tag_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -145,8 +138,8 @@ apr_status_t mdl_license_ask_lock(mdl_db_t *db, apr_int64_t order_id,
                                   const apr_array_header_t *mapping_ids, mdl_rows_t **rows,
                                   apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_LICENSE_TAGS_OF_ORDER, rows, p,
-                         MDL_ARGS(mdl_ids(mapping_ids), mdl_int(order_id)));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(LICENSE_TAGS_OF_ORDER, .ids = mapping_ids, .order_id = order_id));
 }
 
 apr_array_header_t *mdl_license_read_lock(mdl_rows_t *rows, apr_pool_t *p)
@@ -164,9 +157,9 @@ apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64
                               apr_pool_t *p)
 {
     apr_int64_t claims;
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_LICENSE_CLAIMS_INSERT, &claims, p,
-        MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id), mdl_ids(tags)));
+    apr_status_t rv = mdl_db_exec(db, &claims, p,
+                                  MDL_Q(LICENSE_CLAIMS_INSERT, .assignment_id = assignment_id,
+                                        .wanted = quantity, .mapping_id = mapping_id, .ids = tags));
 
     *wanted = rv == APR_SUCCESS ? claims * quantity : 0;
     return rv;
@@ -183,11 +176,11 @@ typedef struct {
 
 static locked_tag_t license_read_locked(const mdl_rows_t *row)
 {
-    return (locked_tag_t){.id = mdl_rows_int(row, 0),
-                          .available = mdl_rows_int(row, 1),
-                          .threshold = mdl_rows_null(row, 2) ? -1 : mdl_rows_int(row, 2),
-                          .reclaims = (int)mdl_rows_int(row, 3),
-                          .is_deleted = (int)mdl_rows_int(row, 4)};
+    return (locked_tag_t){.id = MDL_INT(row, locked, id),
+                          .available = MDL_INT(row, locked, available),
+                          .threshold = MDL_INT_OR_NONE(row, locked, low_stock_threshold),
+                          .reclaims = (int)MDL_INT(row, locked, reclaims),
+                          .is_deleted = (int)MDL_INT(row, locked, is_deleted)};
 }
 
 /* Locks a tag.  APR_ENOENT when it was deleted. */
@@ -195,8 +188,7 @@ static apr_status_t license_lock_tag(mdl_db_t *db, apr_int64_t tag_id, locked_ta
                                      apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_LOCK, &row, p,
-                                        MDL_ARGS(mdl_int(tag_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(LICENSE_TAG_LOCK, tag_id));
 
     if (rv == APR_SUCCESS) {
         *tag = license_read_locked(row);
@@ -207,8 +199,9 @@ static apr_status_t license_lock_tag(mdl_db_t *db, apr_int64_t tag_id, locked_ta
 static apr_status_t license_count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
                                   apr_int64_t assigned, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
-                       MDL_ARGS(mdl_int(available), mdl_int(assigned), mdl_int(tag_id)));
+    return mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(LICENSE_TAG_COUNT, .available = available, .assigned = assigned, .id = tag_id));
 }
 
 /* The rows of who gets which key as a JSON object, key → assignment. */
@@ -225,14 +218,17 @@ static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_
 static apr_status_t license_email_staff(mdl_db_t *db, const mdl_rows_t *row, apr_int64_t tag_id,
                                         apr_pool_t *p)
 {
-    apr_int64_t available = mdl_rows_int(row, 2);
+    apr_int64_t available = MDL_INT(row, license_tag_warn, available);
     mdl_json_t *data = mdl_json_object(p);
 
     mdl_json_add_int(data, "license_key_tag_id", tag_id);
-    mdl_json_add_string(data, "tag", mdl_utf8_quoted(mdl_rows_text(row, 1), TAG_SHOWN, p));
+    mdl_json_add_string(data, "tag",
+                        mdl_utf8_quoted(MDL_TEXT(row, license_tag_warn, name), TAG_SHOWN, p));
     mdl_json_add_int(data, "available", available);
-    mdl_json_add_int(data, "low_stock_threshold", mdl_rows_int(row, 3));
-    return mdl_staff_email_queue(db, mdl_rows_int(row, 0), "license_keys_low", data, p);
+    mdl_json_add_int(data, "low_stock_threshold",
+                     MDL_INT(row, license_tag_warn, low_stock_threshold));
+    return mdl_staff_email_queue(db, MDL_INT(row, license_tag_warn, shop_id), "license_keys_low",
+                                 data, p);
 }
 
 apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
@@ -242,8 +238,9 @@ apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
     apr_status_t rv = mdl_notice_add_of_tag(db, tag_id, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_WARN, &row, p,
-                               MDL_ARGS(mdl_int(now), mdl_int(tag_id), mdl_int(now - WARN_AGAIN)));
+        rv = mdl_db_select_one(
+            db, &row, p,
+            MDL_Q(LICENSE_TAG_WARN, .now = now, .id = tag_id, .warned_before = now - WARN_AGAIN));
     }
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -260,11 +257,10 @@ static apr_status_t license_give(mdl_db_t *db, const locked_tag_t *tag, const ch
     if (given == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_GIVE, NULL, p,
-                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(pairs)));
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(LICENSE_KEYS_GIVE, .now = apr_time_now(), .pairs = pairs));
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
-                         MDL_ARGS(mdl_int(tag->id), mdl_text(pairs)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(LICENSE_CLAIMS_COUNT, .tag_id = tag->id, .pairs = pairs));
     }
     if (rv == APR_SUCCESS) {
         rv = license_count(db, tag->id, -given, given, p);
@@ -288,9 +284,9 @@ static apr_status_t license_fill_order_from(mdl_db_t *db, apr_int64_t order_id, 
         return APR_SUCCESS;
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(
-            db, MDL_Q_LICENSE_PAIRS_OF_ORDER, &rows, p,
-            MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(tag.available), mdl_int(tag_id)));
+        rv = mdl_db_select(db, &rows, p,
+                           MDL_Q(LICENSE_PAIRS_OF_ORDER, .id = order_id, .tag_id = tag_id,
+                                 .limit = tag.available));
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -313,8 +309,7 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
 {
     apr_pool_t *scratch;
     mdl_rows_t *tags;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &tags, p,
-                                    MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select(db, &tags, p, MDL_Q(LICENSE_CLAIMS_OF_ORDER, order_id));
 
     *given = 0;
     apr_pool_create(&scratch, p);
@@ -334,13 +329,12 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
 static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, const char *key_id,
                                      apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
+    apr_time_t now = apr_time_now();
     apr_int64_t given;
     const char *pairs;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
-        MDL_ARGS(mdl_int(tag->id), mdl_int(tag->available), mdl_int(tag->id)));
+        db, &rows, p, MDL_Q(LICENSE_PAIRS_OF_TAG, .tag_id = tag->id, .limit = tag->available));
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -348,12 +342,12 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, cons
     pairs = license_read_pairs(rows, &given, p);
     rv = license_give(db, tag, pairs, given, p);
     if (rv != APR_SUCCESS || given == 0 ||
-        (rv = mdl_db_exec(db, MDL_Q_ORDERS_TOUCH_GIVEN, NULL, p, MDL_ARGS(now, mdl_text(pairs)))) !=
+        (rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDERS_TOUCH_GIVEN, .now = now, .pairs = pairs))) !=
             APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
-                     MDL_ARGS(mdl_text(key_id), now, mdl_text(pairs)));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(LICENSE_EVENTS_INSERT, .key_id = key_id, .now = now, .pairs = pairs));
     return rv == APR_SUCCESS ? mdl_notice_add_given(db, pairs, p) : rv;
 }
 
@@ -371,9 +365,9 @@ static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
 
         mdl_json_add_string(sealed, NULL, mdl_license_key_seal(data_key, add->ref.id, key, p));
     }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &inserted, p,
-                     MDL_ARGS(mdl_int(add->ref.id), mdl_int(apr_time_now()),
-                              mdl_text(mdl_json_text(sealed, NULL, p))));
+    rv = mdl_db_exec(db, &inserted, p,
+                     MDL_Q(LICENSE_KEYS_INSERT, .tag_id = add->ref.id, .now = apr_time_now(),
+                           .keys = mdl_json_text(sealed, NULL, p)));
     add->added += rv == APR_SUCCESS ? inserted : 0;
     return rv;
 }
@@ -442,13 +436,15 @@ static apr_status_t license_read_had(mdl_db_t *db, apr_int64_t assignment_id, ap
                                      license_had_t *had, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENT, &rows, p,
-                                    MDL_ARGS(mdl_int(assignment_id), mdl_int(tag_id)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p,
+        MDL_Q(LICENSE_KEYS_OF_ASSIGNMENT, .assignment_id = assignment_id, .tag_id = tag_id));
 
     had->shown = apr_array_make(p, 4, sizeof(apr_int64_t));
     had->withdrawn = apr_array_make(p, 4, sizeof(apr_int64_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(mdl_rows_int(rows, 1) != 0 ? had->withdrawn : had->shown,
+        APR_ARRAY_PUSH(MDL_INT(rows, license_keys_of_assignment, is_withdrawn) ? had->withdrawn
+                                                                               : had->shown,
                        apr_int64_t) = mdl_rows_int(rows, 0);
     }
     return rv;
@@ -473,19 +469,21 @@ static apr_status_t license_take(mdl_db_t *db, const locked_tag_t *tag,
     apr_status_t rv;
 
     if (!tag->reclaims) {
-        return mdl_db_exec(db, MDL_Q_LICENSE_KEYS_WITHDRAW, NULL, p,
-                           MDL_ARGS(mdl_int(apr_time_now()), mdl_ids(surplus)));
+        return mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(LICENSE_KEYS_WITHDRAW, .withdrawn_at = apr_time_now(), .ids = surplus));
     }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_FREE, NULL, p, MDL_ARGS(mdl_ids(surplus)));
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(LICENSE_KEYS_FREE, surplus));
     return rv == APR_SUCCESS ? license_return(db, tag, surplus->nelts, key_id, p) : rv;
 }
 
 /* Shows keys again that were withdrawn. */
 static apr_status_t license_show(mdl_db_t *db, const apr_array_header_t *withdrawn, apr_pool_t *p)
 {
-    return withdrawn->nelts > 0 ? mdl_db_exec(db, MDL_Q_LICENSE_KEYS_WITHDRAW, NULL, p,
-                                              MDL_ARGS(mdl_int_or_null(0), mdl_ids(withdrawn)))
-                                : APR_SUCCESS;
+    return withdrawn->nelts > 0
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(LICENSE_KEYS_WITHDRAW, .withdrawn_at = 0, .ids = withdrawn))
+               : APR_SUCCESS;
 }
 
 static apr_status_t license_fit(mdl_db_t *db, const locked_tag_t *tag, apr_int64_t assignment_id,
@@ -507,9 +505,9 @@ static apr_status_t license_fit(mdl_db_t *db, const locked_tag_t *tag, apr_int64
     }
     /* Before keys go back: the next to get one is whoever waits for it. */
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(
-            db, MDL_Q_LICENSE_CLAIM_SET, NULL, p,
-            MDL_ARGS(mdl_int(wanted), mdl_int(shown), mdl_int(assignment_id), mdl_int(tag->id)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(LICENSE_CLAIM_SET, .wanted = wanted, .assigned = shown,
+                               .assignment_id = assignment_id, .tag_id = tag->id));
     }
     return rv == APR_SUCCESS && had.shown->nelts > quantity
                ? license_take(db, tag, license_slice(had.shown, quantity, had.shown->nelts, p),
@@ -520,8 +518,7 @@ static apr_status_t license_fit(mdl_db_t *db, const locked_tag_t *tag, apr_int64
 static apr_status_t license_lock_tags_of(mdl_db_t *db, const apr_array_header_t *assignment_ids,
                                          mdl_rows_t **tags, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_LICENSE_TAGS_OF_ASSIGNMENTS, tags, p,
-                         MDL_ARGS(mdl_ids(assignment_ids)));
+    return mdl_db_select(db, tags, p, MDL_Q(LICENSE_TAGS_OF_ASSIGNMENTS, assignment_ids));
 }
 
 apr_status_t mdl_license_set_quantity(mdl_db_t *db, apr_int64_t assignment_id, int quantity,
@@ -542,14 +539,14 @@ static apr_status_t license_reclaim_of(mdl_db_t *db, const locked_tag_t *tag,
                                        const apr_array_header_t *assignment_ids, const char *key_id,
                                        apr_int64_t *reclaimed, apr_pool_t *p)
 {
-    mdl_arg_t ids = mdl_ids(assignment_ids);
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_RECLAIM, reclaimed, p,
-                                  MDL_ARGS(ids, mdl_int(tag->id)));
+    apr_status_t rv = mdl_db_exec(
+        db, reclaimed, p, MDL_Q(LICENSE_KEYS_RECLAIM, .ids = assignment_ids, .tag_id = tag->id));
 
     if (rv != APR_SUCCESS || *reclaimed == 0) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_EMPTY, NULL, p, MDL_ARGS(ids, mdl_int(tag->id)));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(LICENSE_CLAIMS_EMPTY, .ids = assignment_ids, .tag_id = tag->id));
     return rv == APR_SUCCESS ? license_return(db, tag, *reclaimed, key_id, p) : rv;
 }
 

@@ -11,43 +11,36 @@ static mdl_license_entry_t *license_key_of_row(const mdl_rows_t *row, apr_int64_
 {
     mdl_license_entry_t *entry = apr_pcalloc(p, sizeof *entry);
 
-    entry->id = mdl_rows_int(row, 0);
-    entry->key = (mdl_license_key_t){
-        .tag_id = tag_id, .text = mdl_rows_text(row, 1), .data_key = mdl_rows_text(row, 2)};
-    entry->assignment_id = mdl_rows_int(row, 3);
-    entry->assigned_at = mdl_rows_int(row, 4);
-    entry->withdrawn_at = mdl_rows_int(row, 5);
-    entry->created_at = mdl_rows_int(row, 6);
-    entry->storefront_order_id = mdl_rows_text(row, 7);
+    MDL_READ(row, license_key_page, entry, id, assignment_id, assigned_at, withdrawn_at, created_at,
+             storefront_order_id);
+    entry->key = (mdl_license_key_t){.tag_id = tag_id,
+                                     .text = MDL_TEXT(row, license_key_page, license_key),
+                                     .data_key = MDL_TEXT(row, license_key_page, data_key)};
     entry->status = entry->assignment_id == 0  ? MDL_LICENSE_AVAILABLE
                     : entry->withdrawn_at == 0 ? MDL_LICENSE_ASSIGNED
                                                : MDL_LICENSE_WITHDRAWN;
     return entry;
 }
 
-static mdl_arg_t license_key_asks(const mdl_license_page_t *list, mdl_license_status_t status)
+static int license_key_asks(const mdl_license_page_t *list, mdl_license_status_t status)
 {
-    return mdl_int(list->status == NULL ||
-                   strcmp(list->status, mdl_license_status_names[status]) == 0);
+    return list->status == NULL || strcmp(list->status, mdl_license_status_names[status]) == 0;
 }
 
 apr_status_t mdl_license_page(mdl_db_t *db, apr_pool_t *p, mdl_license_page_t *list)
 {
     mdl_list_page_t *page = &list->page;
-    mdl_arg_t tag = mdl_int(list->ref.id);
-    mdl_arg_t before = mdl_int(page->before);
-    mdl_arg_t limit = mdl_int(page->limit);
     mdl_rows_t *rows;
     apr_status_t rv;
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_license_entry_t *));
     if ((rv = mdl_license_tag_find(db, p, &list->ref)) != APR_SUCCESS ||
         (rv = mdl_db_select(
-             db, MDL_Q_LICENSE_KEY_PAGE, &rows, p,
-             MDL_ARGS(tag, before, license_key_asks(list, MDL_LICENSE_AVAILABLE), limit, tag,
-                      before, license_key_asks(list, MDL_LICENSE_ASSIGNED), limit, tag, before,
-                      license_key_asks(list, MDL_LICENSE_WITHDRAWN), limit, limit))) !=
-            APR_SUCCESS) {
+             db, &rows, p,
+             MDL_Q(LICENSE_KEY_PAGE, .tag_id = list->ref.id, .before = page->before,
+                   .available = license_key_asks(list, MDL_LICENSE_AVAILABLE), .limit = page->limit,
+                   .assigned = license_key_asks(list, MDL_LICENSE_ASSIGNED),
+                   .withdrawn = license_key_asks(list, MDL_LICENSE_WITHDRAWN)))) != APR_SUCCESS) {
         return rv;
     }
     while (mdl_rows_next(rows)) {
@@ -63,8 +56,8 @@ static apr_status_t license_key_check(mdl_db_t *db, const mdl_license_delete_t *
                                       int *assigned, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_KEY_OF_TAG, &row, p,
-                                        MDL_ARGS(mdl_int(removal->id), mdl_int(removal->ref.id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(LICENSE_KEY_OF_TAG, .id = removal->id, .tag_id = removal->ref.id));
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(removal->ref.problem, 404, "license_key_not_found",
@@ -73,8 +66,8 @@ static apr_status_t license_key_check(mdl_db_t *db, const mdl_license_delete_t *
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    *assigned = !mdl_rows_null(row, 0);
-    return *assigned && mdl_rows_null(row, 1)
+    *assigned = !MDL_NULL(row, license_key_of_tag, assignment_id);
+    return *assigned && MDL_NULL(row, license_key_of_tag, withdrawn_at)
                ? mdl_problem_set(removal->ref.problem, 409, "license_key_assigned",
                                  "A customer has this license key.")
                : APR_SUCCESS;
@@ -88,11 +81,10 @@ apr_status_t mdl_license_delete(mdl_db_t *db, apr_pool_t *p, mdl_license_delete_
 
     if ((rv = mdl_license_tag_lock(db, p, &removal->ref)) != APR_SUCCESS ||
         (rv = license_key_check(db, removal, &assigned, p)) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_LICENSE_KEY_DELETE, NULL, p, MDL_ARGS(mdl_int(removal->id)))) !=
-            APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
-                          MDL_ARGS(mdl_int(assigned - 1), mdl_int(-assigned),
-                                   mdl_int(removal->ref.id)))) != APR_SUCCESS) {
+        (rv = mdl_db_exec(db, NULL, p, MDL_Q(LICENSE_KEY_DELETE, removal->id))) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, NULL, p,
+                          MDL_Q(LICENSE_TAG_COUNT, .available = assigned - 1, .assigned = -assigned,
+                                .id = removal->ref.id))) != APR_SUCCESS) {
         return rv;
     }
     tag = removal->ref.entity;

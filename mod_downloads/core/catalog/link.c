@@ -9,20 +9,16 @@ static mdl_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_link_t *link = apr_pcalloc(p, sizeof *link);
 
-    link->id = mdl_rows_int(row, 0);
-    link->title = mdl_rows_text(row, 1);
-    link->url = mdl_rows_text(row, 2);
-    link->created_at = mdl_rows_int(row, 3);
-    link->updated_at = mdl_rows_int(row, 4);
+    MDL_READ(row, link, link, id, title, url, created_at, updated_at);
     return link;
 }
 
 /* Runs a statement that gives the link. */
-static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
-                                    apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
+                                    mdl_query_t query)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, query);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(ref->problem, 404, "link_not_found", "There is no such link.");
@@ -37,8 +33,8 @@ static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
 static apr_status_t link_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                       mdl_statement_t statement, apr_pool_t *p)
 {
-    apr_status_t rv = link_select_one(db, ref, statement, p,
-                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = link_select_one(
+        db, ref, p, MDL_Q_AS(statement, LINK_BY_ID, .id = ref->id, .shop_id = ref->shop_id));
 
     return rv == APR_SUCCESS
                ? mdl_version_check(ref->versions, ((const mdl_link_t *)ref->entity)->updated_at,
@@ -48,11 +44,9 @@ static apr_status_t link_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
 
 apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return link_select_one(
-        db, &edit->ref, MDL_Q_LINK_INSERT, p,
-        MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->title), mdl_text(edit->url), now, now));
+    return link_select_one(db, &edit->ref, p,
+                           MDL_Q(LINK_INSERT, .shop_id = edit->ref.shop_id, .title = edit->title,
+                                 .url = edit->url, .now = apr_time_now()));
 }
 
 apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
@@ -75,11 +69,11 @@ apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
     if (edit->title == NULL && edit->url == NULL) {
         return mdl_link_find(db, p, &edit->ref);
     }
-    rv = link_select_one(db, &edit->ref, MDL_Q_LINK_CHANGE, p,
-                         MDL_ARGS(mdl_text(edit->title), mdl_text(edit->url),
-                                  mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                                  mdl_int(edit->ref.shop_id),
-                                  MDL_VERSION_ARGS(edit->ref.versions, p)));
+    rv = link_select_one(db, &edit->ref, p,
+                         MDL_Q(LINK_CHANGE, .title = edit->title, .url = edit->url,
+                               .now = apr_time_now(), .id = edit->ref.id,
+                               .shop_id = edit->ref.shop_id,
+                               MDL_VERSION_ARGS(edit->ref.versions, p)));
     return rv == MDL_EPROBLEM && edit->ref.versions != NULL ? link_refuse_change(db, &edit->ref, p)
                                                             : rv;
 }
@@ -96,17 +90,15 @@ apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
         rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                   "link_in_use", "link", p);
     }
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_LINK_DELETE, NULL, p, MDL_ARGS(mdl_int(ref->id)))
-               : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(LINK_DELETE, ref->id)) : rv;
 }
 
 apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LINK_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+        db, &rows, p,
+        MDL_Q(LINK_PAGE, .shop_id = page->shop_id, .before = page->before, .limit = page->limit));
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_link_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

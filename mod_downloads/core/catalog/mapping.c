@@ -122,13 +122,14 @@ static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *m
     if (ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select(db, MDL_Q_MAPPING_LISTS, &rows, p, MDL_ARGS(mdl_ids(ids)));
+    rv = mdl_db_select(db, &rows, p, MDL_Q(MAPPING_LISTS, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
+        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != MDL_INT(rows, mapping_lists, mapping_id)) {
             at++;
         }
         mapping_add_element(APR_ARRAY_IDX(mappings, at, mdl_mapping_t *),
-                            (apr_size_t)mdl_rows_int(rows, 1), mdl_rows_text(rows, 2));
+                            (apr_size_t)MDL_INT(rows, mapping_lists, content),
+                            MDL_TEXT(rows, mapping_lists, storefront_variant_id));
     }
     return rv;
 }
@@ -140,8 +141,9 @@ static apr_status_t mapping_insert_variants(mdl_db_t *db, const mdl_mapping_t *m
 
     return variants->nelts == 0
                ? APR_SUCCESS
-               : mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_INSERT, NULL, p,
-                             MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_texts(variants, p))));
+               : mdl_db_exec(db, NULL, p,
+                             MDL_Q(MAPPING_VARIANTS_INSERT, .mapping_id = mapping->id,
+                                   .variants = mdl_json_texts(variants, p)));
 }
 
 static int mapping_same_variants(const apr_array_header_t *a, const apr_array_header_t *b)
@@ -163,8 +165,7 @@ static apr_status_t mapping_write_variants(mdl_db_t *db, const mdl_mapping_t *be
         return APR_SUCCESS;
     }
     if (before->storefront_variant_ids->nelts > 0) {
-        rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
-                         MDL_ARGS(mdl_int(mapping->id)));
+        rv = mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_VARIANTS_DELETE, mapping->id));
     }
     return rv == APR_SUCCESS ? mapping_insert_variants(db, mapping, p) : rv;
 }
@@ -183,11 +184,13 @@ static apr_status_t mapping_write_list(mdl_db_t *db, mdl_mapping_t *before, mdl_
         return APR_SUCCESS;
     }
     if (old->nelts > 0) {
-        rv = mdl_db_exec(db, contents[i].delete, NULL, p, MDL_ARGS(mdl_int(mapping->id)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q_AS(contents[i].delete, MAPPING_FILES_DELETE, mapping->id));
     }
     return rv == APR_SUCCESS && count > 0
-               ? mdl_db_exec(db, contents[i].insert, NULL, p,
-                             MDL_ARGS(mdl_int(mapping->id), mdl_ids(ids)))
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q_AS(contents[i].insert, MAPPING_FILES_INSERT, .id = mapping->id,
+                                      .ids = ids))
                : rv;
 }
 
@@ -206,14 +209,13 @@ apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, 
 /* Once its lists are written.  What packs have does not change until the transaction ends. */
 static apr_status_t mapping_check_files(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
-    mdl_arg_t id = mdl_int(put->mapping.id);
     mdl_rows_t *row;
     apr_status_t rv;
 
     if (put->mapping.pack_ids == NULL || put->mapping.pack_ids->nelts == 0) {
         return APR_SUCCESS; /* no list of a request is that long */
     }
-    rv = mdl_db_select_one(db, MDL_Q_MAPPING_COUNT_FILES, &row, p, MDL_ARGS(id, id));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(MAPPING_COUNT_FILES, put->mapping.id));
     return rv == APR_SUCCESS && mdl_rows_int(row, 0) > MDL_MAPPING_FILES_MAX
                ? mdl_mapping_too_large(put->problem, "The mapping", mdl_rows_int(row, 0), p)
                : rv;
@@ -241,9 +243,7 @@ static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, ap
 
 static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
 {
-    put->mapping.id = mdl_rows_int(row, 0);
-    put->mapping.created_at = mdl_rows_int(row, 1);
-    put->mapping.updated_at = mdl_rows_int(row, 2);
+    MDL_READ(row, mapping_upsert, &put->mapping, id, created_at, updated_at);
 }
 
 apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
@@ -258,13 +258,14 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
         return rv;
     }
     rv = mdl_db_select_one(
-        db, MDL_Q_MAPPING_UPSERT, &row, p,
-        MDL_ARGS(
-            mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
-            mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
-            mdl_text(mdl_download_type_names[mapping->download_type]), mdl_int(mapping->is_active),
-            mdl_count_or_null(mapping->download_limit), mdl_count_or_null(mapping->access_days),
-            mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(now), mdl_int(now)));
+        db, &row, p,
+        MDL_Q(MAPPING_UPSERT, .shop_id = put->shop_id,
+              .storefront_product_id = mapping->storefront_product_id,
+              .variants_hash = mapping_variants_hash(mapping->storefront_variant_ids, p),
+              .download_type = mdl_download_type_names[mapping->download_type],
+              .is_active = mapping->is_active, .download_limit = mapping->download_limit,
+              .access_days = mapping->access_days,
+              .content = mdl_mapping_content_names[mapping->content], .now = now));
     if (rv != APR_SUCCESS || (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -282,10 +283,11 @@ static apr_status_t mapping_not_found(mdl_problem_t *problem)
 static apr_status_t mapping_refuse_change(mdl_db_t *db, const mdl_mapping_put_t *put, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = put->versions == NULL ? APR_ENOENT
-                                            : mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p,
-                                                                MDL_ARGS(mdl_int(put->mapping.id),
-                                                                         mdl_int(put->shop_id)));
+    apr_status_t rv = put->versions == NULL
+                          ? APR_ENOENT
+                          : mdl_db_select_one(db, &row, p,
+                                              MDL_Q(MAPPING_LOCK, .id = put->mapping.id,
+                                                    .shop_id = put->shop_id));
 
     if (rv == APR_SUCCESS) {
         return mdl_version_refuse(put->problem);
@@ -300,14 +302,14 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
     apr_status_t rv;
 
     rv = mdl_db_select_one(
-        db, MDL_Q_MAPPING_REPLACE, &row, p,
-        MDL_ARGS(mdl_text(mapping->storefront_product_id),
-                 mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
-                 mdl_text(mdl_download_type_names[mapping->download_type]),
-                 mdl_int(mapping->is_active), mdl_count_or_null(mapping->download_limit),
-                 mdl_count_or_null(mapping->access_days),
-                 mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(apr_time_now()),
-                 mdl_int(mapping->id), mdl_int(put->shop_id), MDL_VERSION_ARGS(put->versions, p)));
+        db, &row, p,
+        MDL_Q(MAPPING_REPLACE, .storefront_product_id = mapping->storefront_product_id,
+              .variants_hash = mapping_variants_hash(mapping->storefront_variant_ids, p),
+              .download_type = mdl_download_type_names[mapping->download_type],
+              .is_active = mapping->is_active, .download_limit = mapping->download_limit,
+              .access_days = mapping->access_days,
+              .content = mdl_mapping_content_names[mapping->content], .now = apr_time_now(),
+              .id = mapping->id, .shop_id = put->shop_id, MDL_VERSION_ARGS(put->versions, p)));
     if (rv == MDL_DB_EUNIQUE) {
         return mdl_problem_set(put->problem, 409, "mapping_exists",
                                "Another mapping has this product and set of variants.");
@@ -334,16 +336,13 @@ apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t 
 
 static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
-    mdl_mapping_t *mapping = mapping_without_lists(mdl_rows_int(row, 0), p);
+    mdl_mapping_t *mapping = mapping_without_lists(MDL_INT(row, mapping, id), p);
 
-    mapping->storefront_product_id = mdl_rows_text(row, 1);
-    mapping->download_type = mdl_rows_enum(row, 2, mdl_download_type_names);
-    mapping->is_active = (int)mdl_rows_int(row, 3);
-    mapping->download_limit = mdl_rows_null(row, 4) ? -1 : (int)mdl_rows_int(row, 4);
-    mapping->access_days = mdl_rows_null(row, 5) ? -1 : (int)mdl_rows_int(row, 5);
-    mapping->content = mdl_rows_enum(row, 6, mdl_mapping_content_names);
-    mapping->created_at = mdl_rows_int(row, 7);
-    mapping->updated_at = mdl_rows_int(row, 8);
+    MDL_READ(row, mapping, mapping, storefront_product_id, is_active, created_at, updated_at);
+    mapping->download_type = MDL_ENUM(row, mapping, download_type, mdl_download_type_names);
+    mapping->download_limit = (int)MDL_INT_OR_NONE(row, mapping, download_limit);
+    mapping->access_days = (int)MDL_INT_OR_NONE(row, mapping, access_days);
+    mapping->content = MDL_ENUM(row, mapping, content, mdl_mapping_content_names);
     return mapping;
 }
 
@@ -351,8 +350,8 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *fin
 {
     apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_BY_ID, &row, p,
-                                        MDL_ARGS(mdl_int(find->id), mdl_int(find->shop_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(MAPPING_BY_ID, .id = find->id, .shop_id = find->shop_id));
 
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? mapping_not_found(find->problem) : rv;
@@ -367,8 +366,8 @@ apr_status_t mdl_mapping_lock(mdl_db_t *db, const mdl_mapping_put_t *put, mdl_ma
     mdl_entity_ref_t find = {
         .shop_id = put->shop_id, .id = put->mapping.id, .problem = put->problem};
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p,
-                                        MDL_ARGS(mdl_int(find.id), mdl_int(find.shop_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(MAPPING_LOCK, .id = find.id, .shop_id = find.shop_id));
 
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? mapping_not_found(find.problem) : rv;
@@ -382,11 +381,10 @@ apr_status_t mdl_mapping_lock(mdl_db_t *db, const mdl_mapping_put_t *put, mdl_ma
 
 static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
-                                  MDL_ARGS(mdl_int(id)));
+    apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_VARIANTS_DELETE, id));
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        rv = mdl_db_exec(db, contents[i].delete, NULL, p, MDL_ARGS(mdl_int(id)));
+        rv = mdl_db_exec(db, NULL, p, MDL_Q_AS(contents[i].delete, MAPPING_FILES_DELETE, id));
     }
     return rv;
 }
@@ -401,23 +399,22 @@ static apr_status_t mapping_retire(mdl_db_t *db, apr_int64_t id, int live, apr_p
     if (!live) {
         rv = mapping_delete_lists(db, id, p);
     } else {
-        rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p, MDL_ARGS(mdl_int(id)));
+        rv = mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_VARIANTS_DELETE, id));
         if (rv == APR_SUCCESS) {
-            rv = mdl_db_exec(db, MDL_Q_MAPPING_LICENSE_TAGS_DELETE, NULL, p, MDL_ARGS(mdl_int(id)));
+            rv = mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_LICENSE_TAGS_DELETE, id));
         }
     }
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_RETIRE, NULL, p,
-                                           MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(id)))
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_RETIRE, .now = now, .id = id))
                              : rv;
 }
 
 apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find)
 {
-    mdl_arg_t id = mdl_int(find->id);
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p, MDL_ARGS(id, mdl_int(find->shop_id)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(MAPPING_LOCK, .id = find->id, .shop_id = find->shop_id));
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? mapping_not_found(find->problem) : rv;
     }
@@ -425,28 +422,28 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *f
         APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_MAPPING_ASSIGNED, &row, p, MDL_ARGS(id, id));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(MAPPING_ASSIGNED, find->id));
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (mdl_rows_int(row, 0)) {
-        return mapping_retire(db, find->id, (int)mdl_rows_int(row, 1), p);
+    if (MDL_INT(row, mapping_assigned, is_assigned)) {
+        return mapping_retire(db, find->id, (int)MDL_INT(row, mapping_assigned, is_live), p);
     }
     rv = mapping_delete_lists(db, find->id, p);
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_DELETE, NULL, p, MDL_ARGS(id)) : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(MAPPING_DELETE, find->id)) : rv;
 }
 
 static apr_status_t mapping_select_page(mdl_db_t *db, const mdl_mapping_list_t *list,
                                         mdl_rows_t **rows, apr_pool_t *p)
 {
-    mdl_arg_t shop = mdl_int(list->page.shop_id);
-    mdl_arg_t before = mdl_int(list->page.before);
-    mdl_arg_t limit = mdl_int(list->page.limit);
-
     return list->storefront_product_id != NULL
-               ? mdl_db_select(db, MDL_Q_MAPPING_PAGE_OF_PRODUCT, rows, p,
-                               MDL_ARGS(shop, mdl_text(list->storefront_product_id), before, limit))
-               : mdl_db_select(db, MDL_Q_MAPPING_PAGE, rows, p, MDL_ARGS(shop, before, limit));
+               ? mdl_db_select(db, rows, p,
+                               MDL_Q(MAPPING_PAGE_OF_PRODUCT, .shop_id = list->page.shop_id,
+                                     .storefront_product_id = list->storefront_product_id,
+                                     .before = list->page.before, .limit = list->page.limit))
+               : mdl_db_select(db, rows, p,
+                               MDL_Q(MAPPING_PAGE, .shop_id = list->page.shop_id,
+                                     .before = list->page.before, .limit = list->page.limit));
 }
 
 apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *list)
@@ -470,8 +467,9 @@ apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *l
 apr_status_t mdl_mapping_ask_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
                                    const char *variant_id, mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_MAPPING_FOR_ITEM, rows, p,
-                         MDL_ARGS(mdl_text(variant_id), mdl_int(shop_id), mdl_text(product_id)));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(MAPPING_FOR_ITEM, .storefront_variant_id = variant_id,
+                               .shop_id = shop_id, .storefront_product_id = product_id));
 }
 
 int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
@@ -479,13 +477,10 @@ int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
     if (!mdl_rows_next(rows)) {
         return 0;
     }
-    match->id = mdl_rows_int(rows, 0);
-    match->content = mdl_rows_enum(rows, 1, mdl_mapping_content_names);
-    match->access_days = mdl_rows_null(rows, 2) ? -1 : (int)mdl_rows_int(rows, 2);
-    match->download_type = mdl_rows_enum(rows, 3, mdl_download_type_names);
-    match->download_limit = mdl_rows_null(rows, 4) ? -1 : (int)mdl_rows_int(rows, 4);
-    match->has_license_keys = mdl_rows_int(rows, 5) != 0;
-    match->has_links = mdl_rows_int(rows, 6) != 0;
-    match->packs = mdl_rows_text(rows, 7);
+    MDL_READ(rows, mapping_for_item, match, id, has_license_keys, has_links, packs);
+    match->content = MDL_ENUM(rows, mapping_for_item, content, mdl_mapping_content_names);
+    match->access_days = (int)MDL_INT_OR_NONE(rows, mapping_for_item, access_days);
+    match->download_type = MDL_ENUM(rows, mapping_for_item, download_type, mdl_download_type_names);
+    match->download_limit = (int)MDL_INT_OR_NONE(rows, mapping_for_item, download_limit);
     return 1;
 }

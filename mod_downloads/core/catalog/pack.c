@@ -13,10 +13,7 @@ static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_pack_t *pack = apr_pcalloc(p, sizeof *pack);
 
-    pack->id = mdl_rows_int(row, 0);
-    pack->name = mdl_rows_text(row, 1);
-    pack->created_at = mdl_rows_int(row, 2);
-    pack->updated_at = mdl_rows_int(row, 3);
+    MDL_READ(row, pack, pack, id, name, created_at, updated_at);
     pack->file_ids = apr_array_make(p, 8, sizeof(apr_int64_t));
     return pack;
 }
@@ -35,23 +32,23 @@ static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *pack
     if (ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select(db, MDL_Q_PACK_FILES, &rows, p, MDL_ARGS(mdl_ids(ids)));
+    rv = mdl_db_select(db, &rows, p, MDL_Q(PACK_FILES, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
+        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != MDL_INT(rows, pack_files, pack_id)) {
             at++;
         }
         APR_ARRAY_PUSH(APR_ARRAY_IDX(packs, at, mdl_pack_t *)->file_ids,
-                       apr_int64_t) = mdl_rows_int(rows, 1);
+                       apr_int64_t) = MDL_INT(rows, pack_files, asset_id);
     }
     return rv;
 }
 
 /* Runs a statement that gives the pack, without its files. */
-static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
-                                    apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
+                                    mdl_query_t query)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, query);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(ref->problem, 404, "pack_not_found", "There is no such pack.");
@@ -66,8 +63,8 @@ static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
 static apr_status_t pack_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                       mdl_statement_t statement, apr_pool_t *p)
 {
-    apr_status_t rv = pack_select_one(db, ref, statement, p,
-                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = pack_select_one(
+        db, ref, p, MDL_Q_AS(statement, PACK_BY_ID, .id = ref->id, .shop_id = ref->shop_id));
 
     return rv == APR_SUCCESS
                ? mdl_version_check(ref->versions, ((const mdl_pack_t *)ref->entity)->updated_at,
@@ -91,8 +88,8 @@ static apr_status_t pack_put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, ap
     if (edit->file_ids == NULL || edit->file_ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    return mdl_db_exec(db, MDL_Q_PACK_FILES_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(pack->id), mdl_ids(edit->file_ids)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(PACK_FILES_INSERT, .id = pack->id, .ids = edit->file_ids));
 }
 
 /* With its files, as they are now. */
@@ -108,10 +105,9 @@ static apr_status_t pack_complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr
 
 apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-    apr_status_t rv = pack_select_one(
-        db, &edit->ref, MDL_Q_PACK_INSERT, p,
-        MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
+    apr_status_t rv = pack_select_one(db, &edit->ref, p,
+                                      MDL_Q(PACK_INSERT, .shop_id = edit->ref.shop_id,
+                                            .name = edit->name, .now = apr_time_now()));
 
     if (rv == APR_SUCCESS && (rv = pack_put_files(db, edit, p)) == APR_SUCCESS) {
         rv = pack_complete(db, &edit->ref, p);
@@ -151,15 +147,17 @@ static apr_status_t pack_check_mappings(mdl_db_t *db, const mdl_entity_ref_t *re
     apr_status_t rv = mdl_shop_lock(db, ref->shop_id, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_PACK_MAPPING_TOO_LARGE, &row, p,
-                               MDL_ARGS(mdl_int(ref->id), mdl_int(MDL_MAPPING_FILES_MAX)));
+        rv = mdl_db_select_one(
+            db, &row, p,
+            MDL_Q(PACK_MAPPING_TOO_LARGE, .pack_id = ref->id, .most = MDL_MAPPING_FILES_MAX));
     }
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     return mdl_mapping_too_large(ref->problem,
-                                 apr_psprintf(p, "Mapping %" APR_INT64_T_FMT, mdl_rows_int(row, 0)),
-                                 mdl_rows_int(row, 1), p);
+                                 apr_psprintf(p, "Mapping %" APR_INT64_T_FMT,
+                                              MDL_INT(row, pack_mapping_too_large, mapping_id)),
+                                 MDL_INT(row, pack_mapping_too_large, files), p);
 }
 
 static apr_status_t pack_replace_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
@@ -168,8 +166,7 @@ static apr_status_t pack_replace_files(mdl_db_t *db, const mdl_pack_edit_t *edit
     int grows = rv == APR_SUCCESS && pack_grows(edit->ref.entity, edit->file_ids);
 
     if (rv != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->ref.id)))) !=
-            APR_SUCCESS ||
+        (rv = mdl_db_exec(db, NULL, p, MDL_Q(PACK_FILES_DELETE, edit->ref.id))) != APR_SUCCESS ||
         (rv = pack_put_files(db, edit, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -183,10 +180,10 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
     if (edit->name == NULL && edit->file_ids == NULL) {
         return mdl_pack_find(db, p, &edit->ref);
     }
-    rv = pack_select_one(db, &edit->ref, MDL_Q_PACK_CHANGE, p,
-                         MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
-                                  mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id),
-                                  MDL_VERSION_ARGS(edit->ref.versions, p)));
+    rv = pack_select_one(db, &edit->ref, p,
+                         MDL_Q(PACK_CHANGE, .name = edit->name, .now = apr_time_now(),
+                               .id = edit->ref.id, .shop_id = edit->ref.shop_id,
+                               MDL_VERSION_ARGS(edit->ref.versions, p)));
     if (rv == MDL_EPROBLEM && edit->ref.versions != NULL) {
         return pack_refuse_change(db, &edit->ref, p);
     }
@@ -200,24 +197,23 @@ apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_reference_query_t references[] = {{MDL_Q_PACK_MAPPINGS, MDL_REFERENCE_MAPPING},
                                                        {MDL_Q_PACK_ORDERS, MDL_REFERENCE_ORDER}};
-    mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv;
 
     if ((rv = pack_select_known(db, ref, MDL_Q_PACK_LOCK, p)) != APR_SUCCESS ||
         (rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                    "pack_in_use", "pack", p)) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(id))) != APR_SUCCESS) {
+        (rv = mdl_db_exec(db, NULL, p, MDL_Q(PACK_FILES_DELETE, ref->id))) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_exec(db, MDL_Q_PACK_DELETE, NULL, p, MDL_ARGS(id));
+    return mdl_db_exec(db, NULL, p, MDL_Q(PACK_DELETE, ref->id));
 }
 
 apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, MDL_Q_PACK_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+        db, &rows, p,
+        MDL_Q(PACK_PAGE, .shop_id = page->shop_id, .before = page->before, .limit = page->limit));
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_pack_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -29,8 +29,9 @@ static apr_status_t references_note(mdl_db_t *db, const mdl_entity_ref_t *ref,
                                     apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, query->statement, &rows, p,
-                                    MDL_ARGS(mdl_int(ref->id), mdl_int(MDL_PROBLEM_DETAILS_MAX)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q_AS(query->statement, ASSET_MAPPINGS, .id = ref->id,
+                                             .limit = MDL_PROBLEM_DETAILS_MAX));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0);

@@ -8,19 +8,20 @@ apr_status_t mdl_storage_hold(mdl_db_t *db, apr_pool_t *p, mdl_storage_hold_t *h
 {
     hold->id = mdl_ulid("hold_", p);
     hold->since = apr_time_now();
-    return mdl_db_exec(db, MDL_Q_STORAGE_HOLD, NULL, p,
-                       MDL_ARGS(mdl_text(hold->id), mdl_text(hold->user), mdl_int(hold->since)));
+    return mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(STORAGE_HOLD, .id = hold->id, .user_name = hold->user, .held_at = hold->since));
 }
 
 apr_status_t mdl_storage_held(mdl_db_t *db, mdl_storage_hold_t *hold, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STORAGE_HELD, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(STORAGE_HELD));
 
     if (rv == APR_SUCCESS) {
-        *hold = (mdl_storage_hold_t){.id = mdl_rows_text(row, 0),
-                                     .user = mdl_rows_text(row, 1),
-                                     .since = mdl_rows_int(row, 2)};
+        *hold = (mdl_storage_hold_t){.id = MDL_TEXT(row, storage_held, id),
+                                     .user = MDL_TEXT(row, storage_held, user_name),
+                                     .since = MDL_INT(row, storage_held, held_at)};
     }
     return rv;
 }
@@ -28,10 +29,9 @@ apr_status_t mdl_storage_held(mdl_db_t *db, mdl_storage_hold_t *hold, apr_pool_t
 apr_status_t mdl_storage_release(mdl_db_t *db, apr_pool_t *p, mdl_storage_release_t *release)
 {
     apr_status_t rv = release->id != NULL
-                          ? mdl_db_exec(db, MDL_Q_STORAGE_RELEASE, &release->released, p,
-                                        MDL_ARGS(mdl_text(release->id)))
-                          : mdl_db_exec(db, MDL_Q_STORAGE_RELEASE_ALL, &release->released, p,
-                                        MDL_NO_ARGS);
+                          ? mdl_db_exec(db, &release->released, p,
+                                        MDL_Q(STORAGE_RELEASE, release->id))
+                          : mdl_db_exec(db, &release->released, p, MDL_Q(STORAGE_RELEASE_ALL));
 
     return rv == APR_SUCCESS && release->id != NULL && release->released == 0
                ? mdl_problem_set(release->problem, 404, "hold_not_found", "There is no such hold.")

@@ -16,11 +16,11 @@ static apr_status_t identity_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     identities_t *identities = arg;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STORAGE_IDENTITY, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(STORAGE_IDENTITY));
 
     if (rv == APR_SUCCESS) {
-        identities->database = mdl_rows_text(row, 0);
-        identities->has_blobs = !mdl_rows_null(row, 1);
+        identities->database = MDL_TEXT(row, storage_identity, identity);
+        identities->has_blobs = !MDL_NULL(row, storage_identity, sha256);
     }
     return rv;
 }
@@ -28,8 +28,7 @@ static apr_status_t identity_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static apr_status_t identity_adopt_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const identities_t *identities = arg;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_STORAGE_ADOPT, NULL, p,
-                                  MDL_ARGS(mdl_text(identities->folder)));
+    apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(STORAGE_ADOPT, identities->folder));
 
     return rv == APR_SUCCESS ? identity_read_effect(db, p, arg) : rv;
 }

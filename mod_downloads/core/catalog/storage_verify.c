@@ -33,17 +33,19 @@ typedef struct {
 static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     batch_t *batch = arg;
-    mdl_arg_t limit = mdl_int(batch->limit);
     mdl_rows_t *rows;
     apr_status_t rv = batch->after != NULL
-                          ? mdl_db_select(db, batch->statement, &rows, p,
-                                          MDL_ARGS(mdl_text(batch->after), limit))
-                          : mdl_db_select(db, batch->statement, &rows, p, MDL_ARGS(limit));
+                          ? mdl_db_select(db, &rows, p,
+                                          MDL_Q_AS(batch->statement, BLOBS_AFTER,
+                                                   .after = batch->after, .limit = batch->limit))
+                          : mdl_db_select(db, &rows, p,
+                                          MDL_Q_AS(batch->statement, BLOBS_NEWEST, batch->limit));
 
     batch->known = apr_array_make(p, batch->limit, sizeof(known_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(batch->known, known_t) = (known_t){.sha256 = mdl_rows_text(rows, 0),
-                                                          .size = mdl_rows_int(rows, 1)};
+        APR_ARRAY_PUSH(batch->known,
+                       known_t) = (known_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
+                                            .size = MDL_INT(rows, blobs_after, size)};
     }
     return rv;
 }
@@ -52,8 +54,9 @@ static apr_status_t orders_count(mdl_db_t *db, mdl_statement_t statement, mdl_fa
                                  apr_hash_t *seen, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, statement, &rows, p,
-                                    MDL_ARGS(mdl_int(asset->id), mdl_int(MDL_FAULT_ORDERS_MAX)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p,
+        MDL_Q_AS(statement, ASSET_FILE_ORDERS, .id = asset->id, .limit = MDL_FAULT_ORDERS_MAX));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *number = mdl_rows_text(rows, 0);
@@ -89,15 +92,15 @@ static apr_status_t asset_read_orders(mdl_db_t *db, mdl_faulty_asset_t *asset, a
 static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_faulty_blob_t *blob = arg;
-    mdl_arg_t sha256 = mdl_text(blob->sha256);
     mdl_rows_t *row, *rows = NULL;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p, MDL_ARGS(sha256, sha256));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_USED, blob->sha256));
 
     blob->assets = apr_array_make(p, MDL_FAULT_ASSETS_MAX, sizeof(mdl_faulty_asset_t *));
     blob->more_assets = 0;
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_BLOB_ASSETS, &rows, p,
-                           MDL_ARGS(sha256, mdl_int(MDL_FAULT_ASSETS_MAX + 1)));
+        rv = mdl_db_select(
+            db, &rows, p,
+            MDL_Q(BLOB_ASSETS, .sha256 = blob->sha256, .limit = MDL_FAULT_ASSETS_MAX + 1));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_faulty_asset_t *asset = apr_pcalloc(p, sizeof *asset);
@@ -106,10 +109,7 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
             blob->more_assets = 1;
             continue;
         }
-        asset->id = mdl_rows_int(rows, 0);
-        asset->shop_id = mdl_rows_int(rows, 1);
-        asset->filename = mdl_rows_text(rows, 2);
-        asset->source_url = mdl_rows_text(rows, 3);
+        MDL_READ(rows, blob_assets, asset, id, shop_id, filename, source_url);
         APR_ARRAY_PUSH(blob->assets, mdl_faulty_asset_t *) = asset;
     }
     for (int i = 0; rv == APR_SUCCESS && i < blob->assets->nelts; i++) {
@@ -205,7 +205,7 @@ static apr_status_t blob_count_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     apr_int64_t *total = arg;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_COUNT, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_COUNT));
 
     if (rv == APR_SUCCESS) {
         *total = mdl_rows_int(row, 0);

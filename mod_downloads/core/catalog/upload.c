@@ -21,22 +21,11 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
 
-    upload->id = mdl_rows_text(row, 0);
-    upload->shop_id = mdl_rows_int(row, 1);
-    upload->status = mdl_rows_enum(row, 2, mdl_upload_status_names);
-    upload->filename = mdl_rows_text(row, 3);
-    upload->title = mdl_rows_text(row, 4);
-    upload->content_type = mdl_rows_text(row, 5);
-    upload->category_id = mdl_rows_int(row, 6);
-    upload->size = mdl_rows_null(row, 7) ? -1 : mdl_rows_int(row, 7);
-    upload->expected_sha256 = mdl_rows_text(row, 8);
-    upload->sha256 = mdl_rows_text(row, 9);
-    upload->asset_id = mdl_rows_int(row, 10);
-    upload->created_at = mdl_rows_int(row, 11);
-    upload->expires_at = mdl_rows_int(row, 12);
-    upload->reserved = mdl_rows_int(row, 13);
-    upload->updated_at = mdl_rows_int(row, 14);
-    upload->expired = upload->status != MDL_UPLOAD_COMPLETED && mdl_rows_int(row, 15) != 0;
+    MDL_READ(row, upload, upload, id, shop_id, filename, title, content_type, category_id,
+             expected_sha256, sha256, asset_id, created_at, expires_at, reserved, updated_at);
+    upload->status = MDL_ENUM(row, upload, status, mdl_upload_status_names);
+    upload->size = MDL_INT_OR_NONE(row, upload, size);
+    upload->expired = upload->status != MDL_UPLOAD_COMPLETED && MDL_INT(row, upload, expired) != 0;
     return upload;
 }
 
@@ -62,8 +51,8 @@ static apr_status_t upload_refuse(mdl_db_t *db, const mdl_upload_begin_t *begin,
 {
     int open = 0;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_OPEN_OF_SHOP, &rows, p,
-                                    MDL_ARGS(mdl_int(begin->upload.shop_id)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(UPLOAD_OPEN_OF_SHOP, begin->upload.shop_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0);
@@ -104,14 +93,14 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
     upload->status = MDL_UPLOAD_OPEN;
     upload->created_at = upload->updated_at = apr_time_now();
     rv = mdl_db_select_one(
-        db, MDL_Q_UPLOAD_INSERT, &row, p,
-        MDL_ARGS(mdl_text(upload->id), mdl_text(upload->filename), mdl_text(upload->title),
-                 mdl_text(upload->content_type), mdl_int_or_null(upload->category_id),
-                 mdl_count_or_null(upload->size), mdl_text(upload->expected_sha256),
-                 mdl_int(upload->created_at), mdl_int(upload->created_at), mdl_int(begin->lifetime),
-                 mdl_int(upload->shop_id), mdl_int(begin->max_open),
-                 mdl_int(size > 0 ? begin->quota : 0), mdl_text(upload->id), mdl_int(size),
-                 mdl_int(begin->quota)));
+        db, &row, p,
+        MDL_Q(UPLOAD_INSERT, .upload_id = upload->id, .filename = upload->filename,
+              .title = upload->title, .content_type = upload->content_type,
+              .category_id = upload->category_id, .size = upload->size,
+              .expected_sha256 = upload->expected_sha256, .created_at = upload->created_at,
+              .expires_at = begin->lifetime, .shop_id = upload->shop_id,
+              .max_open = begin->max_open, .has_quota = size > 0 ? begin->quota : 0, .wanted = size,
+              .quota = begin->quota));
     if (rv == APR_SUCCESS) {
         upload->expires_at = mdl_rows_int(row, 0);
     }
@@ -121,11 +110,11 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_UPLOAD_BY_ID, &row, p, MDL_ARGS(mdl_text(id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(UPLOAD_BY_ID, id));
 
     if (rv == APR_SUCCESS) {
         *upload = upload_of_row(row, p);
-        (*upload)->shop_blocked = !mdl_rows_null(row, 16);
+        (*upload)->shop_blocked = !MDL_NULL(row, upload_by_id, shop_blocked_at);
     }
     return rv;
 }
@@ -204,13 +193,13 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
 
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
     apr_status_t rv = upload_find_known(db, get, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_UPLOAD_ABORT, &changed, p,
-                         MDL_ARGS(now, mdl_text(get->id), MDL_VERSION_ARGS(get->versions, p)));
+        rv = mdl_db_exec(db, &changed, p,
+                         MDL_Q(UPLOAD_ABORT, .now = apr_time_now(), .id = get->id,
+                               MDL_VERSION_ARGS(get->versions, p)));
     }
     if (rv == APR_SUCCESS && changed == 0 && (rv = upload_find_known(db, get, p)) == APR_SUCCESS) {
         rv = upload_finished(get->problem);
@@ -226,10 +215,10 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
 static apr_status_t upload_hold(mdl_db_t *db, mdl_statement_t statement, const char *id,
                                 apr_int64_t bytes, apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, statement, &changed, p,
-                                  MDL_ARGS(mdl_int(bytes), now, mdl_text(id)));
+    apr_status_t rv = mdl_db_exec(
+        db, &changed, p,
+        MDL_Q_AS(statement, UPLOAD_RESERVE, .size = bytes, .now = apr_time_now(), .id = id));
 
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
@@ -283,10 +272,9 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
     apr_status_t rv = mdl_blob_store(db, blob, &held, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
-                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
-                                  mdl_int(apr_time_now()), mdl_text(finish->id),
-                                  mdl_int(blob->size)));
+        rv = mdl_db_exec(db, &changed, p,
+                         MDL_Q(UPLOAD_FINISH, .sha256 = blob->sha256, .size = blob->size,
+                               .now = apr_time_now(), .id = finish->id));
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -455,7 +443,7 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
 {
     mdl_upload_t *upload;
     mdl_rows_t *row;
-    mdl_arg_t now = mdl_int(apr_time_now());
+    apr_time_t now = apr_time_now();
     apr_status_t rv;
 
     complete->repeated = 0;
@@ -463,9 +451,10 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
     if ((rv = upload_hold_category(db, complete, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
-                           MDL_ARGS(now, mdl_text(complete->id), mdl_int(complete->shop_id),
-                                    MDL_VERSION_ARGS(upload_versions(complete), p)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(UPLOAD_COMPLETE, .now = now, .id = complete->id,
+                                 .shop_id = complete->shop_id,
+                                 MDL_VERSION_ARGS(upload_versions(complete), p)));
     if (rv == APR_ENOENT) {
         return upload_find_completed(db, complete, p);
     }
@@ -479,18 +468,17 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
     }
     rv = upload->sha256 != NULL ? upload_make_ready(db, complete, upload, p)
                                 : upload_queue_verification(db, complete, upload, p);
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_UPLOAD_SET_ASSET, NULL, p,
-                             MDL_ARGS(mdl_int(complete->asset->id), now, mdl_text(upload->id)))
-               : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p,
+                                           MDL_Q(UPLOAD_SET_ASSET, .asset_id = complete->asset->id,
+                                                 .now = now, .id = upload->id))
+                             : rv;
 }
 
 apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t *expire)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_EXPIRE, &rows, p,
-                                    MDL_ARGS(now, mdl_int(expire->limit)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(UPLOAD_EXPIRE, .now = apr_time_now(), .limit = expire->limit));
 
     expire->aborted = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -502,9 +490,9 @@ apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t 
 
 apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, mdl_upload_over_t *over)
 {
-    mdl_arg_t ids = mdl_text(mdl_json_texts(over->ids, p));
+    const char *ids = mdl_json_texts(over->ids, p);
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_OVER, &rows, p, MDL_ARGS(ids, ids, ids));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(UPLOAD_OVER, ids));
 
     over->over = apr_array_make(p, 16, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -74,9 +74,7 @@ static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_
     apr_pool_create(&scratch, p);
     apr_pool_tag(scratch, "mdl_archive_ids");
     lists = apr_array_make(scratch, 64, sizeof(const char *));
-    rv = mdl_db_select(
-        db, MDL_Q_ARCHIVE_LISTS, &rows, scratch,
-        MDL_ARGS(mdl_int(assignment_id), mdl_int(assignment_id), mdl_int(assignment_id)));
+    rv = mdl_db_select(db, &rows, scratch, MDL_Q(ARCHIVE_LISTS, assignment_id));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *list = mdl_rows_text(rows, 1);
 
@@ -110,15 +108,13 @@ typedef struct {
 
 static void read_row(const mdl_rows_t *rows, row_t *row)
 {
-    row->file.asset_id = mdl_rows_int(rows, 1);
-    row->filename = mdl_rows_text(rows, 2);
+    row->file.asset_id = MDL_INT(rows, archive_files, id);
+    MDL_READ(rows, archive_files, row, filename, updated_at, downloads_used, downloads_extra);
     /* What is no digest stays zeros, of which the storage has no file. */
-    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 3));
-    row->file.size = mdl_rows_int(rows, 4);
-    row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 5);
-    row->updated_at = mdl_rows_int(rows, 6);
-    row->downloads_used = (int)mdl_rows_int(rows, 7);
-    row->downloads_extra = (int)mdl_rows_int(rows, 8);
+    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256,
+                   MDL_TEXT(rows, archive_files, sha256));
+    row->file.size = MDL_INT(rows, archive_files, size);
+    row->crc32 = (apr_uint32_t)MDL_INT(rows, archive_files, crc32);
 }
 
 static void archive_add(building_t *building, const row_t *row)
@@ -149,8 +145,8 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
 {
     row_t *rows_of = apr_pcalloc(p, (apr_size_t)ids->nelts * sizeof *rows_of);
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_ARCHIVE_FILES, &rows, p,
-                                    MDL_ARGS(mdl_ids(ids), mdl_int(assignment_id)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(ARCHIVE_FILES, .ids = ids, .assignment_id = assignment_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         read_row(rows, &rows_of[mdl_rows_int(rows, 0)]);

@@ -51,23 +51,24 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
 {
     mdl_archive_t *archive = &download->archive;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ARCHIVE_GRANT, &row, p,
-                                        MDL_ARGS(mdl_text(download->link->session),
-                                                 mdl_text(download->link->session),
-                                                 mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ARCHIVE_GRANT, .session_id = download->link->session,
+                                              .assignment_id = download->link->assignment_id));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    download->page_replaced = !mdl_rows_null(row, 6);
-    facts->shop_blocked = !mdl_rows_null(row, 7);
-    facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
-    facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
-    facts->expires_at = mdl_rows_int(row, 2);
-    download->limit = download_limit(download, row, 3, 8);
-    download_read_session(download, row, 9);
-    download->page_id = mdl_rows_text(row, 4);
-    download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
+    MDL_READ(row, archive_grant, download, page_id);
+    download->page_replaced = !MDL_NULL(row, archive_grant, page_replaced_at);
+    facts->shop_blocked = !MDL_NULL(row, archive_grant, blocked_at);
+    facts->access = MDL_ENUM(row, archive_grant, access_status, mdl_order_access_names);
+    facts->assignment = MDL_ENUM(row, archive_grant, assignment_status,
+                                 mdl_assignment_status_names);
+    facts->expires_at = MDL_INT(row, archive_grant, expires_at);
+    download->limit = download_limit(download, row, mdl_c_archive_grant_download_limit,
+                                     mdl_c_archive_grant_quantity);
+    download->filename = mdl_archive_filename(MDL_TEXT(row, archive_grant, storefront_order_id), p);
+    download_read_session(download, row, mdl_c_archive_grant_id);
     download->content_type = "application/zip";
     if ((rv = download_admit(download, p)) != APR_SUCCESS) {
         return rv;
@@ -88,8 +89,7 @@ static apr_status_t download_find_listed(mdl_db_t *db, const mdl_signed_file_t *
     mdl_rows_t *row;
 
     return mdl_db_select_one(
-        db, MDL_Q_DOWNLOAD_LISTED, &row, p,
-        MDL_ARGS(mdl_int(link->assignment_id), mdl_int(link->asset_id), mdl_int(link->asset_id)));
+        db, &row, p, MDL_Q(DOWNLOAD_LISTED, .id = link->assignment_id, .asset_id = link->asset_id));
 }
 
 static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
@@ -97,34 +97,35 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
 {
     const mdl_signed_file_t *link = download->link;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_DOWNLOAD_GRANT, &row, p,
-        MDL_ARGS(mdl_text(link->session), mdl_text(link->session), mdl_int(link->asset_id),
-                 mdl_int(link->assignment_id), mdl_int(link->asset_id),
-                 mdl_int(link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(DOWNLOAD_GRANT, .session_id = link->session,
+                                              .asset_id = link->asset_id,
+                                              .assignment_id = link->assignment_id));
 
-    if (rv == APR_SUCCESS && mdl_rows_null(row, 15)) {
+    if (rv == APR_SUCCESS && MDL_NULL(row, download_grant, is_listed)) {
         rv = download_find_listed(db, link, p);
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
-    facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
-    facts->expires_at = mdl_rows_int(row, 2);
-    facts->asset = mdl_rows_enum(row, 3, mdl_asset_status_names);
-    download->limit = download_limit(download, row, 9, 16);
-    facts->downloads = (mdl_downloads_t){.used = (int)mdl_rows_int(row, 11)};
-    facts->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
-    download->filename = mdl_rows_text(row, 4);
-    download->content_type = mdl_rows_text(row, 5);
-    download->sha256 = download->tag = mdl_rows_text(row, 6);
-    download->size = mdl_rows_int(row, 7);
-    download->updated_at = mdl_rows_int(row, 8);
-    download->page_id = mdl_rows_text(row, 10);
-    download->page_replaced = !mdl_rows_null(row, 13);
-    facts->shop_blocked = !mdl_rows_null(row, 14);
-    download_read_session(download, row, 17);
+    MDL_READ(row, download_grant, download, filename, content_type, updated_at, page_id);
+    download->size = MDL_INT(row, download_grant, asset_size);
+    facts->access = MDL_ENUM(row, download_grant, access_status, mdl_order_access_names);
+    facts->assignment = MDL_ENUM(row, download_grant, assignment_status,
+                                 mdl_assignment_status_names);
+    facts->expires_at = MDL_INT(row, download_grant, expires_at);
+    facts->asset = MDL_ENUM(row, download_grant, asset_status, mdl_asset_status_names);
+    download->limit = download_limit(download, row, mdl_c_download_grant_download_limit,
+                                     mdl_c_download_grant_quantity);
+    facts->downloads = (mdl_downloads_t){.used = (int)MDL_INT(row, download_grant, downloads_used)};
+    facts->download_limit = download->limit > 0
+                                ? download->limit +
+                                      (int)MDL_INT(row, download_grant, downloads_extra)
+                                : 0;
+    download->sha256 = download->tag = MDL_TEXT(row, download_grant, sha256);
+    download->page_replaced = !MDL_NULL(row, download_grant, page_replaced_at);
+    facts->shop_blocked = !MDL_NULL(row, download_grant, blocked_at);
+    download_read_session(download, row, mdl_c_download_grant_id);
     return download_admit(download, p);
 }
 
@@ -132,14 +133,14 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
 static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
-                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ASSIGNMENT_PAGE, download->link->assignment_id));
 
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    download->page_id = mdl_rows_text(row, 0);
-    download->page_replaced = !mdl_rows_null(row, 1);
+    download->page_id = MDL_TEXT(row, assignment_page, page_id);
+    download->page_replaced = !MDL_NULL(row, assignment_page, page_replaced_at);
     return download_admit(download, p);
 }
 

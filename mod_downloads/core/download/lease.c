@@ -30,10 +30,11 @@ static apr_status_t lease_write_small(mdl_db_t *db, const mdl_lease_tick_t *tick
                                                              mdl_session_delivery_t);
 
         if (moved->is_unwritten) {
-            rv = mdl_db_exec(db, MDL_Q_TRANSFER_BEGIN, NULL, p,
-                             MDL_ARGS(mdl_text(moved->transfer_id), mdl_text(moved->session_id),
-                                      mdl_int(moved->generation), mdl_int(moved->assignment_id),
-                                      mdl_text(tick->id), mdl_null()));
+            rv = mdl_db_exec(db, NULL, p,
+                             MDL_Q(TRANSFER_BEGIN, .id = moved->transfer_id,
+                                   .session_id = moved->session_id, .generation = moved->generation,
+                                   .assignment_id = moved->assignment_id, .meter_id = tick->id,
+                                   .request_id = NULL));
         }
     }
     return rv;
@@ -62,17 +63,17 @@ static apr_array_header_t *lease_find_lost(const apr_array_header_t *progress, m
 apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
-                                  MDL_ARGS(mdl_text(tick->id), mdl_int(tick->leased_until)));
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p, MDL_Q(LEASE_RENEW, .id = tick->id, .leased_until = tick->leased_until));
 
     tick->lost = apr_array_make(p, 0, sizeof(const char *));
     if (rv == APR_SUCCESS) {
         rv = lease_write_small(db, tick, p);
     }
     if (rv == APR_SUCCESS && tick->progress->nelts > 0) {
-        rv = mdl_db_select(
-            db, MDL_Q_TRANSFERS_PROGRESS, &rows, p,
-            MDL_ARGS(mdl_text(tick->id), mdl_text(lease_progress_json(tick->progress, p))));
+        rv = mdl_db_select(db, &rows, p,
+                           MDL_Q(TRANSFERS_PROGRESS, .meter_id = tick->id,
+                                 .progress = lease_progress_json(tick->progress, p)));
         tick->lost = rv == APR_SUCCESS ? lease_find_lost(tick->progress, rows, p) : tick->lost;
     }
     return rv;
@@ -81,17 +82,18 @@ apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick
 apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_TRANSFERS_FORBIDDEN, &rows, p,
-        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(MDL_DOWNLOAD_FACTOR), mdl_text(tick->id)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(TRANSFERS_FORBIDDEN, .now = apr_time_now(),
+                                          .factor = MDL_DOWNLOAD_FACTOR, .meter_id = tick->id));
 
     tick->forbidden = apr_array_make(p, 4, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *page_id = mdl_rows_text(rows, 2);
+        const char *page_id = MDL_TEXT(rows, transfers_forbidden, page_id);
 
         if (page_id == NULL ||
-            !mdl_signed_url_session_of(tick->secret, mdl_rows_text(rows, 1), page_id, p)) {
-            APR_ARRAY_PUSH(tick->forbidden, const char *) = mdl_rows_text(rows, 0);
+            !mdl_signed_url_session_of(
+                tick->secret, MDL_TEXT(rows, transfers_forbidden, session_id), page_id, p)) {
+            APR_ARRAY_PUSH(tick->forbidden, const char *) = MDL_TEXT(rows, transfers_forbidden, id);
         }
     }
     return rv;
@@ -106,16 +108,16 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
                                    .idle = sweep->idle,
                                    .default_download_limit = sweep->default_download_limit};
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_TRANSFERS_OF_LEASE, &rows, p,
-                                    MDL_ARGS(mdl_text(lease_id), mdl_int(sweep->limit)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(TRANSFERS_OF_LEASE, .meter_id = lease_id, .limit = sweep->limit));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(lost, mdl_session_delivery_t) = (mdl_session_delivery_t){
-            .transfer_id = mdl_rows_text(rows, 0),
-            .session_id = mdl_rows_text(rows, 1),
-            .generation = mdl_rows_int(rows, 2),
-            .files = mdl_progress_read(mdl_rows_text(rows, 3), p),
-            .bytes = mdl_rows_int(rows, 4)};
+            .transfer_id = MDL_TEXT(rows, transfers_of_lease, id),
+            .session_id = MDL_TEXT(rows, transfers_of_lease, session_id),
+            .generation = MDL_INT(rows, transfers_of_lease, generation),
+            .files = mdl_progress_read(MDL_TEXT(rows, transfers_of_lease, files), p),
+            .bytes = MDL_INT(rows, transfers_of_lease, bytes)};
     }
     sweep->more = lost->nelts == sweep->limit;
     return rv == APR_SUCCESS ? mdl_session_settle(db, p, &settle) : rv;
@@ -129,10 +131,9 @@ apr_status_t mdl_lease_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **b
 /* The lease's row goes once none of its transfers is left. */
 apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *sweep)
 {
-    mdl_arg_t id = mdl_text(sweep->lease.id);
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LEASE_LOCK, &row, p,
-                                        MDL_ARGS(id, mdl_int(sweep->lease.beat)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(LEASE_LOCK, .id = sweep->lease.id, .leased_until = sweep->lease.beat));
 
     sweep->more = 0;
     if (rv != APR_SUCCESS) {
@@ -140,6 +141,6 @@ apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *swe
     }
     rv = lease_settle(db, sweep->lease.id, sweep, p);
     return rv == APR_SUCCESS && !sweep->more
-               ? mdl_db_exec(db, MDL_Q_LEASE_REMOVE, NULL, p, MDL_ARGS(id))
+               ? mdl_db_exec(db, NULL, p, MDL_Q(LEASE_REMOVE, sweep->lease.id))
                : rv;
 }

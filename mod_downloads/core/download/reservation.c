@@ -4,19 +4,18 @@ apr_status_t mdl_reservations_read(mdl_db_t *db, const apr_array_header_t *assig
                                    apr_array_header_t **reservations, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OPEN, &rows, p,
-                                    MDL_ARGS(mdl_ids(assignment_ids)));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(DOWNLOAD_SESSIONS_OPEN, assignment_ids));
 
     *reservations = apr_array_make(p, 4, sizeof(mdl_reservation_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_reservation_t *reservation = apr_palloc(p, sizeof *reservation);
 
-        *reservation = (mdl_reservation_t){.assignment_id = mdl_rows_int(rows, 0),
-                                           .session_id = mdl_rows_text(rows, 1),
-                                           .generation = mdl_rows_int(rows, 2),
-                                           .files = mdl_progress_read(mdl_rows_text(rows, 3), p),
-                                           .is_running = mdl_rows_null(rows, 4) ||
-                                                         mdl_rows_int(rows, 5) > 0};
+        *reservation = (mdl_reservation_t){
+            .assignment_id = MDL_INT(rows, held, assignment_id),
+            .session_id = MDL_TEXT(rows, held, id),
+            .generation = MDL_INT(rows, held, generation),
+            .files = mdl_progress_read(MDL_TEXT(rows, held, files), p),
+            .is_running = MDL_NULL(rows, held, idle_at) || MDL_INT(rows, held, running) > 0};
         APR_ARRAY_PUSH(*reservations, mdl_reservation_t *) = reservation;
     }
     return rv;

@@ -9,19 +9,21 @@ const char *const mdl_session_status_names[] = {[MDL_SESSION_OPEN] = "open",
 
 void mdl_session_read(const mdl_rows_t *row, int column, mdl_session_t *session)
 {
-    *session = (mdl_session_t){.id = mdl_rows_text(row, column),
-                               .generation = mdl_rows_int(row, column + 1),
-                               .status = mdl_rows_enum(row, column + 2, mdl_session_status_names),
-                               .assignment_id = mdl_rows_int(row, column + 3),
-                               .asset_id = mdl_rows_int(row, column + 4),
-                               .etag = mdl_rows_text(row, column + 5),
-                               .size = mdl_rows_int(row, column + 6),
-                               .files = mdl_rows_text(row, column + 7),
-                               .bytes = mdl_rows_int(row, column + 8),
-                               .opened_at = mdl_rows_int(row, column + 9),
-                               .idle_at = mdl_rows_int(row, column + 10),
-                               .running = (int)mdl_rows_int(row, column + 11),
-                               .running_bytes = mdl_rows_int(row, column + 12)};
+    *session = (mdl_session_t){
+        .id = mdl_rows_text(row, column + mdl_c_download_session_last_id),
+        .generation = mdl_rows_int(row, column + mdl_c_download_session_last_generation),
+        .status = mdl_rows_enum(row, column + mdl_c_download_session_last_status,
+                                mdl_session_status_names),
+        .assignment_id = mdl_rows_int(row, column + mdl_c_download_session_last_assignment_id),
+        .asset_id = mdl_rows_int(row, column + mdl_c_download_session_last_asset_id),
+        .etag = mdl_rows_text(row, column + mdl_c_download_session_last_etag),
+        .size = mdl_rows_int(row, column + mdl_c_download_session_last_size),
+        .files = mdl_rows_text(row, column + mdl_c_download_session_last_files),
+        .bytes = mdl_rows_int(row, column + mdl_c_download_session_last_bytes),
+        .opened_at = mdl_rows_int(row, column + mdl_c_download_session_last_opened_at),
+        .idle_at = mdl_rows_int(row, column + mdl_c_download_session_last_idle_at),
+        .running = (int)mdl_rows_int(row, column + mdl_c_download_session_last_running),
+        .running_bytes = mdl_rows_int(row, column + mdl_c_download_session_last_running_bytes)};
 }
 
 mdl_charge_state_t mdl_session_charge(mdl_session_status_t status, const mdl_progress_t *file)
@@ -50,9 +52,10 @@ apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, const char
         generation = *end == '_' ? apr_strtoi64(end + 1, &end, 10) : 0;
         id = *end == '_' ? end + 1 : "";
     }
-    return mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OF_ORDER, rows, p,
-                         MDL_ARGS(mdl_int(order_id), mdl_int(opened_at), mdl_text(id),
-                                  mdl_int(generation), mdl_int(limit), mdl_int(limit)));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(DOWNLOAD_SESSIONS_OF_ORDER, .order_id = order_id,
+                               .opened_at = opened_at, .id = id, .generation = generation,
+                               .limit = limit));
 }
 
 apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)
@@ -62,16 +65,10 @@ apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)
     while (mdl_rows_next(rows)) {
         mdl_session_view_t *session = apr_palloc(p, sizeof *session);
 
-        *session = (mdl_session_view_t){.assignment_id = mdl_rows_int(rows, 0),
-                                        .asset_id = mdl_rows_int(rows, 1),
-                                        .status = mdl_rows_enum(rows, 2, mdl_session_status_names),
-                                        .size = mdl_rows_int(rows, 3),
-                                        .transfers = mdl_rows_int(rows, 4),
-                                        .opened_at = mdl_rows_int(rows, 5),
-                                        .updated_at = mdl_rows_int(rows, 6),
-                                        .bytes = mdl_rows_int(rows, 7),
-                                        .id = mdl_rows_text(rows, 8),
-                                        .generation = mdl_rows_int(rows, 9)};
+        *session = (mdl_session_view_t){
+            .status = MDL_ENUM(rows, session_view, status, mdl_session_status_names)};
+        MDL_READ(rows, session_view, session, assignment_id, asset_id, size, transfers, opened_at,
+                 updated_at, bytes, id, generation);
         APR_ARRAY_PUSH(sessions, mdl_session_view_t *) = session;
     }
     return sessions;

@@ -25,10 +25,11 @@ static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *beg
             APR_ARRAY_PUSH(ids, apr_int64_t) = file->asset_id;
         }
     }
-    return ids->nelts > 0 ? mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, NULL, p,
-                                        MDL_ARGS(mdl_int(begin->link->assignment_id), mdl_ids(ids),
-                                                 mdl_int(begin->limit), mdl_int(begin->limit)))
-                          : APR_SUCCESS;
+    return ids->nelts > 0
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(ALLOWANCE_TAKE, .assignment_id = begin->link->assignment_id,
+                                   .ids = ids, .limit = begin->limit))
+               : APR_SUCCESS;
 }
 
 /* Opens a session of begin's generation, and takes its downloads.  MDL_DB_ENULL if there is one
@@ -37,12 +38,12 @@ static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
                                  const apr_array_header_t *files, apr_pool_t *p)
 {
     const mdl_signed_file_t *link = begin->link;
-    mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_DOWNLOAD_SESSION_OPEN, NULL, p,
-        MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation), mdl_int(link->assignment_id),
-                 mdl_int_or_null(link->asset_id), mdl_text(mdl_progress_text(files, p)),
-                 mdl_text(begin->etag), mdl_int(begin->size), now, now));
+        db, NULL, p,
+        MDL_Q(DOWNLOAD_SESSION_OPEN, .id = link->session, .generation = begin->generation,
+              .assignment_id = link->assignment_id, .asset_id = link->asset_id,
+              .files = mdl_progress_text(files, p), .etag = begin->etag, .size = begin->size,
+              .now = apr_time_now()));
 
     return rv == APR_SUCCESS ? allowances_take(db, begin, files, p) : rv;
 }
@@ -50,14 +51,15 @@ static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
 static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_TRANSFER_BEGIN, NULL, p,
-        MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(begin->link->session),
-                 mdl_int(begin->generation), mdl_int(begin->link->assignment_id),
-                 mdl_text(begin->lease_id), mdl_text(mdl_db_request(db))));
+        db, NULL, p,
+        MDL_Q(TRANSFER_BEGIN, .id = begin->transfer_id, .session_id = begin->link->session,
+              .generation = begin->generation, .assignment_id = begin->link->assignment_id,
+              .meter_id = begin->lease_id, .request_id = mdl_db_request(db)));
 
     return rv == APR_SUCCESS && begin->leased_until != 0
-               ? mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
-                             MDL_ARGS(mdl_text(begin->lease_id), mdl_int(begin->leased_until)))
+               ? mdl_db_exec(
+                     db, NULL, p,
+                     MDL_Q(LEASE_RENEW, .id = begin->lease_id, .leased_until = begin->leased_until))
                : rv;
 }
 
@@ -158,10 +160,10 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
 {
     int is_returned = last->status == MDL_SESSION_RETURNED;
     mdl_session_status_t status = is_returned ? MDL_SESSION_OPEN : last->status;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
-                                  MDL_ARGS(mdl_text(mdl_session_status_names[status]),
-                                           mdl_int(apr_time_now()), mdl_text(last->id),
-                                           mdl_int(last->generation)));
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(DOWNLOAD_SESSION_RESUME, .status = mdl_session_status_names[status],
+              .now = apr_time_now(), .id = last->id, .generation = last->generation));
 
     begin->generation = last->generation;
     return rv == APR_SUCCESS && is_returned
@@ -232,11 +234,10 @@ static apr_status_t session_lock_last(mdl_db_t *db, const char *link, mdl_sessio
                                       apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
-                                    MDL_ARGS(mdl_text(link), mdl_text(link)));
+    apr_status_t rv = mdl_db_select(db, &row, p, MDL_Q(DOWNLOAD_SESSION_LOCK, link));
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p, MDL_ARGS(mdl_text(link)));
+        rv = mdl_db_select_one(db, &row, p, MDL_Q(DOWNLOAD_SESSION_LAST, link));
     }
     if (rv == APR_SUCCESS) {
         mdl_session_read(row, 0, last);

@@ -197,13 +197,13 @@ static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_
     apr_pool_t *p = settlement->pool;
     mdl_rows_t *locked, *ended;
     mdl_session_t session;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_LOCK, &locked, p,
-                                    MDL_ARGS(mdl_text(sessions_json(settlement))));
+    apr_status_t rv = mdl_db_select(db, &locked, p,
+                                    MDL_Q(DOWNLOAD_SESSIONS_LOCK, sessions_json(settlement)));
 
     if (rv == APR_SUCCESS && all != NULL) {
-        rv = mdl_db_select(
-            db, MDL_Q_TRANSFERS_END, &ended, p,
-            MDL_ARGS(mdl_text(all->lease_id), mdl_text(transfers_json(all->deliveries, p))));
+        rv = mdl_db_select(db, &ended, p,
+                           MDL_Q(TRANSFERS_END, .meter_id = all->lease_id,
+                                 .transfers = transfers_json(all->deliveries, p)));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(locked)) {
         mdl_session_read(locked, 0, &session);
@@ -233,16 +233,17 @@ static apr_status_t settlement_read_allowances(settlement_t *settlement)
         mdl_json_add_int(each, "assignment_id", allowance->key[0]);
         mdl_json_add_int(each, "asset_id", allowance->key[1]);
     }
-    rv = mdl_db_select(settlement->db, MDL_Q_ALLOWANCES_LOCK, &rows, p,
-                       MDL_ARGS(mdl_text(mdl_json_text(list, NULL, p))));
+    rv = mdl_db_select(settlement->db, &rows, p,
+                       MDL_Q(ALLOWANCES_LOCK, mdl_json_text(list, NULL, p)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t key[2] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        apr_int64_t key[2] = {MDL_INT(rows, allowances_lock, assignment_id),
+                              MDL_INT(rows, allowances_lock, asset_id)};
         allowance_t *allowance = apr_hash_get(settlement->allowances, key, sizeof key);
-        apr_array_header_t *kept = mdl_progress_read(mdl_rows_text(rows, 2), p);
+        apr_array_header_t *kept = mdl_progress_read(MDL_TEXT(rows, allowances_lock, kept), p);
         mdl_progress_t *first = kept->nelts > 0 ? &APR_ARRAY_IDX(kept, 0, mdl_progress_t) : NULL;
 
         allowance->kept = first != NULL && first->part != NULL ? first : NULL;
-        allowance->kept_bytes = mdl_rows_int(rows, 3);
+        allowance->kept_bytes = MDL_INT(rows, allowances_lock, kept_bytes);
     }
     return rv;
 }
@@ -390,9 +391,9 @@ static apr_status_t settlement_write_sessions(const settlement_t *settlement)
         }
     }
     return mdl_json_length(list) > 0
-               ? mdl_db_exec(
-                     settlement->db, MDL_Q_DOWNLOAD_SESSIONS_SETTLE, NULL, p,
-                     MDL_ARGS(mdl_int(settlement->now), mdl_text(mdl_json_text(list, NULL, p))))
+               ? mdl_db_exec(settlement->db, NULL, p,
+                             MDL_Q(DOWNLOAD_SESSIONS_SETTLE, .now = settlement->now,
+                                   .sessions = mdl_json_text(list, NULL, p)))
                : APR_SUCCESS;
 }
 
@@ -416,9 +417,10 @@ static apr_status_t settlement_write_allowances(const settlement_t *settlement)
         mdl_json_add_string(each, "kept", allowance_kept_text(allowance, p));
         mdl_json_add_int(each, "kept_bytes", allowance->kept != NULL ? allowance->kept_bytes : 0);
     }
-    return mdl_json_length(list) > 0 ? mdl_db_exec(settlement->db, MDL_Q_ALLOWANCES_SETTLE, NULL, p,
-                                                   MDL_ARGS(mdl_text(mdl_json_text(list, NULL, p))))
-                                     : APR_SUCCESS;
+    return mdl_json_length(list) > 0
+               ? mdl_db_exec(settlement->db, NULL, p,
+                             MDL_Q(ALLOWANCES_SETTLE, mdl_json_text(list, NULL, p)))
+               : APR_SUCCESS;
 }
 
 /* Once the sessions are known. */
@@ -502,11 +504,12 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
     settlement_t settlement = settlement_begin(db, 0, sweep->default_download_limit, p);
     mdl_rows_t *rows;
     int ended;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &rows, p,
-                                    MDL_ARGS(mdl_int(settlement.now), mdl_int(sweep->limit)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(DOWNLOAD_SESSIONS_IDLE, .now = settlement.now, .limit = sweep->limit));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        settlement_session(&settlement, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
+        settlement_session(&settlement, MDL_TEXT(rows, download_sessions_idle, id),
+                           MDL_INT(rows, download_sessions_idle, generation));
     }
     sweep->settled = (int)apr_hash_count(settlement.wanted);
     return rv == APR_SUCCESS && sweep->settled > 0
@@ -539,7 +542,5 @@ apr_status_t mdl_session_release(mdl_db_t *db, apr_pool_t *p, mdl_session_releas
 
 apr_status_t mdl_session_set_back(mdl_db_t *db, apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSIONS_SET_BACK, NULL, p, MDL_ARGS(now, now, now, now));
+    return mdl_db_exec(db, NULL, p, MDL_Q(DOWNLOAD_SESSIONS_SET_BACK, apr_time_now()));
 }

@@ -101,11 +101,12 @@ static apr_status_t access_set_order(mdl_db_t *db, const mdl_order_t *order,
     if (!*changed) {
         return APR_SUCCESS;
     }
-    return mdl_db_exec(db, MDL_Q_ORDER_SET_ACCESS, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_order_access_names[decision->state.access]),
-                                mdl_text(decision->reason),
-                                mdl_text(mdl_fraud_decision_names[decision->state.decision]),
-                                mdl_int(order->id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(ORDER_SET_ACCESS,
+                             .access_status = mdl_order_access_names[decision->state.access],
+                             .access_reason = decision->reason,
+                             .fraud_decision = mdl_fraud_decision_names[decision->state.decision],
+                             .id = order->id));
 }
 
 /* *changed gets the ids of the assignments whose status changes. */
@@ -129,9 +130,9 @@ static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *acc
         }
     }
     return (*changed)->nelts > 0
-               ? mdl_db_exec(
-                     db, MDL_Q_ASSIGNMENTS_SET_STATUS, NULL, p,
-                     MDL_ARGS(mdl_text(mdl_assignment_status_names[status]), mdl_ids(*changed)))
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(ASSIGNMENTS_SET_STATUS,
+                                   .status = mdl_assignment_status_names[status], .ids = *changed))
                : APR_SUCCESS;
 }
 
@@ -316,13 +317,12 @@ apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *a
                          .key_id = access->key_id,
                          .user = access->user,
                          .reason = access->reason};
-    mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv;
 
     if ((rv = access_begin(db, access, p)) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_ORDER_REPLACE_PAGE, NULL, p,
-                          MDL_ARGS(mdl_text(mdl_signed_url_new_page_id(p)), now,
-                                   mdl_int(access->order->id)))) != APR_SUCCESS) {
+        (rv = mdl_db_exec(db, NULL, p,
+                          MDL_Q(ORDER_REPLACE_PAGE, .page_id = mdl_signed_url_new_page_id(p),
+                                .now = apr_time_now(), .id = access->order->id))) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_event_add(db, access->order->id, &event, p);
@@ -390,15 +390,15 @@ static apr_status_t grant_store(mdl_db_t *db, const mdl_access_grant_t *grant,
 
     *changed = 0;
     if (grant->extend_days > 0) {
-        rv = mdl_db_exec(db, MDL_Q_ASSIGNMENTS_EXTEND, &rows, p,
-                         MDL_ARGS(mdl_int(apr_time_now()), mdl_int(grant->extend_days * DAY),
-                                  mdl_ids(chosen->assignments)));
+        rv = mdl_db_exec(db, &rows, p,
+                         MDL_Q(ASSIGNMENTS_EXTEND, .now = apr_time_now(),
+                               .extension = grant->extend_days * DAY, .ids = chosen->assignments));
         *changed = rows > 0;
     }
     if (rv == APR_SUCCESS && grant->downloads > 0 && mdl_json_length(chosen->pairs) > 0) {
-        rv = mdl_db_exec(
-            db, MDL_Q_ALLOWANCE_GRANT, NULL, p,
-            MDL_ARGS(mdl_int(grant->downloads), mdl_text(mdl_json_text(chosen->pairs, NULL, p))));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(ALLOWANCE_GRANT, .downloads_extra = grant->downloads,
+                               .pairs = mdl_json_text(chosen->pairs, NULL, p)));
         *changed = 1;
     }
     return rv;

@@ -48,19 +48,19 @@ typedef struct {
     const char *page_id; /* that the order gets if it is new */
 } asked_t;
 
-static mdl_arg_t assignment_clears(const mdl_order_assign_t *assign, unsigned member)
+static int assignment_clears(const mdl_order_assign_t *assign, unsigned member)
 {
-    return mdl_int((assign->customer_cleared & member) != 0);
+    return (assign->customer_cleared & member) != 0;
 }
 
 static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *asked, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
     const mdl_customer_t *customer = &assign->customer;
-    mdl_arg_t email = assignment_clears(assign, MDL_CUSTOMER_EMAIL);
-    mdl_arg_t first_name = assignment_clears(assign, MDL_CUSTOMER_FIRST_NAME);
-    mdl_arg_t last_name = assignment_clears(assign, MDL_CUSTOMER_LAST_NAME);
-    mdl_arg_t locale = assignment_clears(assign, MDL_CUSTOMER_LOCALE);
+    int email = assignment_clears(assign, MDL_CUSTOMER_EMAIL);
+    int first_name = assignment_clears(assign, MDL_CUSTOMER_FIRST_NAME);
+    int last_name = assignment_clears(assign, MDL_CUSTOMER_LAST_NAME);
+    int locale = assignment_clears(assign, MDL_CUSTOMER_LOCALE);
     apr_status_t rv = APR_SUCCESS;
 
     asked->matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *asked->matches);
@@ -71,21 +71,22 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                                    item->storefront_variant_id, &asked->matches[i], p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_CUSTOMER_UPSERT, &asked->customer, p,
-                           MDL_ARGS(mdl_int(assign->shop_id),
-                                    mdl_text(customer->storefront_customer_id),
-                                    mdl_text(customer->email), mdl_text(customer->first_name),
-                                    mdl_text(customer->last_name), mdl_text(customer->locale),
-                                    mdl_int(run->now), mdl_int(run->now), email, first_name,
-                                    last_name, locale, email, first_name, last_name, locale));
+        rv = mdl_db_select(db, &asked->customer, p,
+                           MDL_Q(CUSTOMER_UPSERT, .shop_id = assign->shop_id,
+                                 .storefront_customer_id = customer->storefront_customer_id,
+                                 .email = customer->email, .first_name = customer->first_name,
+                                 .last_name = customer->last_name, .locale = customer->locale,
+                                 .now = run->now, .no_email = email, .no_first = first_name,
+                                 .no_last = last_name, .no_locale = locale));
     }
     asked->page_id = mdl_signed_url_new_page_id(p);
     return rv == APR_SUCCESS
-               ? mdl_db_select(
-                     db, MDL_Q_ORDER_UPSERT, &asked->order, p,
-                     MDL_ARGS(mdl_text(assign->storefront_order_id), mdl_text(asked->page_id),
-                              mdl_text(assign->client_ip), mdl_int(run->now), mdl_int(run->now),
-                              mdl_int(assign->shop_id), mdl_text(customer->storefront_customer_id)))
+               ? mdl_db_select(db, &asked->order, p,
+                               MDL_Q(ORDER_UPSERT,
+                                     .storefront_order_id = assign->storefront_order_id,
+                                     .page_id = asked->page_id, .client_ip = assign->client_ip,
+                                     .now = run->now, .shop_id = assign->shop_id,
+                                     .storefront_customer_id = customer->storefront_customer_id))
                : rv;
 }
 
@@ -95,10 +96,11 @@ static apr_status_t item_find_assigned(mdl_db_t *db, const mdl_order_assign_t *a
 {
     mdl_rows_t *row;
 
-    return mdl_db_select_one(
-        db, MDL_Q_ASSIGNMENT_OF_ITEM, &row, p,
-        MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
-                 mdl_text(item->storefront_product_id), mdl_text(item->storefront_variant_id)));
+    return mdl_db_select_one(db, &row, p,
+                             MDL_Q(ASSIGNMENT_OF_ITEM, .shop_id = assign->shop_id,
+                                   .storefront_order_id = assign->storefront_order_id,
+                                   .storefront_product_id = item->storefront_product_id,
+                                   .storefront_variant_id = item->storefront_variant_id));
 }
 
 /* Reads each item's mapping, whose id is 0 where there is none any more, and adds a detail to the
@@ -167,8 +169,8 @@ static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *
 {
     apr_int64_t changed;
     apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_ORDER_CHANGE_CUSTOMER, &changed, p,
-        MDL_ARGS(mdl_int(run->customer_id), mdl_int(run->order_id), mdl_int(run->customer_id)));
+        db, &changed, p,
+        MDL_Q(ORDER_CHANGE_CUSTOMER, .customer_id = run->customer_id, .id = run->order_id));
 
     if (rv == APR_SUCCESS && changed == 0) {
         return mdl_problem_set(
@@ -247,13 +249,13 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
     const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
     const mdl_mapping_match_t *match = &run->matches[index];
 
-    return mdl_db_select(db, MDL_Q_ASSIGNMENT_INSERT, row, p,
-                         MDL_ARGS(mdl_int(run->assign->shop_id), mdl_int(run->order_id),
-                                  mdl_text(item->storefront_product_id),
-                                  mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
-                                  mdl_int(match->id),
-                                  mdl_text(mdl_mapping_content_names[match->content]),
-                                  mdl_int_or_null(assignment_end(run, match)), mdl_int(run->now)));
+    return mdl_db_select(
+        db, row, p,
+        MDL_Q(ASSIGNMENT_INSERT, .shop_id = run->assign->shop_id, .order_id = run->order_id,
+              .storefront_product_id = item->storefront_product_id,
+              .storefront_variant_id = item->storefront_variant_id, .quantity = item->quantity,
+              .mapping_id = match->id, .content = mdl_mapping_content_names[match->content],
+              .expires_at = assignment_end(run, match), .now = run->now));
 }
 
 /* Adds to a new order what assignment_insert has written. */
@@ -313,7 +315,7 @@ static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool
 static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr_pool_t *p)
 {
     apr_int64_t files, links;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, &files, p, MDL_ARGS(mdl_int(id)));
+    apr_status_t rv = mdl_db_exec(db, &files, p, MDL_Q(ASSIGNMENT_PIN_FILES, id));
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -322,7 +324,7 @@ static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr
     if (run->pinned > MDL_ORDER_FILES_MAX) {
         return order_too_many_files(run->assign->problem, p);
     }
-    rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, &links, p, MDL_ARGS(mdl_int(id)));
+    rv = mdl_db_exec(db, &links, p, MDL_Q(ASSIGNMENT_PIN_LINKS, id));
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -431,19 +433,21 @@ static apr_status_t quantities_read(mdl_db_t *db, run_t *run, apr_pool_t *p)
     if (run->is_new) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select(db, MDL_Q_ASSIGNMENT_QUANTITIES, &rows, p, MDL_ARGS(mdl_int(run->order_id)));
+    rv = mdl_db_select(db, &rows, p, MDL_Q(ASSIGNMENT_QUANTITIES, run->order_id));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const mdl_order_item_t *item = item_with_quantity(run, mdl_rows_text(rows, 0),
-                                                          mdl_rows_text(rows, 1));
+        const mdl_order_item_t *item = item_with_quantity(
+            run, MDL_TEXT(rows, assignment_quantities, storefront_product_id),
+            MDL_TEXT(rows, assignment_quantities, storefront_variant_id));
         mdl_quantity_t change = {.order_id = run->order_id,
-                                 .assignment_id = mdl_rows_int(rows, 2),
-                                 .before = (int)mdl_rows_int(rows, 3),
+                                 .assignment_id = MDL_INT(rows, assignment_quantities, id),
+                                 .before = (int)MDL_INT(rows, assignment_quantities, quantity),
                                  .key_id = run->assign->key_id};
 
         if (item != NULL && item->quantity != change.before) {
             change.quantity = item->quantity;
-            rv = quantity_note(run, item, &change,
-                               mdl_rows_enum(rows, 4, mdl_assignment_status_names), p);
+            rv = quantity_note(
+                run, item, &change,
+                MDL_ENUM(rows, assignment_quantities, status, mdl_assignment_status_names), p);
         }
     }
     return rv;

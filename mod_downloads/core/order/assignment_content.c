@@ -7,8 +7,9 @@
 static apr_status_t content_ask(mdl_db_t *db, const mdl_content_read_t *read, mdl_content_t what,
                                 int max, mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, read->statements[what], rows, p,
-                         MDL_ARGS(mdl_ids(read->ids), mdl_int(max + 1)));
+    return mdl_db_select(
+        db, rows, p,
+        MDL_Q_AS(read->statements[what], FILES_OF_ORDERS, .ids = read->ids, .limit = max + 1));
 }
 
 static apr_status_t content_begin(mdl_db_t *db, mdl_content_read_t *read,
@@ -61,9 +62,8 @@ static const mdl_assignment_t *links_read(mdl_rows_t *rows, apr_hash_t *by_id, a
         mdl_assignment_t *assignment = assignment_of(by_id, rows);
         mdl_order_link_t *link = apr_pcalloc(p, sizeof *link);
 
-        link->link_id = mdl_rows_int(rows, 1);
-        link->title = mdl_rows_text(rows, 2);
-        link->url = mdl_rows_text(rows, 3);
+        link->link_id = MDL_INT(rows, links_of_orders, id);
+        MDL_READ(rows, links_of_orders, link, title, url);
         bytes += strlen(link->title) + strlen(link->url);
         last = assignment != NULL ? assignment : last;
         if (n == MDL_ORDER_LINKS_MAX || bytes > MDL_ORDER_TEXT_MAX) {
@@ -90,7 +90,9 @@ static const mdl_assignment_t *license_keys_read(mdl_rows_t *rows, apr_hash_t *b
         }
         if (assignment != NULL) {
             APR_ARRAY_PUSH(assignment->license_keys, mdl_license_key_t) = (mdl_license_key_t){
-                mdl_rows_int(rows, 1), mdl_rows_text(rows, 2), mdl_rows_text(rows, 3)};
+                MDL_INT(rows, license_keys_of_orders, tag_id),
+                MDL_TEXT(rows, license_keys_of_orders, license_key),
+                MDL_TEXT(rows, license_keys_of_orders, data_key)};
         }
     }
     return NULL;

@@ -64,16 +64,11 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
 
-    file->assignment_id = mdl_rows_int(row, 0);
-    file->asset_id = mdl_rows_int(row, 1);
-    file->filename = mdl_rows_text(row, 2);
-    file->title = mdl_rows_text(row, 3);
-    file->content_type = mdl_rows_text(row, 4);
-    file->status = mdl_rows_enum(row, 5, mdl_asset_status_names);
-    file->sha256 = mdl_rows_text(row, 6);
-    file->size = mdl_rows_int(row, 7);
-    file->updated_at = mdl_rows_int(row, 8);
-    file->downloads.used = (int)mdl_rows_int(row, 9);
+    MDL_READ(row, files_of_orders, file, assignment_id, filename, title, content_type, sha256, size,
+             updated_at);
+    file->asset_id = MDL_INT(row, files_of_orders, id);
+    file->status = MDL_ENUM(row, files_of_orders, status, mdl_asset_status_names);
+    file->downloads.used = (int)MDL_INT(row, files_of_orders, downloads_used);
     return file;
 }
 
@@ -93,7 +88,8 @@ static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
         if (assignment != NULL) { /* else it was made since */
             mdl_order_file_t *file = file_of_row(rows, reading->pool);
 
-            file_set_limit(file, assignment, reading->default_limit, (int)mdl_rows_int(rows, 10));
+            file_set_limit(file, assignment, reading->default_limit,
+                           (int)MDL_INT(rows, files_of_orders, downloads_extra));
             APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file;
         }
     }
@@ -138,7 +134,7 @@ static apr_status_t packs_read(reading_t *reading, int i)
         return APR_SUCCESS;
     }
     ids = packs_unread(reading, i);
-    rv = mdl_db_select(reading->db, MDL_Q_PACK_LISTS, &rows, reading->pool, MDL_ARGS(mdl_ids(ids)));
+    rv = mdl_db_select(reading->db, &rows, reading->pool, MDL_Q(PACK_LISTS, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *list = mdl_rows_text(rows, 1);
 
@@ -258,8 +254,7 @@ static apr_status_t files_read_wanted(const reading_t *reading, apr_hash_t *file
         }
     }
     apr_hash_clear(files);
-    rv = mdl_db_select(reading->db, MDL_Q_FILES_BY_ID, &rows, reading->pool,
-                       MDL_ARGS(mdl_ids(ids)));
+    rv = mdl_db_select(reading->db, &rows, reading->pool, MDL_Q(FILES_BY_ID, ids));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const mdl_order_file_t *file = file_of_row(rows, reading->pool);
 
@@ -285,16 +280,20 @@ static apr_status_t files_read_allowances(const reading_t *reading, const apr_ar
                                           apr_hash_t *by_pair)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(reading->db, MDL_Q_ALLOWANCES_OF_ASSIGNMENTS, &rows,
-                                    reading->pool, MDL_ARGS(mdl_ids(ids)));
+    apr_status_t rv = mdl_db_select(reading->db, &rows, reading->pool,
+                                    MDL_Q(ALLOWANCES_OF_ASSIGNMENTS, ids));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t pair[] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        apr_int64_t pair[] = {MDL_INT(rows, allowances_of_assignments, assignment_id),
+                              MDL_INT(rows, allowances_of_assignments, asset_id)};
         mdl_order_file_t *file = apr_hash_get(by_pair, pair, sizeof pair);
 
         if (file != NULL) {
-            file->downloads.used = (int)mdl_rows_int(rows, 2);
-            file->download_limit += file->download_limit > 0 ? (int)mdl_rows_int(rows, 3) : 0;
+            file->downloads.used = (int)MDL_INT(rows, allowances_of_assignments, downloads_used);
+            file->download_limit += file->download_limit > 0
+                                        ? (int)MDL_INT(rows, allowances_of_assignments,
+                                                       downloads_extra)
+                                        : 0;
         }
     }
     return rv;

@@ -30,19 +30,16 @@ static void attention_take_imports(mdl_attention_t *attention, mdl_rows_t *rows,
     while (mdl_rows_next(rows)) {
         mdl_failed_import_t *import;
 
-        if (mdl_rows_null(rows, 2)) { /* the asset was deleted */
+        if (MDL_NULL(rows, imports_failed, filename)) { /* the asset was deleted */
             continue;
         }
         if ((import = attention_next(&attention->imports, attention->limit, sizeof *import, p)) ==
             NULL) {
             return;
         }
-        import->job_id = mdl_rows_text(rows, 0);
-        import->asset_id = mdl_rows_int(rows, 1);
-        import->filename = mdl_rows_text(rows, 2);
-        import->error_code = mdl_rows_text(rows, 3);
-        import->error_message = mdl_rows_text(rows, 4);
-        import->finished_at = mdl_rows_int(rows, 5);
+        import->job_id = MDL_TEXT(rows, imports_failed, id);
+        MDL_READ(rows, imports_failed, import, asset_id, filename, error_code, error_message,
+                 finished_at);
     }
 }
 
@@ -52,18 +49,17 @@ static void attention_take_emails(mdl_attention_t *attention, mdl_rows_t *rows, 
     while (mdl_rows_next(rows)) {
         mdl_undelivered_t *email;
 
-        if (mdl_rows_null(rows, 0)) { /* the order is closed */
+        if (MDL_NULL(rows, emails_undelivered, storefront_order_id)) { /* the order is closed */
             continue;
         }
         if ((email = attention_next(&attention->emails, attention->limit, sizeof *email, p)) ==
             NULL) {
             return;
         }
-        email->storefront_order_id = mdl_rows_text(rows, 0);
-        email->status = mdl_rows_enum(rows, 1, mdl_email_status_names);
-        email->to = mdl_rows_text(rows, 2);
-        email->last_error = mdl_rows_text(rows, 3);
-        email->at = mdl_rows_int(rows, 4);
+        email->storefront_order_id = MDL_TEXT(rows, emails_undelivered, storefront_order_id);
+        email->status = MDL_ENUM(rows, emails_undelivered, status, mdl_email_status_names);
+        email->to = MDL_TEXT(rows, emails_undelivered, recipient);
+        MDL_READ(rows, emails_undelivered, email, last_error, at);
     }
 }
 
@@ -74,10 +70,8 @@ static void attention_take_tags(mdl_attention_t *attention, mdl_rows_t *rows, ap
     attention->tags = attention_list(attention->limit, p);
     while (mdl_rows_next(rows) &&
            (tag = attention_next(&attention->tags, attention->limit, sizeof *tag, p)) != NULL) {
-        tag->id = mdl_rows_int(rows, 0);
-        tag->name = mdl_rows_text(rows, 1);
-        tag->available = mdl_rows_int(rows, 2);
-        tag->threshold = mdl_rows_int(rows, 3);
+        MDL_READ(rows, license_tags_low, tag, id, name, available);
+        tag->threshold = MDL_INT(rows, license_tags_low, low_stock_threshold);
     }
 }
 
@@ -86,17 +80,18 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
     mdl_order_search_t held = {.filter = {.shop_id = attention->shop_id,
                                           .access = mdl_order_access_names[MDL_ORDER_HELD],
                                           .limit = attention->limit}};
-    mdl_arg_t shop = mdl_int(attention->shop_id), looked = mdl_int(LOOKED);
-    mdl_arg_t since = mdl_int(attention->since);
     mdl_rows_t *imports, *emails, *tags;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select(db, MDL_Q_IMPORTS_FAILED, &imports, p,
-                            MDL_ARGS(shop, looked, since))) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, MDL_Q_EMAILS_UNDELIVERED, &emails, p,
-                            MDL_ARGS(shop, looked, since))) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, MDL_Q_LICENSE_TAGS_LOW, &tags, p,
-                            MDL_ARGS(shop, mdl_int(LOOKED_TAGS)))) != APR_SUCCESS ||
+    if ((rv = mdl_db_select(db, &imports, p,
+                            MDL_Q(IMPORTS_FAILED, .shop_id = attention->shop_id, .limit = LOOKED,
+                                  .since = attention->since))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &emails, p,
+                            MDL_Q(EMAILS_UNDELIVERED, .shop_id = attention->shop_id,
+                                  .limit = LOOKED, .since = attention->since))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &tags, p,
+                            MDL_Q(LICENSE_TAGS_LOW, .shop_id = attention->shop_id,
+                                  .limit = LOOKED_TAGS))) != APR_SUCCESS ||
         (rv = mdl_order_search(db, p, &held)) != APR_SUCCESS) {
         return rv;
     }

@@ -67,15 +67,16 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
 
 apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce)
 {
-    mdl_arg_t now = mdl_int(apr_time_now()), email = mdl_int(bounce->email_id);
+    apr_time_t now = apr_time_now();
     apr_int64_t noted = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_BOUNCED, &noted, p,
-                                  MDL_ARGS(now, mdl_text(bounce->reason), email));
+    apr_status_t rv = mdl_db_exec(
+        db, &noted, p,
+        MDL_Q(EMAIL_BOUNCED, .now = now, .last_error = bounce->reason, .id = bounce->email_id));
 
     if (rv != APR_SUCCESS || noted == 0) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_ORDER_TOUCH_OF_EMAIL, NULL, p, MDL_ARGS(now, email));
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDER_TOUCH_OF_EMAIL, .now = now, .id = bounce->email_id));
     return rv == APR_SUCCESS
                ? mdl_notice_add_of_email(db, MDL_NOTICE_EMAIL_BOUNCED, bounce->email_id, p)
                : rv;

@@ -20,24 +20,24 @@ const char *const mdl_email_status_names[] = {[MDL_EMAIL_NOT_REQUESTED] = "not_r
 
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first)
 {
-    state->status = mdl_rows_enum(row, first, mdl_email_status_names);
-    if (mdl_rows_int(row, first + 5) != 0) {
+    state->status = mdl_rows_enum(row, first + mdl_c_email_status, mdl_email_status_names);
+    if (mdl_rows_int(row, first + mdl_c_email_held) != 0) {
         state->status = MDL_EMAIL_HELD;
-    } else if (state->status == MDL_EMAIL_SENT && !mdl_rows_null(row, first + 6)) {
+    } else if (state->status == MDL_EMAIL_SENT &&
+               !mdl_rows_null(row, first + mdl_c_email_bounced_at)) {
         state->status = MDL_EMAIL_BOUNCED;
     }
-    state->to = mdl_rows_text(row, first + 1);
-    state->attempts = (int)mdl_rows_int(row, first + 2);
-    state->last_error = mdl_rows_text(row, first + 3);
-    state->sent_at = mdl_rows_int(row, first + 4);
+    state->to = mdl_rows_text(row, first + mdl_c_email_recipient);
+    state->attempts = (int)mdl_rows_int(row, first + mdl_c_email_attempts);
+    state->last_error = mdl_rows_text(row, first + mdl_c_email_last_error);
+    state->sent_at = mdl_rows_int(row, first + mdl_c_email_sent_at);
 }
 
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LATEST, &row, p,
-                                        MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(EMAIL_LATEST, order_id));
 
     *state = (mdl_email_state_t){.status = MDL_EMAIL_NOT_REQUESTED};
     if (rv == APR_SUCCESS) {
@@ -65,13 +65,14 @@ static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int6
                                      apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAY, &row, p,
-                                        MDL_ARGS(mdl_int(email_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(EMAIL_DELAY, email_id));
 
     return rv == APR_SUCCESS
                ? email_insert_job_at(
                      db, shop_id, email_id,
-                     mdl_rows_int(row, 0) + apr_time_from_sec(60 * mdl_rows_int(row, 1)), p)
+                     MDL_INT(row, email_delay, created_at) +
+                         apr_time_from_sec(60 * MDL_INT(row, email_delay, mail_delay)),
+                     p)
                : rv;
 }
 
@@ -99,12 +100,12 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_EMAIL_INSERT, &row, p,
-                           MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id),
-                                    mdl_text(email->to), mdl_text(message_id),
-                                    mdl_text(mdl_email_status_names[status]),
-                                    mdl_int(to_be_sent && email->held),
-                                    mdl_text(mdl_db_request(db)), mdl_int(apr_time_now())));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(EMAIL_INSERT, .shop_id = email->shop_id,
+                                 .order_id = email->order_id, .recipient = email->to,
+                                 .message_id = message_id, .status = mdl_email_status_names[status],
+                                 .held = to_be_sent && email->held,
+                                 .request_id = mdl_db_request(db), .now = apr_time_now()));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
         rv = email->at_once ? email_insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
                             : email_insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
@@ -116,41 +117,38 @@ apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, 2, sizeof(apr_int64_t));
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_CANCEL_JOBS, &rows, p,
-                                    MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(EMAIL_CANCEL_JOBS, .now = apr_time_now(), .order_id = order_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
     }
-    return rv == APR_SUCCESS && ids->nelts > 0
-               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p, MDL_ARGS(mdl_ids(ids)))
-               : rv;
+    return rv == APR_SUCCESS && ids->nelts > 0 ? mdl_db_exec(db, NULL, p, MDL_Q(EMAIL_HOLD, ids))
+                                               : rv;
 }
 
 apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LOCK_ORDER, &row, p, MDL_ARGS(mdl_int(id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(EMAIL_LOCK_ORDER, id));
 
     if (rv != APR_SUCCESS || mdl_rows_enum(row, 0, mdl_order_access_names) != MDL_ORDER_HELD) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_EMAIL_CANCEL_JOB, NULL, p,
-                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(job_id)));
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p, MDL_ARGS(mdl_ids(mdl_ids_of(id, p))))
-               : rv;
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(EMAIL_CANCEL_JOB, .now = apr_time_now(), .id = job_id));
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(EMAIL_HOLD, mdl_ids_of(id, p))) : rv;
 }
 
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_RELEASE, &rows, p, MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(EMAIL_RELEASE, order_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        rv = mdl_rows_null(rows, 1) ? APR_SUCCESS
-                                    : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+        rv = MDL_NULL(rows, email_release, recipient)
+                 ? APR_SUCCESS
+                 : email_insert_job(db, shop_id, MDL_INT(rows, email_release, id), p);
     }
     return rv;
 }
@@ -165,27 +163,28 @@ apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
                                const char *to, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_ADDRESS, &rows, p,
-                                    MDL_ARGS(mdl_text(to), mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(EMAIL_ADDRESS, .recipient = to, .order_id = order_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
-                                        : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+        rv = MDL_INT(rows, email_address, held)
+                 ? APR_SUCCESS
+                 : email_insert_job(db, shop_id, MDL_INT(rows, email_address, id), p);
     }
     return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_NO_RECIPIENT, NULL, p,
-                                  MDL_ARGS(mdl_text(why), mdl_int(order_id)));
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p, MDL_Q(EMAIL_NO_RECIPIENT, .last_error = why, .order_id = order_id));
 
     return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(EMAIL_AWAIT, order_id));
 
     return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
 }
@@ -193,8 +192,8 @@ apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAYED, &row, p,
-                                        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(EMAIL_DELAYED, .now = apr_time_now(), .order_id = order_id));
 
     *delayed = rv == APR_SUCCESS;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -204,16 +203,17 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
                                 apr_array_header_t **emails, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAILS_BY_ID, &rows, p, MDL_ARGS(mdl_ids(ids)));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(EMAILS_BY_ID, ids));
 
     *emails = apr_array_make(p, ids->nelts, sizeof(mdl_email_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*emails, mdl_email_t) = (mdl_email_t){.id = mdl_rows_int(rows, 0),
-                                                             .order_id = mdl_rows_int(rows, 1),
-                                                             .to = mdl_rows_text(rows, 2),
-                                                             .message_id = mdl_rows_text(rows, 3),
-                                                             .from_name = mdl_rows_text(rows, 4),
-                                                             .reply_to = mdl_rows_text(rows, 5)};
+        APR_ARRAY_PUSH(*emails, mdl_email_t) = (mdl_email_t){
+            .id = MDL_INT(rows, emails_by_id, id),
+            .order_id = MDL_INT(rows, emails_by_id, order_id),
+            .to = MDL_TEXT(rows, emails_by_id, recipient),
+            .message_id = MDL_TEXT(rows, emails_by_id, message_id),
+            .from_name = MDL_TEXT(rows, emails_by_id, from_name),
+            .reply_to = MDL_TEXT(rows, emails_by_id, reply_to)};
     }
     return rv;
 }
@@ -221,17 +221,16 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *error, apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-    mdl_arg_t sent_at = status == MDL_EMAIL_SENT ? now : mdl_null();
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_ORDER_TOUCH_OF_EMAIL, NULL, p,
-                                  MDL_ARGS(now, mdl_int(id)));
+    apr_time_t now = apr_time_now();
+    apr_time_t sent_at = status == MDL_EMAIL_SENT ? now : 0;
+    apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDER_TOUCH_OF_EMAIL, .now = now, .id = id));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
-                     MDL_ARGS(mdl_text(mdl_email_status_names[status]), mdl_int(attempts),
-                              mdl_text(error), sent_at, mdl_int(id)));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(EMAIL_RESULT, .status = mdl_email_status_names[status],
+                           .attempts = attempts, .error = error, .sent_at = sent_at, .id = id));
     return rv == APR_SUCCESS && status != MDL_EMAIL_QUEUED
                ? mdl_notice_add_of_email(
                      db, status == MDL_EMAIL_SENT ? MDL_NOTICE_EMAIL_SENT : MDL_NOTICE_EMAIL_FAILED,
@@ -242,18 +241,18 @@ apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t s
 apr_status_t mdl_emails_tried(mdl_db_t *db, apr_pool_t *p, mdl_emails_tried_t *tried)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAILS_TRIED, &rows, p,
-                                    MDL_ARGS(mdl_int(tried->limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(EMAILS_TRIED, tried->limit));
 
     tried->count = tried->sent = 0;
     tried->newest_at = 0;
     tried->error = NULL;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         if (tried->count++ == 0) {
-            tried->error = mdl_rows_text(rows, 1);
-            tried->newest_at = mdl_rows_int(rows, 2);
+            tried->error = MDL_TEXT(rows, emails_tried, last_error);
+            tried->newest_at = MDL_INT(rows, emails_tried, created_at);
         }
-        tried->sent += mdl_rows_enum(rows, 0, mdl_email_status_names) == MDL_EMAIL_SENT;
+        tried->sent += MDL_ENUM(rows, emails_tried, status, mdl_email_status_names) ==
+                       MDL_EMAIL_SENT;
     }
     return rv;
 }

@@ -4,8 +4,7 @@
 
 apr_status_t mdl_event_touch(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_ORDER_TOUCH, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(ORDER_TOUCH, .now = apr_time_now(), .id = order_id));
 }
 
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p)
@@ -16,18 +15,19 @@ apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *even
         return rv;
     }
     event->created_at = apr_time_now();
-    return mdl_db_exec(db, MDL_Q_EVENT_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(order_id), mdl_text(event->action),
-                                mdl_text(event->assignment_ids), mdl_text(event->key_id),
-                                mdl_text(event->user), mdl_text(event->reason),
-                                mdl_text(event->details), mdl_int(event->created_at)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(EVENT_INSERT, .order_id = order_id, .action = event->action,
+                             .assignment_ids = event->assignment_ids, .key_id = event->key_id,
+                             .user_name = event->user, .reason = event->reason,
+                             .details = event->details, .created_at = event->created_at));
 }
 
 apr_status_t mdl_event_ask_list(mdl_db_t *db, apr_int64_t order_id, apr_int64_t before, int limit,
                                 mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_EVENTS_OF_ORDER, rows, p,
-                         MDL_ARGS(mdl_int(order_id), mdl_int(before), mdl_int(limit)));
+    return mdl_db_select(
+        db, rows, p,
+        MDL_Q(EVENTS_OF_ORDER, .order_id = order_id, .before = before, .limit = limit));
 }
 
 apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p)
@@ -37,14 +37,9 @@ apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p)
     while (mdl_rows_next(rows)) {
         mdl_event_t *event = apr_pcalloc(p, sizeof *event);
 
-        event->id = mdl_rows_int(rows, 0);
-        event->action = mdl_rows_text(rows, 1);
-        event->assignment_ids = mdl_rows_text(rows, 2);
-        event->key_id = mdl_rows_text(rows, 3);
-        event->user = mdl_rows_text(rows, 4);
-        event->reason = mdl_rows_text(rows, 5);
-        event->details = mdl_rows_text(rows, 6);
-        event->created_at = mdl_rows_int(rows, 7);
+        MDL_READ(rows, events_of_order, event, id, action, assignment_ids, key_id);
+        event->user = MDL_TEXT(rows, events_of_order, user_name);
+        MDL_READ(rows, events_of_order, event, reason, details, created_at);
         APR_ARRAY_PUSH(events, mdl_event_t *) = event;
     }
     return events;
@@ -55,12 +50,11 @@ apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *act
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_EVENT_COUNT, &row, p,
-        MDL_ARGS(mdl_int(order_id), mdl_text(action), mdl_int(since)));
+        db, &row, p, MDL_Q(EVENT_COUNT, .order_id = order_id, .action = action, .since = since));
 
     if (rv == APR_SUCCESS) {
-        *count = (int)mdl_rows_int(row, 0);
-        *oldest = mdl_rows_int(row, 1);
+        *count = (int)MDL_INT(row, event_count, count);
+        *oldest = MDL_INT(row, event_count, oldest);
     }
     return rv;
 }
@@ -74,14 +68,15 @@ apr_status_t mdl_event_check_seen(mdl_db_t *db, const mdl_event_seen_t *seen,
     if (seen->event_id == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
-                           MDL_ARGS(mdl_int(seen->shop_id), mdl_text(seen->storefront_order_id)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(ORDER_LOCK, .shop_id = seen->shop_id,
+                                 .storefront_order_id = seen->storefront_order_id));
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    rv = mdl_db_select_one(
-        db, MDL_Q_EVENTS_OF_ORDER, &row, p,
-        MDL_ARGS(mdl_int(mdl_rows_int(row, 0)), mdl_int(APR_INT64_MAX), mdl_int(1)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(EVENTS_OF_ORDER, .order_id = mdl_rows_int(row, 0),
+                                 .before = APR_INT64_MAX, .limit = 1));
     if (rv != APR_SUCCESS && rv != APR_ENOENT) {
         return rv;
     }

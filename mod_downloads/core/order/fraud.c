@@ -74,22 +74,22 @@ apr_status_t mdl_fraud_rules_open(const mdl_fraud_rules_t **rules, const mdl_set
 static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_FRAUD_SUBJECT, &row, p,
-                                        MDL_ARGS(mdl_int(subject->id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(FRAUD_SUBJECT, subject->id));
 
     if (rv == APR_SUCCESS) {
-        subject->shop_id = mdl_rows_int(row, 0);
-        subject->state.access = mdl_rows_enum(row, 1, mdl_order_access_names);
-        subject->state.decision = mdl_rows_enum(row, 2, mdl_fraud_decision_names);
-        subject->signals = mdl_rows_text(row, 3);
-        subject->rated = !mdl_rows_null(row, 4);
+        subject->shop_id = MDL_INT(row, fraud_subject, shop_id);
+        subject->state.access = MDL_ENUM(row, fraud_subject, access_status, mdl_order_access_names);
+        subject->state.decision = MDL_ENUM(row, fraud_subject, fraud_decision,
+                                           mdl_fraud_decision_names);
+        subject->signals = MDL_TEXT(row, fraud_subject, fraud_signals);
+        subject->rated = !MDL_NULL(row, fraud_subject, storefront_risk);
         if (subject->rated) {
-            subject->risk = mdl_rows_enum(row, 4, mdl_risk_names);
+            subject->risk = MDL_ENUM(row, fraud_subject, storefront_risk, mdl_risk_names);
         }
-        subject->email = mdl_rows_text(row, 5);
-        subject->hold_at = mdl_rows_enum(row, 6, mdl_risk_names);
-        subject->has_storefront = mdl_rows_int(row, 7) != 0;
-        subject->pending = mdl_rows_int(row, 8) != 0;
+        subject->email = MDL_TEXT(row, fraud_subject, email);
+        subject->hold_at = MDL_ENUM(row, fraud_subject, hold_at, mdl_risk_names);
+        subject->has_storefront = MDL_INT(row, fraud_subject, has_storefront) != 0;
+        subject->pending = MDL_INT(row, fraud_subject, risk_pending) != 0;
     }
     return rv;
 }
@@ -106,17 +106,16 @@ static apr_status_t fraud_count(mdl_db_t *db, const mdl_settings_t *settings, su
     apr_time_t since = apr_time_now() - settings->fraud_window;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_FRAUD_COUNTS, &row, p,
-        MDL_ARGS(mdl_int(since), mdl_int(fraud_most(settings->fraud_customer_orders)),
-                 mdl_int(since), mdl_int(fraud_most(settings->fraud_address_orders)),
-                 mdl_int(since), mdl_int(fraud_most(settings->fraud_ip_orders)),
-                 mdl_int(fraud_most(REVOKED_MEDIUM)), mdl_int(subject->id)));
+        db, &row, p,
+        MDL_Q(FRAUD_COUNTS, .since = since,
+              .most_of_customer = fraud_most(settings->fraud_customer_orders),
+              .most_of_address = fraud_most(settings->fraud_address_orders),
+              .most_of_network = fraud_most(settings->fraud_ip_orders),
+              .most_revoked = fraud_most(REVOKED_MEDIUM), .id = subject->id));
 
     if (rv == APR_SUCCESS) {
-        subject->orders_of_customer = (int)mdl_rows_int(row, 0);
-        subject->orders_of_address = (int)mdl_rows_int(row, 1);
-        subject->orders_of_ip = (int)mdl_rows_int(row, 2);
-        subject->orders_refused = (int)mdl_rows_int(row, 3);
+        MDL_READ(row, fraud_counts, subject, orders_of_customer, orders_of_address, orders_of_ip,
+                 orders_refused);
     }
     return rv;
 }
@@ -277,12 +276,13 @@ static apr_status_t fraud_notify(mdl_db_t *db, const subject_t *subject, mdl_not
 static apr_status_t fraud_store(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
                                 apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_FRAUD_RESULT, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_order_access_names[subject->state.access]),
-                                mdl_text(mdl_fraud_decision_names[subject->state.decision]),
-                                mdl_text(mdl_risk_names[finding->level]),
-                                mdl_text(mdl_json_text(finding->signals, NULL, p)),
-                                mdl_int(finding->pending), mdl_int(subject->id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(FRAUD_RESULT,
+                             .access_status = mdl_order_access_names[subject->state.access],
+                             .fraud_decision = mdl_fraud_decision_names[subject->state.decision],
+                             .fraud_level = mdl_risk_names[finding->level],
+                             .fraud_signals = mdl_json_text(finding->signals, NULL, p),
+                             .risk_pending = finding->pending, .id = subject->id));
 }
 
 static int is_to_be_held(const subject_t *subject, const finding_t *finding)
@@ -402,8 +402,7 @@ apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
-                                MDL_ARGS(mdl_int(order_id)))) != APR_SUCCESS ||
+    if ((rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_LOCK_BY_ID, order_id))) != APR_SUCCESS ||
         (rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -53,18 +53,18 @@ apr_status_t mdl_history_emails(mdl_db_t *db, apr_pool_t *p, mdl_history_t *hist
     mdl_rows_t *rows;
     apr_status_t rv = history_find_order(db, history, &order_id, p);
 
-    if (rv != APR_SUCCESS || (rv = mdl_db_select(db, MDL_Q_EMAILS_OF_ORDER, &rows, p,
-                                                 MDL_ARGS(mdl_int(order_id), mdl_int(page->before),
-                                                          mdl_int(page->limit)))) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &rows, p,
+                            MDL_Q(EMAILS_OF_ORDER, .order_id = order_id, .before = page->before,
+                                  .limit = page->limit))) != APR_SUCCESS) {
         return rv;
     }
     page->found = apr_array_make(p, page->limit, sizeof(mdl_email_view_t *));
     while (mdl_rows_next(rows)) {
         mdl_email_view_t *email = apr_palloc(p, sizeof *email);
 
-        email->id = mdl_rows_int(rows, 0);
-        mdl_email_state_of_row(&email->state, rows, 1);
-        email->created_at = mdl_rows_int(rows, 8);
+        MDL_READ(rows, emails_of_order, email, id, created_at);
+        mdl_email_state_of_row(&email->state, rows, mdl_c_emails_of_order_status);
         APR_ARRAY_PUSH(page->found, mdl_email_view_t *) = email;
     }
     return APR_SUCCESS;

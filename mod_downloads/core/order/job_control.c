@@ -49,9 +49,9 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
     apr_status_t rv;
 
     mdl_db_note_due(db, now); /* its clean-up */
-    rv = mdl_db_exec(db, MDL_Q_JOB_CANCEL, &changed, p,
-                     MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(now), mdl_text(cancel->id),
-                              mdl_int(cancel->shop_id), MDL_VERSION_ARGS(cancel->versions, p)));
+    rv = mdl_db_exec(db, &changed, p,
+                     MDL_Q(JOB_CANCEL, .now = now, .id = cancel->id, .shop_id = cancel->shop_id,
+                           MDL_VERSION_ARGS(cancel->versions, p)));
     if (rv != APR_SUCCESS || (rv = job_control_read(db, cancel, changed > 0, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -91,10 +91,9 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry
     apr_status_t rv;
 
     mdl_db_note_due(db, now);
-    rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
-                     MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(retry->id),
-                              mdl_int(retry->shop_id), mdl_int(retry->shop_id),
-                              MDL_VERSION_ARGS(retry->versions, p)));
+    rv = mdl_db_exec(db, &changed, p,
+                     MDL_Q(JOB_RETRY, .now = now, .id = retry->id, .shop_id = retry->shop_id,
+                           MDL_VERSION_ARGS(retry->versions, p)));
     if (rv != APR_SUCCESS || (rv = job_control_read(db, retry, changed > 0, p)) != APR_SUCCESS) {
         return rv;
     }

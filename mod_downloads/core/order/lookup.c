@@ -13,8 +13,8 @@ static apr_status_t lookup_find_open(mdl_db_t *db, apr_int64_t order_id, const c
                                      apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_OPEN, &row, p,
-                                        MDL_ARGS(mdl_int(order_id), mdl_text(but)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(LOOKUP_OPEN, .order_id = order_id, .but = but));
 
     *open = rv == APR_SUCCESS;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -41,7 +41,7 @@ apr_status_t mdl_lookup_want(mdl_db_t *db, mdl_lookup_want_t *want, apr_pool_t *
     if (rv != APR_SUCCESS || want->open || !want->wanted) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_STOREFRONT_OF_SHOP, &row, p, MDL_ARGS(mdl_int(want->shop_id)));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(STOREFRONT_OF_SHOP, want->shop_id));
     if (rv == APR_SUCCESS && !mdl_rows_null(row, 0)) {
         want->open = 1;
         rv = lookup_insert_job(db, want->shop_id, want->order_id, p);
@@ -53,20 +53,15 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
                              apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_SUBJECT, &row, p,
-                                        MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(LOOKUP_SUBJECT, order_id));
 
     if (rv == APR_SUCCESS) {
         lookup->order_id = order_id;
-        lookup->shop_id = mdl_rows_int(row, 0);
-        lookup->storefront_order_id = mdl_rows_text(row, 1);
-        lookup->customer_id = mdl_rows_int(row, 2);
-        lookup->storefront_customer_id = mdl_rows_text(row, 3);
-        lookup->email = mdl_rows_text(row, 4);
-        lookup->url = mdl_rows_text(row, 5);
-        lookup->sealed = mdl_rows_text(row, 6);
-        lookup->for_risk = mdl_rows_int(row, 7) != 0;
-        lookup->for_email = mdl_rows_int(row, 8) != 0;
+        MDL_READ(row, lookup_subject, lookup, shop_id, storefront_order_id, customer_id,
+                 storefront_customer_id, email);
+        lookup->url = MDL_TEXT(row, lookup_subject, storefront_url);
+        lookup->sealed = MDL_TEXT(row, lookup_subject, storefront_token);
+        MDL_READ(row, lookup_subject, lookup, for_risk, for_email);
     }
     return rv;
 }
@@ -75,22 +70,21 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
                                  const mdl_platform_found_t *found, apr_pool_t *p)
 {
-    mdl_arg_t email = mdl_text(found->email), locale = mdl_text(found->locale);
-    mdl_arg_t first_name = mdl_text(found->first_name), last_name = mdl_text(found->last_name);
     apr_int64_t changed;
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = mdl_db_exec(db, MDL_Q_CUSTOMER_COMPLETE, &changed, p,
-                          MDL_ARGS(email, first_name, last_name, locale, mdl_int(apr_time_now()),
-                                   mdl_int(lookup->customer_id), email, first_name, last_name,
-                                   locale))) != APR_SUCCESS ||
-        (rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
-                                MDL_ARGS(mdl_int(lookup->order_id)))) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_ORDER_SET_STOREFRONT, NULL, p,
-                          MDL_ARGS(mdl_text(found->rated ? mdl_risk_names[found->risk] : NULL),
-                                   mdl_text(found->client_ip), mdl_int(lookup->order_id)))) !=
-            APR_SUCCESS) {
+    if ((rv = mdl_db_exec(db, &changed, p,
+                          MDL_Q(CUSTOMER_COMPLETE, .email = found->email,
+                                .first_name = found->first_name, .last_name = found->last_name,
+                                .locale = found->locale, .now = apr_time_now(),
+                                .id = lookup->customer_id))) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_LOCK_BY_ID, lookup->order_id))) !=
+            APR_SUCCESS ||
+        (rv = mdl_db_exec(
+             db, NULL, p,
+             MDL_Q(ORDER_SET_STOREFRONT, .risk = found->rated ? mdl_risk_names[found->risk] : NULL,
+                   .client_ip = found->client_ip, .id = lookup->order_id))) != APR_SUCCESS) {
         return rv;
     }
     return changed > 0 ? mdl_event_touch(db, lookup->order_id, p) : APR_SUCCESS;
@@ -150,8 +144,8 @@ apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_
     int open;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
-                                MDL_ARGS(mdl_int(job->order_id)))) != APR_SUCCESS ||
+    if ((rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_LOCK_BY_ID, job->order_id))) !=
+            APR_SUCCESS ||
         (rv = lookup_find_open(db, job->order_id, job->id, &open, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -163,7 +157,7 @@ apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_
 apr_status_t mdl_lookup_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
                                    apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_LOOKUP_LATEST, rows, p, MDL_ARGS(mdl_int(order_id)));
+    return mdl_db_select(db, rows, p, MDL_Q(LOOKUP_LATEST, order_id));
 }
 
 int mdl_lookup_read_latest(mdl_rows_t *rows, mdl_job_status_t *status, const char **error)
@@ -171,7 +165,7 @@ int mdl_lookup_read_latest(mdl_rows_t *rows, mdl_job_status_t *status, const cha
     if (!mdl_rows_next(rows)) {
         return 0;
     }
-    *status = mdl_rows_enum(rows, 0, mdl_job_status_names);
-    *error = mdl_rows_text(rows, 1);
+    *status = MDL_ENUM(rows, lookup_latest, status, mdl_job_status_names);
+    *error = MDL_TEXT(rows, lookup_latest, error_message);
     return 1;
 }

@@ -27,31 +27,20 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_t *order = mdl_order_make(p);
 
-    order->id = mdl_rows_int(row, 0);
-    order->storefront_order_id = mdl_rows_text(row, 1);
-    order->page_id = mdl_rows_text(row, 2);
-    order->state.access = mdl_rows_enum(row, 3, mdl_order_access_names);
-    order->access_reason = mdl_rows_text(row, 4);
-    order->state.decision = mdl_rows_enum(row, 5, mdl_fraud_decision_names);
-    order->created_at = mdl_rows_int(row, 6);
-    order->customer.id = mdl_rows_int(row, 7);
-    order->customer.storefront_customer_id = mdl_rows_text(row, 8);
-    order->customer.email = mdl_rows_text(row, 9);
-    order->customer.first_name = mdl_rows_text(row, 10);
-    order->customer.last_name = mdl_rows_text(row, 11);
-    order->customer.locale = mdl_rows_text(row, 12);
-    order->shop_id = mdl_rows_int(row, 13);
-    order->shop_name = mdl_rows_text(row, 14);
-    order->shop_email = mdl_rows_text(row, 15);
-    order->fraud_signals = mdl_rows_text(row, 17);
+    MDL_READ(row, order, order, id, storefront_order_id, page_id, access_reason, created_at,
+             shop_id, shop_email, fraud_signals, risk_pending, updated_at);
+    order->state.access = MDL_ENUM(row, order, access_status, mdl_order_access_names);
+    order->state.decision = MDL_ENUM(row, order, fraud_decision, mdl_fraud_decision_names);
+    order->customer.id = MDL_INT(row, order, customer_id);
+    MDL_READ(row, order, &order->customer, storefront_customer_id, email, first_name, last_name,
+             locale);
+    order->shop_name = MDL_TEXT(row, order, name);
     if (order->fraud_signals != NULL) {
-        order->fraud_level = mdl_rows_enum(row, 16, mdl_risk_names);
+        order->fraud_level = MDL_ENUM(row, order, fraud_level, mdl_risk_names);
     }
-    order->risk_pending = mdl_rows_int(row, 18) != 0;
-    order->shop_blocked = !mdl_rows_null(row, 19);
-    order->updated_at = mdl_rows_int(row, 20);
-    if (!mdl_rows_null(row, 21)) {
-        mdl_email_state_of_row(&order->email, row, 21);
+    order->shop_blocked = !MDL_NULL(row, order, blocked_at);
+    if (!MDL_NULL(row, order, status)) {
+        mdl_email_state_of_row(&order->email, row, mdl_c_order_status);
     }
     return order;
 }
@@ -60,22 +49,15 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_assignment_t *assignment = mdl_assignment_make(p);
 
-    assignment->id = mdl_rows_int(row, 0);
-    assignment->order_id = mdl_rows_int(row, 1);
-    assignment->storefront_product_id = mdl_rows_text(row, 2);
-    assignment->storefront_variant_id = mdl_rows_text(row, 3);
-    assignment->quantity = (int)mdl_rows_int(row, 4);
-    assignment->status = mdl_rows_enum(row, 5, mdl_assignment_status_names);
-    assignment->mapping_id = mdl_rows_int(row, 6);
-    assignment->download_type = mdl_rows_enum(row, 7, mdl_download_type_names);
-    assignment->expires_at = mdl_rows_int(row, 8);
-    assignment->created_at = mdl_rows_int(row, 9);
-    assignment->mapping_active = mdl_rows_int(row, 10) != 0;
-    assignment->has_license_keys = !mdl_rows_null(row, 11);
-    assignment->license_keys_pending = mdl_rows_int(row, 11);
-    assignment->download_limit = mdl_rows_null(row, 12) ? -1 : (int)mdl_rows_int(row, 12);
-    assignment->packs = mdl_rows_text(row, 13);
-    assignment->has_links = !mdl_rows_null(row, 14);
+    MDL_READ(row, assignment, assignment, id, order_id, storefront_product_id,
+             storefront_variant_id, quantity, mapping_id, expires_at, created_at, packs);
+    assignment->status = MDL_ENUM(row, assignment, status, mdl_assignment_status_names);
+    assignment->download_type = MDL_ENUM(row, assignment, download_type, mdl_download_type_names);
+    assignment->mapping_active = MDL_INT(row, assignment, is_active) != 0;
+    assignment->has_license_keys = !MDL_NULL(row, assignment, license_keys);
+    assignment->license_keys_pending = MDL_INT(row, assignment, license_keys);
+    assignment->download_limit = (int)MDL_INT_OR_NONE(row, assignment, download_limit);
+    assignment->has_links = !MDL_NULL(row, assignment, has_links);
     return assignment;
 }
 
@@ -94,7 +76,7 @@ static mdl_order_t *index_find(apr_hash_t *index, apr_int64_t id)
 static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
                               const apr_array_header_t *ids, mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
+    return mdl_db_select(db, rows, p, MDL_Q_AS(statement, ORDERS_BY_ID, ids));
 }
 
 static void order_read_assignments(mdl_rows_t *rows, apr_hash_t *orders, apr_pool_t *p)
@@ -127,11 +109,11 @@ static void set_expiry(mdl_order_t *order)
 static void order_read_counts(mdl_rows_t *rows, apr_hash_t *orders)
 {
     while (mdl_rows_next(rows)) {
-        mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
+        mdl_order_t *order = index_find(orders, MDL_INT(rows, assignments_count, order_id));
 
         if (order != NULL) {
-            order->assignment_count = mdl_rows_int(rows, 1);
-            order->expires_at = mdl_rows_int(rows, 2);
+            order->assignment_count = MDL_INT(rows, assignments_count, assignments);
+            order->expires_at = MDL_INT(rows, assignments_count, latest_end);
         }
     }
 }
@@ -217,13 +199,14 @@ static apr_status_t order_ask_head(mdl_db_t *db, const mdl_order_find_t *find, m
                                    apr_pool_t *p)
 {
     if (find->page_id != NULL) {
-        return mdl_db_select(db, MDL_Q_ORDER_BY_PAGE_ID, row, p, MDL_ARGS(mdl_text(find->page_id)));
+        return mdl_db_select(db, row, p, MDL_Q(ORDER_BY_PAGE_ID, find->page_id));
     }
     if (find->id != 0) {
-        return mdl_db_select(db, MDL_Q_ORDER_BY_ID, row, p, MDL_ARGS(mdl_int(find->id)));
+        return mdl_db_select(db, row, p, MDL_Q(ORDER_BY_ID, find->id));
     }
-    return mdl_db_select(db, MDL_Q_ORDER_BY_STOREFRONT_ID, row, p,
-                         MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    return mdl_db_select(db, row, p,
+                         MDL_Q(ORDER_BY_STOREFRONT_ID, .shop_id = find->shop_id,
+                               .storefront_order_id = find->storefront_order_id));
 }
 
 static apr_status_t order_read_head(mdl_rows_t *row, mdl_order_find_t *find, apr_pool_t *p)
@@ -263,8 +246,7 @@ static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, a
     }
     if (rv == APR_SUCCESS && find->with_lookup &&
         (rv = mdl_lookup_ask_latest(db, id, &more->lookup, p)) == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &more->tags, p,
-                           MDL_ARGS(mdl_int(id)));
+        rv = mdl_db_select(db, &more->tags, p, MDL_Q(LICENSE_CLAIMS_OF_ORDER, id));
     }
     return rv;
 }
@@ -424,8 +406,9 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
-                           MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(ORDER_LOCK, .shop_id = find->shop_id,
+                                 .storefront_order_id = find->storefront_order_id));
     if (rv == APR_ENOENT) {
         return mdl_order_refuse_unknown(problem);
     }
@@ -506,13 +489,13 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
 static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t *list,
                                        mdl_rows_t **rows, apr_pool_t *p)
 {
-    mdl_arg_t order = mdl_int(list->order->id);
-
-    return list->id != 0 ? mdl_db_select(db, MDL_Q_ASSIGNMENT_OF_ORDER, rows, p,
-                                         MDL_ARGS(order, mdl_int(list->id)))
-                         : mdl_db_select(db, MDL_Q_ASSIGNMENT_LIST, rows, p,
-                                         MDL_ARGS(order, mdl_int(list->page.before),
-                                                  mdl_int(list->page.limit)));
+    return list->id != 0
+               ? mdl_db_select(
+                     db, rows, p,
+                     MDL_Q(ASSIGNMENT_OF_ORDER, .order_id = list->order->id, .id = list->id))
+               : mdl_db_select(db, rows, p,
+                               MDL_Q(ASSIGNMENT_LIST, .order_id = list->order->id,
+                                     .before = list->page.before, .limit = list->page.limit));
 }
 
 /* Leaves off the assignments from the first one on that was not read to the end, but never all. */

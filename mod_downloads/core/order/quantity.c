@@ -24,8 +24,8 @@ apr_status_t mdl_quantity_set(mdl_db_t *db, const mdl_quantity_t *change, apr_po
 {
     apr_int64_t given;
     apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_ASSIGNMENT_SET_QUANTITY, NULL, p,
-        MDL_ARGS(mdl_int(change->quantity), mdl_int(change->assignment_id)));
+        db, NULL, p,
+        MDL_Q(ASSIGNMENT_SET_QUANTITY, .quantity = change->quantity, .id = change->assignment_id));
 
     if (rv != APR_SUCCESS ||
         (rv = mdl_license_set_quantity(db, change->assignment_id, change->quantity, change->key_id,

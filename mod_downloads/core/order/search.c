@@ -14,16 +14,13 @@ static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_line_t *line = apr_pcalloc(p, sizeof *line);
 
-    line->id = mdl_rows_int(row, 0);
-    line->storefront_order_id = mdl_rows_text(row, 1);
-    line->access = mdl_rows_enum(row, 2, mdl_order_access_names);
-    line->created_at = mdl_rows_int(row, 3);
-    line->storefront_customer_id = mdl_rows_text(row, 4);
-    line->email = mdl_rows_text(row, 5);
-    line->first_name = mdl_rows_text(row, 6);
-    line->last_name = mdl_rows_text(row, 7);
-    line->email_status = mdl_rows_null(row, 8) ? MDL_EMAIL_NOT_REQUESTED
-                                               : mdl_rows_enum(row, 8, mdl_email_status_names);
+    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, created_at,
+             storefront_customer_id, email, first_name, last_name);
+    line->access = MDL_ENUM(row, order_lines_by_id, access_status, mdl_order_access_names);
+    line->email_status = MDL_NULL(row, order_lines_by_id, email_status)
+                             ? MDL_EMAIL_NOT_REQUESTED
+                             : MDL_ENUM(row, order_lines_by_id, email_status,
+                                        mdl_email_status_names);
     return line;
 }
 
@@ -65,10 +62,10 @@ static const char *place_text(place_t place, apr_pool_t *p)
 }
 
 #define FITS                                                                                       \
-    mdl_int(filter->shop_id), mdl_text(filter->access), mdl_int(filter->created_since),            \
-        mdl_int(filter->created_before != 0 ? filter->created_before : APR_INT64_MAX),             \
-        mdl_int(filter->updated_since), mdl_text(filter->product), mdl_text(filter->product),      \
-        mdl_text(filter->email_status), mdl_text(filter->email_status)
+    .shop_id = filter->shop_id, .access = filter->access, .created_since = filter->created_since,  \
+    .created_before = filter->created_before != 0 ? filter->created_before : APR_INT64_MAX,        \
+    .updated_since = filter->updated_since, .product = filter->product,                            \
+    .email_status = filter->email_status
 
 static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
                                    mdl_rows_t **rows, apr_pool_t *p)
@@ -76,24 +73,24 @@ static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filte
     place_t from = place_begin(filter, 1);
     apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
     const char *address = mdl_mime_address_of(filter->email, p);
-    mdl_arg_t shop = mdl_int(filter->shop_id);
-    mdl_arg_t email = mdl_text(address != NULL ? address : filter->email);
+    const char *email = address != NULL ? address : filter->email;
     mdl_rows_t *customers;
     apr_status_t rv = filter->customer != NULL
-                          ? mdl_db_select(db, MDL_Q_CUSTOMER_OF_NUMBER, &customers, p,
-                                          MDL_ARGS(shop, mdl_text(filter->customer), email, email))
-                          : mdl_db_select(db, MDL_Q_CUSTOMERS_OF_EMAIL, &customers, p,
-                                          MDL_ARGS(shop, email, mdl_int(CUSTOMERS)));
+                          ? mdl_db_select(db, &customers, p,
+                                          MDL_Q(CUSTOMER_OF_NUMBER, .shop_id = filter->shop_id,
+                                                .storefront_customer_id = filter->customer,
+                                                .email = email))
+                          : mdl_db_select(db, &customers, p,
+                                          MDL_Q(CUSTOMERS_OF_EMAIL, .shop_id = filter->shop_id,
+                                                .email = email, .limit = CUSTOMERS));
 
     while (rv == APR_SUCCESS && mdl_rows_next(customers)) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(customers, 0);
     }
-    return rv == APR_SUCCESS
-               ? mdl_db_select(db, MDL_Q_ORDER_WALK_OF_CUSTOMERS, rows, p,
-                               MDL_ARGS(FITS, mdl_ids(ids), mdl_int(from.key), mdl_int(from.id),
-                                        mdl_int(filter->created_since), mdl_int(look),
-                                        mdl_int(look)))
-               : rv;
+    return rv == APR_SUCCESS ? mdl_db_select(db, rows, p,
+                                             MDL_Q(ORDER_WALK_OF_CUSTOMERS, FITS, .ids = ids,
+                                                   .key = from.key, .id = from.id, .limit = look))
+                             : rv;
 }
 
 /* Whether an index has the orders whose newest email stands like that. */
@@ -108,8 +105,6 @@ static int email_is_undelivered(const char *status)
 static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
                              mdl_rows_t **rows, apr_pool_t *p)
 {
-    mdl_arg_t shop = mdl_int(filter->shop_id), most = mdl_int(look);
-    mdl_arg_t since = mdl_int(filter->created_since);
     place_t from = place_begin(filter, 1);
 
     if (filter->customer != NULL || filter->email != NULL) {
@@ -117,29 +112,28 @@ static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int
     }
     if (filter->product != NULL) {
         from = place_begin(filter, 0);
-        return mdl_db_select(
-            db, MDL_Q_ORDER_WALK_OF_PRODUCT, rows, p,
-            MDL_ARGS(FITS, shop, mdl_text(filter->product), mdl_int(from.id), most));
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ORDER_WALK_OF_PRODUCT, FITS, .id = from.id, .limit = look));
     }
     if (filter->email_status != NULL && email_is_undelivered(filter->email_status)) {
         from = place_begin(filter, 0);
-        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_UNDELIVERED, rows, p,
-                             MDL_ARGS(FITS, shop, mdl_int(from.key), most));
+        return mdl_db_select(
+            db, rows, p, MDL_Q(ORDER_WALK_OF_UNDELIVERED, FITS, .key = from.key, .limit = look));
     }
     if (filter->access != NULL &&
         strcmp(filter->access, mdl_order_access_names[MDL_ORDER_ACTIVE]) != 0) {
-        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_STATE, rows, p,
-                             MDL_ARGS(FITS, shop, mdl_text(filter->access), mdl_int(from.key),
-                                      mdl_int(from.id), since, most));
+        return mdl_db_select(
+            db, rows, p,
+            MDL_Q(ORDER_WALK_OF_STATE, FITS, .key = from.key, .id = from.id, .limit = look));
     }
     if (filter->updated_since != 0) {
         from = place_begin(filter, 0);
-        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_UPDATE, rows, p,
-                             MDL_ARGS(FITS, shop, mdl_int(from.key), mdl_int(from.id),
-                                      mdl_int(filter->updated_since), most));
+        return mdl_db_select(
+            db, rows, p,
+            MDL_Q(ORDER_WALK_OF_UPDATE, FITS, .key = from.key, .id = from.id, .limit = look));
     }
-    return mdl_db_select(db, MDL_Q_ORDER_WALK, rows, p,
-                         MDL_ARGS(FITS, shop, mdl_int(from.key), mdl_int(from.id), since, most));
+    return mdl_db_select(db, rows, p,
+                         MDL_Q(ORDER_WALK, FITS, .key = from.key, .id = from.id, .limit = look));
 }
 
 /* Whether all that the walk of walk_ask looks at fits, or nearly all. */
@@ -167,14 +161,14 @@ apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *f
     filter->places = apr_array_make(p, filter->limit, sizeof(mdl_order_place_t));
     filter->next = NULL;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        int fits = mdl_rows_int(rows, 2) != 0;
+        int fits = MDL_INT(rows, order_walk, fits) != 0;
 
         if (fits && filter->places->nelts == filter->limit) {
             filter->next = place_text(last, p);
             return APR_SUCCESS;
         }
         looked++;
-        last = (place_t){mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        last = (place_t){MDL_INT(rows, order_walk, created_at), MDL_INT(rows, order_walk, id)};
         if (fits) {
             APR_ARRAY_PUSH(filter->places,
                            mdl_order_place_t) = (mdl_order_place_t){last.id, place_text(last, p)};
@@ -207,7 +201,7 @@ static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, 
     int looked = 0, taken = 0;
 
     while (mdl_rows_next(rows)) {
-        int fits = mdl_rows_int(rows, 9) != 0;
+        int fits = MDL_INT(rows, order_lines_of_number, fits) != 0;
 
         if (looked++ == look || (fits && taken == search->filter.limit)) {
             search->more = 1;
@@ -235,15 +229,17 @@ static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_
 {
     const mdl_order_filter_t *filter = &search->filter;
     int look = filter_is_empty(filter) ? filter->limit : LOOKED;
-    mdl_arg_t shop = mdl_int(filter->shop_id), text = mdl_text(search->text);
-    mdl_arg_t limit = mdl_int(look + 1);
+    apr_int64_t limit = look + 1;
     mdl_rows_t *numbers, *customer;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_NUMBER, &numbers, p,
-                            MDL_ARGS(FITS, shop, text, text, limit))) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_CUSTOMER, &customer, p,
-                            MDL_ARGS(FITS, shop, text, limit))) != APR_SUCCESS) {
+    if ((rv = mdl_db_select(db, &numbers, p,
+                            MDL_Q(ORDER_LINES_OF_NUMBER, FITS, .text = search->text,
+                                  .limit = limit))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &customer, p,
+                            MDL_Q(ORDER_LINES_OF_CUSTOMER, FITS,
+                                  .storefront_customer_id = search->text, .limit = limit))) !=
+            APR_SUCCESS) {
         return rv;
     }
     search_take(search, look, numbers, p);
@@ -265,7 +261,7 @@ static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, ap
         APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_ORDER_LINES_BY_ID, &rows, p, MDL_ARGS(mdl_ids(ids)));
+        rv = mdl_db_select(db, &rows, p, MDL_Q(ORDER_LINES_BY_ID, ids));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(lines, mdl_order_line_t *) = line_of_row(rows, p);

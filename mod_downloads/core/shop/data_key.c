@@ -29,7 +29,7 @@ apr_status_t mdl_data_key_open(const mdl_secret_t *secret, const char *sealed, m
 static apr_status_t data_key_read(mdl_db_t *db, const char **sealed, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DATA_KEY, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(DATA_KEY));
 
     *sealed = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -41,8 +41,8 @@ static apr_status_t data_key_make(mdl_db_t *db, const mdl_secret_t *secret, apr_
 
     mdl_random(bytes, sizeof bytes);
     return mdl_db_exec(
-        db, MDL_Q_DATA_KEY_INSERT, NULL, p,
-        MDL_ARGS(mdl_text(mdl_seal(secret, PURPOSE, OWNER, bytes, sizeof bytes, p))));
+        db, NULL, p,
+        MDL_Q(DATA_KEY_INSERT, mdl_seal(secret, PURPOSE, OWNER, bytes, sizeof bytes, p)));
 }
 
 apr_status_t mdl_data_key_get(mdl_db_t *db, const mdl_secret_t *secret, mdl_secret_t **key,
@@ -72,7 +72,7 @@ apr_status_t mdl_data_key_renew(mdl_db_t *db, apr_pool_t *p, mdl_data_key_renew_
     } else if (renewed != NULL) {
         renew->renewed = 1;
         if (!renew->only_count) {
-            rv = mdl_db_exec(db, MDL_Q_DATA_KEY_SET, NULL, p, MDL_ARGS(mdl_text(renewed)));
+            rv = mdl_db_exec(db, NULL, p, MDL_Q(DATA_KEY_SET, renewed));
         }
     }
     return rv;

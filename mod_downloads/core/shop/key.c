@@ -62,8 +62,7 @@ static apr_status_t key_check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_p
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_API_KEY_LOCK_SHOP, &row, p,
-                           MDL_ARGS(mdl_int(create->key.shop_id)));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(API_KEY_LOCK_SHOP, create->key.shop_id));
     if (rv == APR_ENOENT) {
         return mdl_problem_set(create->problem, 404, "not_found", "There is no such shop.");
     }
@@ -74,8 +73,9 @@ static apr_status_t key_check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_p
         return mdl_problem_set(create->problem, 403, "shop_not_approved",
                                "The shop must be approved before it can have keys.");
     }
-    rv = mdl_db_select_one(db, MDL_Q_API_KEY_COUNT_LIVE, &row, p,
-                           MDL_ARGS(mdl_int(create->key.shop_id), mdl_int(apr_time_now())));
+    rv = mdl_db_select_one(
+        db, &row, p,
+        MDL_Q(API_KEY_COUNT_LIVE, .shop_id = create->key.shop_id, .now = apr_time_now()));
     if (rv == APR_SUCCESS && mdl_rows_int(row, 0) >= MDL_KEYS_PER_SHOP) {
         return mdl_problem_set(create->problem, 409, "too_many_keys",
                                "The shop has 10 live keys; revoke one first.");
@@ -106,26 +106,21 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
     token_checksum(body, strlen(body), checksum);
     create->token = apr_pstrcat(p, body, checksum, NULL);
     mdl_token_mac(create->secret, &token, mac);
-    return mdl_db_exec(db, MDL_Q_API_KEY_INSERT, NULL, p,
-                       MDL_ARGS(mdl_text(key->id), mdl_int(key->shop_id), mdl_text(key->name),
-                                mdl_text(mdl_key_scope_names[key->scope]),
-                                mdl_text(mdl_base64url(mac, sizeof mac, p)),
-                                mdl_text(mdl_secret_id(create->secret)), mdl_int(key->created_at),
-                                mdl_int_or_null(key->expires_at)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(API_KEY_INSERT, .id = key->id, .shop_id = key->shop_id,
+                             .name = key->name, .scope = mdl_key_scope_names[key->scope],
+                             .secret_mac = mdl_base64url(mac, sizeof mac, p),
+                             .secret_id = mdl_secret_id(create->secret),
+                             .created_at = key->created_at, .expires_at = key->expires_at));
 }
 
 static mdl_key_t *key_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_key_t *key = apr_pcalloc(p, sizeof *key);
 
-    key->id = mdl_rows_text(row, 0);
-    key->shop_id = mdl_rows_int(row, 1);
-    key->name = mdl_rows_text(row, 2);
-    key->scope = mdl_rows_enum(row, 3, mdl_key_scope_names);
-    key->created_at = mdl_rows_int(row, 4);
-    key->last_used_at = mdl_rows_int(row, 5);
-    key->expires_at = mdl_rows_int(row, 6);
-    key->revoked_at = mdl_rows_int(row, 7);
+    MDL_READ(row, api_key, key, id, shop_id, name, created_at, last_used_at, expires_at,
+             revoked_at);
+    key->scope = MDL_ENUM(row, api_key, scope, mdl_key_scope_names);
     return key;
 }
 
@@ -135,16 +130,16 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revok
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p,
-                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(revoke->id),
-                              mdl_int(revoke->shop_id), mdl_int(revoke->shop_id)));
+    rv = mdl_db_exec(
+        db, &changed, p,
+        MDL_Q(API_KEY_REVOKE, .now = apr_time_now(), .id = revoke->id, .shop_id = revoke->shop_id));
     if (rv == APR_SUCCESS && changed > 0) {
-        rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+        rv = mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP));
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_API_KEY_BY_ID, &row, p, MDL_ARGS(mdl_text(revoke->id)));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(API_KEY_BY_ID, revoke->id));
     if (rv == APR_SUCCESS) {
         revoke->key = key_of_row(row, p);
     }
@@ -161,8 +156,7 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revok
 apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_API_KEY_LIST, &rows, p,
-                                    MDL_ARGS(mdl_int(list->shop_id)));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(API_KEY_LIST, list->shop_id));
 
     list->keys = apr_array_make(p, MDL_KEYS_PER_SHOP, sizeof(mdl_key_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -174,7 +168,7 @@ apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list)
 apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, apr_int64_t *epoch)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EPOCH_READ, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(EPOCH_READ));
 
     if (rv == APR_SUCCESS) {
         *epoch = mdl_rows_int(row, 0);
@@ -192,40 +186,38 @@ apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *loo
     if ((rv = mdl_key_epoch(db, p, &record->epoch)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_API_KEY_VERIFY, &row, p, MDL_ARGS(mdl_text(look_up->id)));
+    rv = mdl_db_select_one(db, &row, p, MDL_Q(API_KEY_VERIFY, look_up->id));
     if (rv == APR_ENOENT) {
         return APR_SUCCESS;
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    record->known = mdl_base64url_decode(record->mac, sizeof record->mac, mdl_rows_text(row, 0)) ==
-                    APR_SUCCESS;
+    record->known = mdl_base64url_decode(record->mac, sizeof record->mac,
+                                         MDL_TEXT(row, api_key_verify, secret_mac)) == APR_SUCCESS;
     record->key.id = look_up->id;
-    record->key.shop_id = mdl_rows_int(row, 1);
-    record->key.scope = mdl_rows_enum(row, 2, mdl_key_scope_names);
-    record->key.name = mdl_rows_text(row, 3);
-    record->key.expires_at = mdl_rows_int(row, 4);
-    record->key.revoked_at = mdl_rows_int(row, 5);
-    record->shop_name = mdl_rows_text(row, 6);
-    record->shop_domain = mdl_rows_text(row, 7);
-    record->shop_status = mdl_rows_enum(row, 8, mdl_shop_status_names);
-    record->shop_blocked = !mdl_rows_null(row, 9);
-    record->secret_id = mdl_rows_text(row, 10);
+    record->key.shop_id = MDL_INT(row, api_key_verify, shop_id);
+    record->key.scope = MDL_ENUM(row, api_key_verify, scope, mdl_key_scope_names);
+    record->key.name = MDL_TEXT(row, api_key_verify, key_name);
+    MDL_READ(row, api_key_verify, &record->key, expires_at, revoked_at);
+    MDL_READ(row, api_key_verify, record, shop_name, secret_id);
+    record->shop_domain = MDL_TEXT(row, api_key_verify, domain);
+    record->shop_status = MDL_ENUM(row, api_key_verify, status, mdl_shop_status_names);
+    record->shop_blocked = !MDL_NULL(row, api_key_verify, blocked_at);
     return APR_SUCCESS;
 }
 
 apr_status_t mdl_key_sign(mdl_db_t *db, apr_pool_t *p, const mdl_key_sign_t *sign)
 {
-    return mdl_db_exec(db, MDL_Q_API_KEY_SIGN, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_base64url(sign->mac, MDL_SHA256_LENGTH, p)),
-                                mdl_text(sign->secret_id), mdl_text(sign->id),
-                                mdl_text(mdl_base64url(sign->before, MDL_SHA256_LENGTH, p))));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(API_KEY_SIGN,
+                             .secret_mac = mdl_base64url(sign->mac, MDL_SHA256_LENGTH, p),
+                             .secret_id = sign->secret_id, .id = sign->id,
+                             .old_mac = mdl_base64url(sign->before, MDL_SHA256_LENGTH, p)));
 }
 
 apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, const mdl_key_touch_t *touch)
 {
-    return mdl_db_exec(
-        db, MDL_Q_API_KEY_TOUCH, NULL, p,
-        MDL_ARGS(mdl_int(touch->used_at), mdl_text(touch->id), mdl_int(touch->used_at)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(API_KEY_TOUCH, .last_used_at = touch->used_at, .id = touch->id));
 }

@@ -58,10 +58,9 @@ apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_MEMBER_PUT, &row, p,
-                           MDL_ARGS(mdl_text(member->user), mdl_int(member->shop_id),
-                                    mdl_text(mdl_role_names[member->role]),
-                                    mdl_int(apr_time_now())));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(MEMBER_PUT, .user_name = member->user, .shop_id = member->shop_id,
+                                 .role = mdl_role_names[member->role], .now = apr_time_now()));
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -77,8 +76,9 @@ apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put)
 apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove)
 {
     apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_MEMBER_DELETE, &changed, p,
-                                  MDL_ARGS(mdl_text(remove->user), mdl_int(remove->shop_id)));
+    apr_status_t rv = mdl_db_exec(
+        db, &changed, p,
+        MDL_Q(MEMBER_DELETE, .user_name = remove->user, .shop_id = remove->shop_id));
 
     if (rv == APR_SUCCESS && changed == 0) {
         return mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.");
@@ -90,33 +90,32 @@ static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_member_t *member = apr_pcalloc(p, sizeof *member);
 
-    member->user = mdl_rows_text(row, 0);
-    member->shop_id = mdl_rows_int(row, 1);
-    member->role = mdl_rows_enum(row, 2, mdl_role_names);
-    member->created_at = mdl_rows_int(row, 3);
-    member->shop_name = mdl_rows_text(row, 4);
+    member->user = MDL_TEXT(row, member, user_name);
+    MDL_READ(row, member, member, shop_id, created_at);
+    member->role = MDL_ENUM(row, member, role, mdl_role_names);
+    member->shop_name = MDL_TEXT(row, member, name);
     if (member->role == MDL_ROLE_OWNER) {
-        member->email = mdl_staff_address_state(member->user, mdl_rows_int(row, 5),
-                                                mdl_rows_int(row, 6));
+        member->email = mdl_staff_address_state(member->user, MDL_INT(row, member, asked_at),
+                                                MDL_INT(row, member, confirmed_at));
     }
     return member;
 }
 
 apr_status_t mdl_member_list(mdl_db_t *db, apr_pool_t *p, mdl_member_list_t *list)
 {
-    mdl_arg_t limit = mdl_int(MDL_MEMBERS_MAX + 1);
+    apr_int64_t limit = MDL_MEMBERS_MAX + 1;
     mdl_rows_t *rows;
     apr_status_t rv;
 
     list->members = apr_array_make(p, 8, sizeof(mdl_member_t *));
     if (list->shop_id != 0) {
-        rv = mdl_db_select(db, MDL_Q_MEMBER_LIST_OF_SHOP, &rows, p,
-                           MDL_ARGS(mdl_int(list->shop_id), limit));
+        rv = mdl_db_select(db, &rows, p,
+                           MDL_Q(MEMBER_LIST_OF_SHOP, .shop_id = list->shop_id, .limit = limit));
     } else if (list->user != NULL) {
-        rv = mdl_db_select(db, MDL_Q_MEMBER_LIST_OF_USER, &rows, p,
-                           MDL_ARGS(mdl_text(list->user), limit));
+        rv = mdl_db_select(db, &rows, p,
+                           MDL_Q(MEMBER_LIST_OF_USER, .user_name = list->user, .limit = limit));
     } else {
-        rv = mdl_db_select(db, MDL_Q_MEMBER_LIST, &rows, p, MDL_ARGS(mdl_int(LIST_MAX)));
+        rv = mdl_db_select(db, &rows, p, MDL_Q(MEMBER_LIST, LIST_MAX));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(list->members, mdl_member_t *) = member_of_row(rows, p);
@@ -128,8 +127,8 @@ apr_status_t mdl_member_role(mdl_db_t *db, const char *user, apr_int64_t shop_id
                              apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MEMBER_ROLE, &row, p,
-                                        MDL_ARGS(mdl_text(user), mdl_int(shop_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(MEMBER_ROLE, .user_name = user, .shop_id = shop_id));
 
     if (rv == APR_SUCCESS) {
         *role = mdl_rows_enum(row, 0, mdl_role_names);

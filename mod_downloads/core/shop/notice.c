@@ -36,27 +36,28 @@ const char *const mdl_notice_type_names[] = {
 
 /* --- adding --- */
 
-static mdl_arg_t notice_now(mdl_db_t *db)
+static apr_time_t notice_now(mdl_db_t *db)
 {
     mdl_db_note_notice(db);
-    return mdl_int(apr_time_now());
+    return apr_time_now();
 }
 
 apr_status_t mdl_notice_add(mdl_db_t *db, const mdl_notice_t *notice, apr_pool_t *p)
 {
-    return mdl_db_exec(
-        db, MDL_Q_NOTICE_INSERT, NULL, p,
-        MDL_ARGS(mdl_int(notice->shop_id), mdl_text(mdl_notice_type_names[notice->type]),
-                 mdl_int_or_null(notice->order_id), mdl_text(notice->data), notice_now(db)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICE_INSERT, .shop_id = notice->shop_id,
+                             .type = mdl_notice_type_names[notice->type],
+                             .order_id = notice->order_id, .data = notice->data,
+                             .created_at = notice_now(db)));
 }
 
 apr_status_t mdl_notice_add_of_order(mdl_db_t *db, mdl_notice_type_t type, apr_int64_t order_id,
                                      const mdl_json_t *data, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_ORDER, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_notice_type_names[type]),
-                                mdl_text(mdl_json_text(data, NULL, p)), notice_now(db),
-                                mdl_int(order_id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICE_INSERT_OF_ORDER, .type = mdl_notice_type_names[type],
+                             .data = mdl_json_text(data, NULL, p), .created_at = notice_now(db),
+                             .id = order_id));
 }
 
 apr_status_t mdl_notice_add_of_email(mdl_db_t *db, mdl_notice_type_t type, apr_int64_t email_id,
@@ -65,28 +66,27 @@ apr_status_t mdl_notice_add_of_email(mdl_db_t *db, mdl_notice_type_t type, apr_i
     mdl_json_t *data = mdl_json_object(p);
 
     mdl_json_add_int(data, "email_id", email_id);
-    return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_EMAIL, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_notice_type_names[type]),
-                                mdl_text(mdl_json_text(data, NULL, p)), notice_now(db),
-                                mdl_int(email_id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICE_INSERT_OF_EMAIL, .type = mdl_notice_type_names[type],
+                             .data = mdl_json_text(data, NULL, p), .created_at = notice_now(db),
+                             .id = email_id));
 }
 
 apr_status_t mdl_notice_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_NOTICE_INSERT_OF_TAG, NULL, p,
-                       MDL_ARGS(notice_now(db), mdl_int(tag_id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICE_INSERT_OF_TAG, .created_at = notice_now(db), .id = tag_id));
 }
 
 apr_status_t mdl_notice_add_given(mdl_db_t *db, const char *pairs, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_NOTICES_INSERT_GIVEN, NULL, p,
-                       MDL_ARGS(notice_now(db), mdl_text(pairs)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICES_INSERT_GIVEN, .created_at = notice_now(db), .pairs = pairs));
 }
 
 apr_status_t mdl_notice_add_downloads(mdl_db_t *db, const apr_array_header_t *downloads,
                                       int default_download_limit, apr_pool_t *p)
 {
-    mdl_arg_t limit = mdl_int(default_download_limit);
     mdl_json_t *list = mdl_json_array(p);
 
     for (int i = 0; i < downloads->nelts; i++) {
@@ -99,9 +99,10 @@ apr_status_t mdl_notice_add_downloads(mdl_db_t *db, const apr_array_header_t *do
         mdl_json_add_int_if(each, "asset_id", download->asset_id, download->asset_id != 0);
         mdl_json_add_string(each, "data", mdl_json_text(data, NULL, p));
     }
-    return mdl_db_exec(
-        db, MDL_Q_NOTICES_INSERT_DOWNLOADS, NULL, p,
-        MDL_ARGS(notice_now(db), mdl_text(mdl_json_text(list, NULL, p)), limit, limit));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICES_INSERT_DOWNLOADS, .created_at = notice_now(db),
+                             .downloads = mdl_json_text(list, NULL, p),
+                             .limit = default_download_limit));
 }
 
 apr_status_t mdl_notice_add_for_endpoint(mdl_db_t *db, mdl_notice_t *notice,
@@ -112,10 +113,10 @@ apr_status_t mdl_notice_add_for_endpoint(mdl_db_t *db, mdl_notice_t *notice,
 
     mdl_db_note_notice(db);
     notice->created_at = apr_time_now();
-    rv = mdl_db_select_one(
-        db, MDL_Q_NOTICE_INSERT_FOR_ENDPOINT, &row, p,
-        MDL_ARGS(mdl_int(notice->shop_id), mdl_text(mdl_notice_type_names[notice->type]),
-                 mdl_text(notice->data), mdl_int(notice->created_at), mdl_int(endpoint_id)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(NOTICE_INSERT_FOR_ENDPOINT, .shop_id = notice->shop_id,
+                                 .type = mdl_notice_type_names[notice->type], .data = notice->data,
+                                 .created_at = notice->created_at, .endpoint_id = endpoint_id));
     if (rv == APR_SUCCESS) {
         notice->id = mdl_rows_int(row, 0);
     }
@@ -127,7 +128,7 @@ apr_status_t mdl_notice_add_for_endpoint(mdl_db_t *db, mdl_notice_t *notice,
 apr_status_t mdl_notice_first_waiting(mdl_db_t *db, apr_pool_t *p, apr_int64_t *id)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_NOTICE_FIRST_WAITING, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(NOTICE_FIRST_WAITING));
 
     *id = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -151,15 +152,16 @@ static mdl_json_t *notices_count(mdl_rows_t *rows, apr_array_header_t *ids, mdl_
 
     *counts = mdl_json_array(p);
     while (mdl_rows_next(rows)) {
-        apr_int64_t shop[2] = {mdl_rows_int(rows, 1), mdl_rows_int(rows, 2)};
+        apr_int64_t shop[2] = {MDL_INT(rows, notices_waiting, shop_id),
+                               MDL_INT(rows, notices_waiting, last)};
         apr_int64_t *count = apr_hash_get(last, shop, sizeof *shop);
 
         if (count == NULL) {
             count = apr_pmemdup(p, shop, sizeof shop);
             apr_hash_set(last, count, sizeof *shop, count);
         }
-        pair_add(numbers, mdl_rows_int(rows, 0), ++count[1]);
-        APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
+        pair_add(numbers, MDL_INT(rows, notices_waiting, id), ++count[1]);
+        APR_ARRAY_PUSH(ids, apr_int64_t) = MDL_INT(rows, notices_waiting, id);
     }
     for (apr_hash_index_t *i = apr_hash_first(p, last); i != NULL; i = apr_hash_next(i)) {
         const apr_int64_t *count = apr_hash_this_val(i);
@@ -173,13 +175,13 @@ apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t 
 {
     mdl_json_t *numbers, *counts;
     mdl_rows_t *lock, *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_NOTICES_LOCK, &lock, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &lock, p, MDL_Q(NOTICES_LOCK));
 
     number->ids = apr_array_make(p, 16, sizeof(apr_int64_t));
     number->more = 0;
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_NOTICES_WAITING, &rows, p,
-                           MDL_ARGS(mdl_int(number->from), mdl_int(BATCH)));
+        rv = mdl_db_select(db, &rows, p,
+                           MDL_Q(NOTICES_WAITING, .from = number->from, .limit = BATCH));
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -189,31 +191,31 @@ apr_status_t mdl_notice_number(mdl_db_t *db, apr_pool_t *p, mdl_notice_number_t 
     if (number->ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_exec(db, MDL_Q_NOTICES_NUMBER, NULL, p,
-                     MDL_ARGS(mdl_text(mdl_json_text(numbers, NULL, p))));
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_NOTICE_COUNTS_SET, NULL, p,
-                                           MDL_ARGS(mdl_text(mdl_json_text(counts, NULL, p))))
-                             : rv;
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(NOTICES_NUMBER, mdl_json_text(numbers, NULL, p)));
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, NULL, p, MDL_Q(NOTICE_COUNTS_SET, mdl_json_text(counts, NULL, p)))
+               : rv;
 }
 
 /* --- reading --- */
 
 void mdl_notice_read(mdl_notice_t *notice, const mdl_rows_t *row, int first)
 {
-    *notice = (mdl_notice_t){.id = mdl_rows_int(row, first),
-                             .number = mdl_rows_int(row, first + 1),
-                             .type = mdl_rows_enum(row, first + 2, mdl_notice_type_names),
-                             .data = mdl_rows_text(row, first + 3),
-                             .created_at = mdl_rows_int(row, first + 4),
-                             .storefront_order_id = mdl_rows_text(row, first + 5)};
+    *notice = (mdl_notice_t){
+        .id = mdl_rows_int(row, first + mdl_c_notice_id),
+        .number = mdl_rows_int(row, first + mdl_c_notice_number),
+        .type = mdl_rows_enum(row, first + mdl_c_notice_type, mdl_notice_type_names),
+        .data = mdl_rows_text(row, first + mdl_c_notice_data),
+        .created_at = mdl_rows_int(row, first + mdl_c_notice_created_at),
+        .storefront_order_id = mdl_rows_text(row, first + mdl_c_notice_storefront_order_id)};
 }
 
 /* The row behind the notices. */
 static apr_status_t notice_list_end(mdl_notice_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
 {
-    apr_int64_t last = mdl_rows_int(row, 1);
+    apr_int64_t last = MDL_INT(row, notice, number);
 
-    list->feed = apr_pstrdup(p, mdl_rows_text(row, 2));
+    list->feed = apr_pstrdup(p, MDL_TEXT(row, notice, type));
     if (list->known_feed != NULL && strcmp(list->known_feed, list->feed) != 0) {
         return mdl_problem_set(list->problem, 409, "feed_changed",
                                "The events are of another feed now, for a backup was restored; ask "
@@ -228,8 +230,8 @@ static apr_status_t notice_list_end(mdl_notice_list_t *list, const mdl_rows_t *r
 
 static void notice_list_add(mdl_notice_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
 {
-    list->last = mdl_rows_int(row, 1);
-    if (list->type == NULL || strcmp(mdl_rows_text(row, 2), list->type) == 0) {
+    list->last = MDL_INT(row, notice, number);
+    if (list->type == NULL || strcmp(MDL_TEXT(row, notice, type), list->type) == 0) {
         mdl_notice_t *notice = apr_palloc(p, sizeof *notice);
 
         mdl_notice_read(notice, row, 0);
@@ -242,9 +244,9 @@ apr_status_t mdl_notice_list(mdl_db_t *db, apr_pool_t *p, mdl_notice_list_t *lis
     int look = list->at_end ? 0 : list->type != NULL ? LOOKED : list->limit + 1;
     mdl_rows_t *rows;
     int looked = 0;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_NOTICE_PAGE, &rows, p,
-                                    MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->after),
-                                             mdl_int(look), mdl_int(list->shop_id)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p,
+        MDL_Q(NOTICE_PAGE, .shop_id = list->shop_id, .after = list->after, .limit = look));
 
     list->found = apr_array_make(p, list->limit, sizeof(mdl_notice_t *));
     list->last = list->after;
@@ -268,9 +270,9 @@ apr_status_t mdl_notice_renew_feed(mdl_db_t *db, apr_pool_t *p, const char **fee
     apr_status_t rv;
 
     *feed = mdl_ulid("feed_", p);
-    rv = mdl_db_exec(db, MDL_Q_EVENT_FEED_RENEW, NULL, p, MDL_ARGS(mdl_text(*feed)));
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(EVENT_FEED_RENEW, *feed));
     /* Nor do nodes trust what they remember of the keys of another database. */
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS) : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP)) : rv;
 }
 
 static void data_add(void *baton, const char *name, mdl_json_t *value)

@@ -12,8 +12,8 @@
 
 apr_status_t mdl_secret_note(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_SECRET_NOTE, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_secret_id(secret)), mdl_int(apr_time_now())));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(SECRET_NOTE, .id = mdl_secret_id(secret), .now = apr_time_now()));
 }
 
 static int secret_has_id(const mdl_secret_t *secret, const char *id)
@@ -29,13 +29,12 @@ static int secret_has_id(const mdl_secret_t *secret, const char *id)
 static apr_status_t keys_count(mdl_db_t *db, mdl_secret_signed_t *of, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_API_KEYS_BY_SECRET, &rows, p,
-                                    MDL_ARGS(mdl_int(apr_time_now())));
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(API_KEYS_BY_SECRET, apr_time_now()));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        *(secret_has_id(of->secret, mdl_rows_text(rows, 0))
+        *(secret_has_id(of->secret, MDL_TEXT(rows, api_keys_by_secret, secret_id))
               ? &of->keys
-              : &of->strange) += mdl_rows_int(rows, 1);
+              : &of->strange) += MDL_INT(rows, api_keys_by_secret, keys);
     }
     return rv;
 }
@@ -45,7 +44,7 @@ static apr_status_t secrets_are_strange(mdl_db_t *db, const mdl_secret_t *secret
                                         apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_SECRETS, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(SECRETS));
     int known = 0, any = 0;
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -71,7 +70,7 @@ apr_status_t mdl_secret_signed(mdl_db_t *db, apr_pool_t *p, mdl_secret_signed_t 
         (rv = mdl_data_key_renew(db, p, &data_key)) != APR_SUCCESS) {
         return rv;
     }
-    has_orders = mdl_db_select_one(db, MDL_Q_ORDER_EXISTS, &row, p, MDL_NO_ARGS);
+    has_orders = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_EXISTS));
     of->is_other = of->keys == 0 && (of->strange > 0 || (strange && has_orders == APR_SUCCESS));
     of->lost_tokens = tokens.lost;
     of->lost_data_key = data_key.lost > 0;
@@ -113,11 +112,10 @@ const char *mdl_secret_trouble(const mdl_secret_signed_t *of, apr_pool_t *p)
 }
 
 /* The first column of the only row; 0 for none. */
-static apr_status_t secret_count(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *count,
-                                 apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t secret_count(mdl_db_t *db, apr_int64_t *count, apr_pool_t *p, mdl_query_t query)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, query);
 
     *count = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -125,20 +123,19 @@ static apr_status_t secret_count(mdl_db_t *db, mdl_statement_t statement, apr_in
 
 apr_status_t mdl_secret_status(mdl_db_t *db, apr_pool_t *p, mdl_secret_status_t *status)
 {
-    mdl_arg_t id = mdl_text(mdl_secret_id(status->secret));
+    const char *id = mdl_secret_id(status->secret);
     apr_time_t now = apr_time_now();
     mdl_storefront_renew_t tokens = {.secret = status->secret, .only_count = 1};
     mdl_data_key_renew_t data_key = {.secret = status->secret, .only_count = 1};
     apr_status_t rv;
 
-    if ((rv = secret_count(db, MDL_Q_SECRET_SINCE, &status->since, p, MDL_ARGS(id))) !=
+    if ((rv = secret_count(db, &status->since, p, MDL_Q(SECRET_SINCE, id))) != APR_SUCCESS ||
+        (rv = secret_count(db, &status->keys, p, MDL_Q(API_KEYS_UNSIGNED, .now = now, .id = id))) !=
             APR_SUCCESS ||
-        (rv = secret_count(db, MDL_Q_API_KEYS_UNSIGNED, &status->keys, p,
-                           MDL_ARGS(mdl_int(now), id))) != APR_SUCCESS ||
-        (rv = secret_count(db, MDL_Q_PAGES_SENT, &status->pages, p,
-                           MDL_ARGS(mdl_int(0), mdl_int(status->since)))) != APR_SUCCESS ||
-        (rv = secret_count(db, MDL_Q_PAGES_SENT, &status->recent, p,
-                           MDL_ARGS(mdl_int(now - RECENT), mdl_int(status->since)))) !=
+        (rv = secret_count(db, &status->pages, p,
+                           MDL_Q(PAGES_SENT, .since = 0, .until = status->since))) != APR_SUCCESS ||
+        (rv = secret_count(db, &status->recent, p,
+                           MDL_Q(PAGES_SENT, .since = now - RECENT, .until = status->since))) !=
             APR_SUCCESS ||
         (rv = mdl_storefront_renew(db, p, &tokens)) != APR_SUCCESS ||
         (rv = mdl_data_key_renew(db, p, &data_key)) != APR_SUCCESS) {
@@ -153,12 +150,12 @@ apr_status_t mdl_secret_retire(mdl_db_t *db, apr_pool_t *p, mdl_secret_retire_t 
 {
     mdl_storefront_renew_t tokens = {.secret = retire->secret};
     mdl_data_key_renew_t data_key = {.secret = retire->secret};
-    mdl_arg_t now = mdl_int(apr_time_now());
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_API_KEYS_REVOKE_UNSIGNED, &retire->keys, p,
-                                  MDL_ARGS(now, now, mdl_text(mdl_secret_id(retire->secret))));
+    apr_status_t rv = mdl_db_exec(db, &retire->keys, p,
+                                  MDL_Q(API_KEYS_REVOKE_UNSIGNED, .now = apr_time_now(),
+                                        .secret_id = mdl_secret_id(retire->secret)));
 
     if (rv == APR_SUCCESS && retire->keys > 0) {
-        rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+        rv = mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP));
     }
     if (rv == APR_SUCCESS && (rv = mdl_storefront_renew(db, p, &tokens)) == APR_SUCCESS) {
         rv = mdl_data_key_renew(db, p, &data_key);

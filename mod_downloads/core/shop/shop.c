@@ -20,21 +20,12 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_shop_t *shop = apr_pcalloc(p, sizeof *shop);
 
-    shop->id = mdl_rows_int(row, 0);
-    shop->name = mdl_rows_text(row, 1);
-    shop->domain = mdl_rows_text(row, 2);
-    shop->email = mdl_rows_text(row, 3);
-    shop->status = mdl_rows_enum(row, 4, mdl_shop_status_names);
-    shop->created_at = mdl_rows_int(row, 5);
-    shop->sender_name = mdl_rows_text(row, 6);
-    shop->reply_to = mdl_rows_text(row, 7);
-    shop->mail_delay = (int)mdl_rows_int(row, 8);
-    shop->hold_at = mdl_rows_enum(row, 9, mdl_risk_names);
-    shop->storefront_url = mdl_rows_text(row, 10);
-    shop->blocked_at = mdl_rows_int(row, 11);
-    shop->block_reason = mdl_rows_text(row, 12);
-    shop->email_state = mdl_staff_address_state(shop->email, mdl_rows_int(row, 13),
-                                                mdl_rows_int(row, 14));
+    MDL_READ(row, shop, shop, id, name, domain, email, created_at, sender_name, reply_to,
+             mail_delay, storefront_url, blocked_at, block_reason);
+    shop->status = MDL_ENUM(row, shop, status, mdl_shop_status_names);
+    shop->hold_at = MDL_ENUM(row, shop, hold_at, mdl_risk_names);
+    shop->email_state = mdl_staff_address_state(shop->email, MDL_INT(row, shop, asked_at),
+                                                MDL_INT(row, shop, confirmed_at));
     return shop;
 }
 
@@ -99,9 +90,9 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
     }
     shop->email = shop_changed_text(NULL, shop->email);
     now = apr_time_now();
-    rv = mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
-                           MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
-                                    mdl_text(shop->email), mdl_int(now), mdl_int(now)));
+    rv = mdl_db_select_one(db, &row, p,
+                           MDL_Q(SHOP_INSERT, .name = shop->name, .domain = shop->domain,
+                                 .email = shop->email, .now = now));
     if (rv == APR_ENOENT) {
         return mdl_problem_set(add->problem, 409, "domain_taken",
                                "There is a shop of that domain already.");
@@ -116,7 +107,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(SHOP_BY_ID, id));
 
     if (rv == APR_SUCCESS) {
         *shop = shop_of_row(row, p);
@@ -126,14 +117,15 @@ apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_
 
 apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_status_t *set)
 {
-    mdl_arg_t status = mdl_text(mdl_shop_status_names[set->status]);
+    const char *status = mdl_shop_status_names[set->status];
     apr_int64_t changed;
     apr_status_t rv;
 
-    rv = mdl_db_exec(db, MDL_Q_SHOP_SET_STATUS, &changed, p,
-                     MDL_ARGS(status, mdl_int(apr_time_now()), mdl_int(set->id), status));
+    rv = mdl_db_exec(
+        db, &changed, p,
+        MDL_Q(SHOP_SET_STATUS, .status = status, .now = apr_time_now(), .id = set->id));
     if (rv == APR_SUCCESS && changed > 0) {
-        rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+        rv = mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP));
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -153,11 +145,10 @@ static apr_status_t shop_notify_blocked(mdl_db_t *db, apr_int64_t id, apr_pool_t
 
 static apr_status_t shop_unblock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK_WEBHOOKS, NULL, p,
-                                  MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p, MDL_Q(SHOP_UNBLOCK_WEBHOOKS, .now = apr_time_now(), .shop_id = id));
 
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK, NULL, p, MDL_ARGS(mdl_int(id)))
-                             : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(SHOP_UNBLOCK, id)) : rv;
 }
 
 apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block)
@@ -170,15 +161,14 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
             block->problem, 400, "invalid_reason",
             "A reason has 1 to " APR_STRINGIFY(MDL_REASON_MAX) " characters, in one line.");
     }
-    rv = block->reason != NULL ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, &blocked, p,
-                                             MDL_ARGS(mdl_int(apr_time_now()),
-                                                      mdl_text(block->reason), mdl_int(block->id)))
+    rv = block->reason != NULL ? mdl_db_exec(db, &blocked, p,
+                                             MDL_Q(SHOP_BLOCK, .now = apr_time_now(),
+                                                   .block_reason = block->reason, .id = block->id))
                                : shop_unblock(db, block->id, p);
     if (rv == APR_SUCCESS && blocked > 0) {
         rv = shop_notify_blocked(db, block->id, p);
     }
-    if (rv != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP))) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_shop_find(db, block->id, &block->shop, p);
@@ -190,7 +180,7 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
 apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **ids)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_SHOPS_BLOCKED, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(SHOPS_BLOCKED));
 
     *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -243,11 +233,11 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     shop->reply_to = shop_changed_text(shop->reply_to, set->reply_to);
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
     shop->hold_at = set->hold_at != MDL_RISK_NONE ? set->hold_at : shop->hold_at;
-    rv = mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
-                     MDL_ARGS(mdl_text(shop->name), mdl_text(shop->email),
-                              mdl_text(shop->sender_name), mdl_text(shop->reply_to),
-                              mdl_int(shop->mail_delay), mdl_text(mdl_risk_names[shop->hold_at]),
-                              mdl_int(apr_time_now()), mdl_int(shop->id)));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(SHOP_SET, .name = shop->name, .email = shop->email,
+                           .sender_name = shop->sender_name, .reply_to = shop->reply_to,
+                           .mail_delay = shop->mail_delay, .hold_at = mdl_risk_names[shop->hold_at],
+                           .now = apr_time_now(), .id = shop->id));
     if (rv == APR_SUCCESS && set->email != NULL) {
         if (before != NULL) {
             rv = mdl_staff_address_forget(db, shop->id, before, p);
@@ -255,14 +245,14 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
         rv = rv == APR_SUCCESS ? shop_ask_email(db, shop, p) : rv;
     }
     /* The name is in the cache of keys, too. */
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS) : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP)) : rv;
 }
 
 apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     mdl_rows_t *row;
 
-    return mdl_db_select_one(db, MDL_Q_SHOP_LOCK, &row, p, MDL_ARGS(mdl_int(id)));
+    return mdl_db_select_one(db, &row, p, MDL_Q(SHOP_LOCK, id));
 }
 
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
@@ -279,7 +269,7 @@ apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr
             return rv == APR_SUCCESS ? APR_ENOSPC : rv;
         }
     }
-    return mdl_db_exec(db, MDL_Q_SHOP_STORE, NULL, p, MDL_ARGS(mdl_int(bytes), mdl_int(id)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(SHOP_STORE, .bytes = bytes, .id = id));
 }
 
 apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
@@ -287,8 +277,7 @@ apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_SHOP_BYTES, &row, p,
-        MDL_ARGS(mdl_text(except != NULL ? except : ""), mdl_int(id)));
+        db, &row, p, MDL_Q(SHOP_BYTES, .upload_id = except != NULL ? except : "", .id = id));
 
     if (rv == APR_SUCCESS) {
         apr_int64_t taken = mdl_rows_int(row, 0);
@@ -301,7 +290,7 @@ apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr
 apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **shops)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(SHOP_LIST));
 
     *shops = apr_array_make(p, 16, sizeof(mdl_shop_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -28,19 +28,19 @@ mdl_address_state_t mdl_staff_address_state(const char *address, apr_time_t aske
 static apr_status_t address_read(mdl_db_t *db, mdl_staff_address_t *of, mdl_address_state_t *state,
                                  apr_pool_t *p)
 {
-    mdl_arg_t address = mdl_text(of->address), shop = mdl_int(of->shop_id);
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STAFF_ADDRESS_FIND, &row, p,
-                                        MDL_ARGS(address, address, shop, address, shop));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(STAFF_ADDRESS_FIND, .address = of->address, .shop_id = of->shop_id));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    of->shop_name = mdl_rows_text(row, 0);
-    of->shop_domain = mdl_rows_text(row, 1);
-    of->confirmed_at = mdl_rows_int(row, 4);
-    *state = mdl_rows_int(row, 2) > 0
-                 ? mdl_staff_address_state(of->address, mdl_rows_int(row, 3), of->confirmed_at)
+    of->shop_name = MDL_TEXT(row, staff_address_find, name);
+    of->shop_domain = MDL_TEXT(row, staff_address_find, domain);
+    of->confirmed_at = MDL_INT(row, staff_address_find, confirmed_at);
+    *state = MDL_INT(row, staff_address_find, is_reached) > 0
+                 ? mdl_staff_address_state(of->address, MDL_INT(row, staff_address_find, asked_at),
+                                           of->confirmed_at)
                  : MDL_ADDRESS_NONE;
     return APR_SUCCESS;
 }
@@ -52,9 +52,9 @@ static apr_status_t address_ask(mdl_db_t *db, const mdl_staff_address_t *of, int
     apr_status_t rv = mdl_staff_email_ask(db, of->shop_id, of->address, asked, p);
 
     return rv == APR_SUCCESS && *asked
-               ? mdl_db_exec(
-                     db, MDL_Q_STAFF_ADDRESS_ASK, NULL, p,
-                     MDL_ARGS(mdl_int(of->shop_id), mdl_text(of->address), mdl_int(apr_time_now())))
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(STAFF_ADDRESS_ASK, .shop_id = of->shop_id,
+                                   .address = of->address, .now = apr_time_now()))
                : rv;
 }
 
@@ -75,8 +75,8 @@ apr_status_t mdl_staff_address_ask(mdl_db_t *db, apr_int64_t shop_id, const char
 apr_status_t mdl_staff_address_forget(mdl_db_t *db, apr_int64_t shop_id, const char *address,
                                       apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_STAFF_ADDRESS_FORGET, NULL, p,
-                       MDL_ARGS(mdl_int(shop_id), mdl_text(address)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(STAFF_ADDRESS_FORGET, .shop_id = shop_id, .address = address));
 }
 
 apr_status_t mdl_staff_address_ask_again(mdl_db_t *db, apr_pool_t *p, mdl_staff_address_ask_t *ask)
@@ -118,13 +118,13 @@ apr_status_t mdl_staff_address_confirm(mdl_db_t *db, apr_pool_t *p, mdl_staff_ad
                          .action = "confirmed",
                          .via = MDL_VIA_SETTINGS,
                          .user = of->address};
-    mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv = mdl_staff_address_find(db, p, of);
 
     if (rv != APR_SUCCESS || of->confirmed_at != 0) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_STAFF_ADDRESS_CONFIRM, NULL, p,
-                     MDL_ARGS(mdl_int(of->shop_id), mdl_text(of->address), now, now));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(STAFF_ADDRESS_CONFIRM, .shop_id = of->shop_id, .address = of->address,
+                           .now = apr_time_now()));
     return rv == APR_SUCCESS ? mdl_audit_add(db, &audit, p) : rv;
 }

@@ -32,9 +32,9 @@ static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const char *
     apr_status_t rv = mdl_job_insert(db, &job, p);
 
     return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_STAFF_EMAIL_INSERT, NULL, p,
-                             MDL_ARGS(mdl_text(job.id), mdl_text(to), mdl_text(template),
-                                      mdl_text(mdl_json_text(data, NULL, p))))
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(STAFF_EMAIL_INSERT, .job_id = job.id, .recipient = to,
+                                   .template = template, .data = mdl_json_text(data, NULL, p)))
                : rv;
 }
 
@@ -44,8 +44,7 @@ static apr_status_t budget_take_one(mdl_db_t *db, const char *name, apr_int64_t 
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_STAFF_BUDGET_TAKE, &row, p,
-        MDL_ARGS(mdl_text(name), mdl_int(apr_time_now()), mdl_int(most)));
+        db, &row, p, MDL_Q(STAFF_BUDGET_TAKE, .name = name, .now = apr_time_now(), .most = most));
 
     *left = rv == APR_SUCCESS ? most - mdl_rows_int(row, 0) : -1;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -81,23 +80,23 @@ static apr_status_t budget_take(mdl_db_t *db, const budget_t *budget, apr_int64_
 
 static apr_status_t budget_prune(mdl_db_t *db, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_STAFF_BUDGET_PRUNE, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now() - DAY)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STAFF_BUDGET_PRUNE, apr_time_now() - DAY));
 }
 
 apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id,
                                         apr_array_header_t **recipients, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_STAFF_OWNERS_REACHED, &rows, p,
-                                    MDL_ARGS(mdl_int(shop_id), mdl_int(MDL_STAFF_EMAILS_OF_SHOP)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p,
+        MDL_Q(STAFF_OWNERS_REACHED, .shop_id = shop_id, .limit = MDL_STAFF_EMAILS_OF_SHOP));
 
     *recipients = apr_array_make(p, 2, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(*recipients, const char *) = mdl_rows_text(rows, 0);
     }
     if (rv == APR_SUCCESS && (*recipients)->nelts == 0) {
-        rv = mdl_db_select_one(db, MDL_Q_STAFF_SHOP_REACHED, &rows, p, MDL_ARGS(mdl_int(shop_id)));
+        rv = mdl_db_select_one(db, &rows, p, MDL_Q(STAFF_SHOP_REACHED, shop_id));
         if (rv == APR_SUCCESS) {
             APR_ARRAY_PUSH(*recipients, const char *) = mdl_rows_text(rows, 0);
         }
@@ -149,7 +148,8 @@ static int email_is_wanted(const mdl_staff_email_t *email, const mdl_rows_t *row
 {
     int asks = strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0;
 
-    return !mdl_rows_null(row, 3) && mdl_rows_null(row, 4) == asks;
+    return !MDL_NULL(row, staff_email_of_job, asked_at) &&
+           MDL_NULL(row, staff_email_of_job, confirmed_at) == asks;
 }
 
 apr_status_t mdl_staff_email_find(mdl_db_t *db, apr_int64_t shop_id, const char *job_id,
@@ -157,20 +157,20 @@ apr_status_t mdl_staff_email_find(mdl_db_t *db, apr_int64_t shop_id, const char 
 {
     mdl_rows_t *row;
     const char *data, *why;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STAFF_EMAIL_OF_JOB, &row, p,
-                                        MDL_ARGS(mdl_int(shop_id), mdl_text(job_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(STAFF_EMAIL_OF_JOB, .shop_id = shop_id, .job_id = job_id));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    email->to = mdl_rows_text(row, 0);
-    email->template = mdl_rows_text(row, 1);
-    data = mdl_rows_text(row, 2);
+    email->to = MDL_TEXT(row, staff_email_of_job, recipient);
+    email->template = MDL_TEXT(row, staff_email_of_job, template);
+    data = MDL_TEXT(row, staff_email_of_job, data);
     email->wanted = email_is_wanted(email, row);
     return mdl_json_parse(&email->data, data, strlen(data), MDL_JSON_MAX_VALUES, &why, p);
 }
 
 apr_status_t mdl_staff_email_delete(mdl_db_t *db, const char *job_id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_STAFF_EMAIL_DELETE, NULL, p, MDL_ARGS(mdl_text(job_id)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STAFF_EMAIL_DELETE, job_id));
 }

@@ -12,12 +12,12 @@
 #define LATE         apr_time_from_sec(5 * 60) /* not every visit is a write */
 #define SESSIONS_MAX 20                        /* of a user */
 
-static mdl_arg_t session_key(const char *id, apr_pool_t *p)
+static const char *session_key(const char *id, apr_pool_t *p)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
 
     mdl_sha256(id, strlen(id), digest);
-    return mdl_text(mdl_hex(digest, sizeof digest, p));
+    return mdl_hex(digest, sizeof digest, p);
 }
 
 static apr_time_t session_end_of(apr_time_t created_at, apr_time_t now)
@@ -37,46 +37,49 @@ apr_status_t mdl_staff_session_begin(mdl_db_t *db, apr_pool_t *p, mdl_staff_sess
         rv = mdl_staff_session_end(db, begin->before, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_STAFF_SESSION_INSERT, NULL, p,
-                         MDL_ARGS(session_key(begin->id, p), mdl_text(begin->user), mdl_int(now),
-                                  mdl_int(session_end_of(now, now))));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(STAFF_SESSION_INSERT, .id = session_key(begin->id, p),
+                               .user_name = begin->user, .now = now,
+                               .expires_at = session_end_of(now, now)));
     }
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_STAFF_SESSION_PRUNE, NULL, p,
-                             MDL_ARGS(mdl_text(begin->user), mdl_int(SESSIONS_MAX), mdl_int(now)))
-               : rv;
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p,
+                                           MDL_Q(STAFF_SESSION_PRUNE, .user_name = begin->user,
+                                                 .kept = SESSIONS_MAX, .now = now))
+                             : rv;
 }
 
 apr_status_t mdl_staff_session_find(mdl_db_t *db, apr_pool_t *p, mdl_staff_session_find_t *find)
 {
     apr_time_t now = apr_time_now();
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STAFF_SESSION_FIND, &row, p,
-                                        MDL_ARGS(session_key(find->id, p), mdl_int(now)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(STAFF_SESSION_FIND, .id = session_key(find->id, p), .now = now));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    find->user = mdl_rows_text(row, 0);
-    find->expires_at = session_end_of(mdl_rows_int(row, 1), now);
-    find->needs_prolongation = find->expires_at > mdl_rows_int(row, 2) + LATE;
+    find->user = MDL_TEXT(row, staff_session_find, user_name);
+    find->expires_at = session_end_of(MDL_INT(row, staff_session_find, created_at), now);
+    find->needs_prolongation = find->expires_at >
+                               MDL_INT(row, staff_session_find, expires_at) + LATE;
     return APR_SUCCESS;
 }
 
 apr_status_t mdl_staff_session_prolong(mdl_db_t *db, apr_pool_t *p,
                                        const mdl_staff_session_find_t *found)
 {
-    return mdl_db_exec(db, MDL_Q_STAFF_SESSION_PROLONG, NULL, p,
-                       MDL_ARGS(mdl_int(found->expires_at), session_key(found->id, p)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(STAFF_SESSION_PROLONG, .expires_at = found->expires_at,
+                             .id = session_key(found->id, p)));
 }
 
 apr_status_t mdl_staff_session_end(mdl_db_t *db, const char *id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_STAFF_SESSION_DELETE, NULL, p, MDL_ARGS(session_key(id, p)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STAFF_SESSION_DELETE, session_key(id, p)));
 }
 
 apr_status_t mdl_staff_session_end_all(mdl_db_t *db, const char *user, apr_int64_t *ended,
                                        apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_STAFF_SESSION_DELETE_OF_USER, ended, p, MDL_ARGS(mdl_text(user)));
+    return mdl_db_exec(db, ended, p, MDL_Q(STAFF_SESSION_DELETE_OF_USER, user));
 }

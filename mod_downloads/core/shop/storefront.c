@@ -78,9 +78,9 @@ static apr_status_t storefront_refuse(mdl_problem_t *problem, const char *messag
 static apr_status_t storefront_write(mdl_db_t *db, apr_int64_t shop_id, const char *url,
                                      const char *sealed, apr_pool_t *p)
 {
-    return mdl_db_exec(
-        db, MDL_Q_STOREFRONT_SET, NULL, p,
-        MDL_ARGS(mdl_text(url), mdl_text(sealed), mdl_int(apr_time_now()), mdl_int(shop_id)));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(STOREFRONT_SET, .storefront_url = url, .storefront_token = sealed,
+                             .now = apr_time_now(), .id = shop_id));
 }
 
 apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_storefront_set_t *set,
@@ -88,8 +88,7 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
 {
     const char *now;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STOREFRONT_OF_SHOP, &row, p,
-                                        MDL_ARGS(mdl_int(shop_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(STOREFRONT_OF_SHOP, shop_id));
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -132,15 +131,16 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
 apr_status_t mdl_storefront_renew(mdl_db_t *db, apr_pool_t *p, mdl_storefront_renew_t *renew)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_STOREFRONT_TOKENS, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(STOREFRONT_TOKENS));
 
     renew->renewed = renew->lost = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t shop_id = mdl_rows_int(rows, 0);
-        const char *url = mdl_rows_text(rows, 1), *renewed;
+        apr_int64_t shop_id = MDL_INT(rows, storefront_tokens, id);
+        const char *url = MDL_TEXT(rows, storefront_tokens, storefront_url), *renewed;
 
         if (mdl_seal_renew(renew->secret, PURPOSE, storefront_token_owner(shop_id, url, p),
-                           mdl_rows_text(rows, 2), &renewed, p) != APR_SUCCESS) {
+                           MDL_TEXT(rows, storefront_tokens, storefront_token), &renewed,
+                           p) != APR_SUCCESS) {
             renew->lost++;
         } else if (renewed != NULL) {
             renew->renewed++;

@@ -73,18 +73,20 @@ static apr_status_t secret_renew(const mdl_secret_t *secret, apr_int64_t id, con
 apr_status_t mdl_webhook_renew(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_WEBHOOK_SECRETS, &rows, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(WEBHOOK_SECRETS));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t id = mdl_rows_int(rows, 0);
-        const char *sealed = mdl_rows_text(rows, 1), *old = mdl_rows_text(rows, 2);
+        apr_int64_t id = MDL_INT(rows, webhook_secrets, id);
+        const char *sealed = MDL_TEXT(rows, webhook_secrets, secret),
+                   *old = MDL_TEXT(rows, webhook_secrets, old_secret);
         int changed = 0;
 
         secret_renew(secret, id, &sealed, &changed, p);
         secret_renew(secret, id, &old, &changed, p);
         if (changed) {
-            rv = mdl_db_exec(db, MDL_Q_WEBHOOK_SECRETS_SET, NULL, p,
-                             MDL_ARGS(mdl_text(sealed), mdl_text(old), mdl_int(id)));
+            rv = mdl_db_exec(
+                db, NULL, p,
+                MDL_Q(WEBHOOK_SECRETS_SET, .secret = sealed, .old_secret = old, .id = id));
         }
     }
     return rv;
@@ -96,18 +98,8 @@ static mdl_webhook_t *webhook_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_webhook_t *webhook = apr_pcalloc(p, sizeof *webhook);
 
-    webhook->id = mdl_rows_int(row, 0);
-    webhook->shop_id = mdl_rows_int(row, 1);
-    webhook->job_id = mdl_rows_text(row, 2);
-    webhook->url = mdl_rows_text(row, 3);
-    webhook->description = mdl_rows_text(row, 4);
-    webhook->types = mdl_rows_text(row, 5);
-    webhook->is_active = mdl_rows_int(row, 6) != 0;
-    webhook->failing_since = mdl_rows_int(row, 7);
-    webhook->disabled_at = mdl_rows_int(row, 8);
-    webhook->old_until = mdl_rows_int(row, 9);
-    webhook->created_at = mdl_rows_int(row, 10);
-    webhook->updated_at = mdl_rows_int(row, 11);
+    MDL_READ(row, endpoint, webhook, id, shop_id, job_id, url, description, types, is_active,
+             failing_since, disabled_at, old_until, created_at, updated_at);
     if (webhook->old_until <= apr_time_now()) {
         webhook->old_until = 0;
     }
@@ -115,12 +107,11 @@ static mdl_webhook_t *webhook_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the endpoint. */
-static apr_status_t webhook_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
-                                       mdl_statement_t statement, apr_pool_t *p,
-                                       const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t webhook_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
+                                       mdl_query_t query)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+    apr_status_t rv = mdl_db_select_one(db, &row, p, query);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(ref->problem, 404, "webhook_endpoint_not_found",
@@ -136,8 +127,9 @@ static apr_status_t webhook_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
 static apr_status_t webhook_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                          mdl_statement_t statement, apr_pool_t *p)
 {
-    apr_status_t rv = webhook_select_one(db, ref, statement, p,
-                                         MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = webhook_select_one(
+        db, ref, p,
+        MDL_Q_AS(statement, WEBHOOK_ENDPOINT_BY_ID, .id = ref->id, .shop_id = ref->shop_id));
 
     return rv == APR_SUCCESS
                ? mdl_version_check(ref->versions, ((const mdl_webhook_t *)ref->entity)->updated_at,
@@ -153,9 +145,9 @@ apr_status_t mdl_webhook_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
 apr_status_t mdl_webhook_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_WEBHOOK_ENDPOINT_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(WEBHOOK_ENDPOINT_PAGE, .shop_id = page->shop_id,
+                                          .before = page->before, .limit = page->limit));
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_webhook_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -172,8 +164,8 @@ static apr_status_t webhook_check_count(mdl_db_t *db, const mdl_entity_ref_t *re
     apr_status_t rv;
 
     if ((rv = mdl_shop_lock(db, ref->shop_id, p)) != APR_SUCCESS ||
-        (rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_COUNT, &row, p,
-                                MDL_ARGS(mdl_int(ref->shop_id)))) != APR_SUCCESS) {
+        (rv = mdl_db_select_one(db, &row, p, MDL_Q(WEBHOOK_ENDPOINT_COUNT, ref->shop_id))) !=
+            APR_SUCCESS) {
         return rv;
     }
     if (mdl_rows_int(row, 0) < MDL_WEBHOOKS_MAX) {
@@ -196,9 +188,9 @@ static apr_status_t webhook_set_secret(mdl_db_t *db, mdl_webhook_edit_t *edit, a
 
     mdl_random(bytes, sizeof bytes);
     sealed = mdl_seal(edit->secret, PURPOSE, webhook_owner(id, p), bytes, sizeof bytes, p);
-    rv = webhook_select_one(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_SET_SECRET, p,
-                            MDL_ARGS(mdl_int_or_null(old_until), mdl_text(sealed),
-                                     mdl_int(apr_time_now()), mdl_int(id)));
+    rv = webhook_select_one(db, &edit->ref, p,
+                            MDL_Q(WEBHOOK_ENDPOINT_SET_SECRET, .old_until = old_until,
+                                  .secret = sealed, .now = apr_time_now(), .id = id));
     if (rv == APR_SUCCESS) {
         ((mdl_webhook_t *)edit->ref.entity)->secret = apr_pstrcat(
             p, "whsec_", mdl_base64(bytes, sizeof bytes, p), NULL);
@@ -208,7 +200,6 @@ static apr_status_t webhook_set_secret(mdl_db_t *db, mdl_webhook_edit_t *edit, a
 
 apr_status_t mdl_webhook_create(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t *edit)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
     mdl_job_t job = {.id = mdl_ulid("job_", p),
                      .type = MDL_JOB_WEBHOOK,
                      .lane = MDL_LANE_WEBHOOK,
@@ -220,11 +211,11 @@ apr_status_t mdl_webhook_create(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t 
         rv = mdl_job_insert(db, &job, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = webhook_select_one(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_INSERT, p,
-                                MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(job.id),
-                                         mdl_text(edit->url), mdl_text(edit->description),
-                                         mdl_text(edit->types), mdl_int(edit->is_active != 0), now,
-                                         now));
+        rv = webhook_select_one(db, &edit->ref, p,
+                                MDL_Q(WEBHOOK_ENDPOINT_INSERT, .shop_id = edit->ref.shop_id,
+                                      .job_id = job.id, .url = edit->url,
+                                      .description = edit->description, .types = edit->types,
+                                      .is_active = edit->is_active != 0, .now = apr_time_now()));
     }
     return rv == APR_SUCCESS ? webhook_set_secret(db, edit, 0, p) : rv;
 }
@@ -233,29 +224,27 @@ static apr_status_t webhook_wake(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
     apr_time_t now = apr_time_now();
-    mdl_arg_t due_at = mdl_int(now);
 
     APR_ARRAY_PUSH(ids, apr_int64_t) = id;
     mdl_db_note_due(db, now);
-    return mdl_db_exec(db, MDL_Q_WEBHOOK_JOBS_WAKE, NULL, p,
-                       MDL_ARGS(due_at, due_at, due_at, mdl_ids(ids)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(WEBHOOK_JOBS_WAKE, .due_at = now, .ids = ids));
 }
 
 apr_status_t mdl_webhook_change(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t *edit)
 {
-    mdl_arg_t activates = mdl_int(edit->is_active == 1);
+    apr_int64_t activates = edit->is_active == 1;
     apr_status_t rv = webhook_select_known(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_LOCK, p);
 
     if (rv != APR_SUCCESS ||
         (edit->url == NULL && !edit->set_description && !edit->set_types && edit->is_active < 0)) {
         return rv;
     }
-    rv = webhook_select_one(db, &edit->ref, MDL_Q_WEBHOOK_ENDPOINT_CHANGE, p,
-                            MDL_ARGS(mdl_text(edit->url), mdl_int(edit->set_description),
-                                     mdl_text(edit->description), mdl_int(edit->set_types),
-                                     mdl_text(edit->types), activates, activates,
-                                     mdl_count_or_null(edit->is_active), mdl_int(apr_time_now()),
-                                     mdl_int(edit->ref.id)));
+    rv = webhook_select_one(
+        db, &edit->ref, p,
+        MDL_Q(WEBHOOK_ENDPOINT_CHANGE, .url = edit->url, .set_description = edit->set_description,
+              .description = edit->description, .set_types = edit->set_types, .types = edit->types,
+              .activates = activates, .is_active = edit->is_active, .now = apr_time_now(),
+              .id = edit->ref.id));
     return rv == APR_SUCCESS && edit->is_active == 1 ? webhook_wake(db, edit->ref.id, p) : rv;
 }
 
@@ -271,18 +260,18 @@ apr_status_t mdl_webhook_rotate(mdl_db_t *db, apr_pool_t *p, mdl_webhook_edit_t 
 apr_status_t mdl_webhook_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     apr_time_t now = apr_time_now();
-    mdl_arg_t at = mdl_int(now);
     apr_status_t rv = webhook_select_known(db, ref, MDL_Q_WEBHOOK_ENDPOINT_LOCK, p);
 
     if (rv == APR_SUCCESS) {
         mdl_db_note_due(db, now); /* the job's clean-up */
-        rv = mdl_db_exec(
-            db, MDL_Q_WEBHOOK_JOB_CANCEL, NULL, p,
-            MDL_ARGS(at, at, at, mdl_text(((const mdl_webhook_t *)ref->entity)->job_id)));
+        rv = mdl_db_exec(db, NULL, p,
+                         MDL_Q(WEBHOOK_JOB_CANCEL, .now = now,
+                               .id = ((const mdl_webhook_t *)ref->entity)->job_id));
     }
-    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_WEBHOOK_ENDPOINT_DELETE, NULL, p,
-                                           MDL_ARGS(at, mdl_int(ref->id)))
-                             : rv;
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, NULL, p,
+                             MDL_Q(WEBHOOK_ENDPOINT_DELETE, .deleted_at = now, .id = ref->id))
+               : rv;
 }
 
 apr_status_t mdl_webhook_check_active(const mdl_entity_ref_t *ref)

@@ -30,21 +30,18 @@ static apr_status_t webhook_wake_jobs(mdl_db_t *db, const apr_array_header_t *en
                                       apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
-    mdl_arg_t due_at = mdl_int(now);
 
     mdl_db_note_due(db, now);
-    return mdl_db_exec(db, MDL_Q_WEBHOOK_JOBS_WAKE, NULL, p,
-                       MDL_ARGS(due_at, due_at, due_at, mdl_ids(endpoint_ids)));
+    return mdl_db_exec(db, NULL, p, MDL_Q(WEBHOOK_JOBS_WAKE, .due_at = now, .ids = endpoint_ids));
 }
 
 apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *notice_ids, int *queued,
                                apr_pool_t *p)
 {
     apr_array_header_t *endpoint_ids = apr_array_make(p, 4, sizeof(apr_int64_t));
-    mdl_arg_t now = mdl_int(apr_time_now());
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_WEBHOOK_DELIVERIES_INSERT, &rows, p,
-                                    MDL_ARGS(now, now, now, mdl_ids(notice_ids)));
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(WEBHOOK_DELIVERIES_INSERT, .now = apr_time_now(), .ids = notice_ids));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         apr_int64_t id = mdl_rows_int(rows, 0);
@@ -63,17 +60,9 @@ static mdl_webhook_delivery_t *delivery_of_row(const mdl_rows_t *row, apr_pool_t
 {
     mdl_webhook_delivery_t *delivery = apr_pcalloc(p, sizeof *delivery);
 
-    delivery->id = mdl_rows_int(row, 0);
-    delivery->notice_id = mdl_rows_int(row, 1);
-    delivery->type = mdl_rows_text(row, 2);
-    delivery->status = mdl_rows_enum(row, 3, mdl_delivery_status_names);
-    delivery->attempts = (int)mdl_rows_int(row, 4);
-    delivery->due_at = mdl_rows_int(row, 5);
-    delivery->response_status = (int)mdl_rows_int(row, 6);
-    delivery->response_body = mdl_rows_text(row, 7);
-    delivery->error = mdl_rows_text(row, 8);
-    delivery->created_at = mdl_rows_int(row, 9);
-    delivery->updated_at = mdl_rows_int(row, 10);
+    MDL_READ(row, delivery, delivery, id, notice_id, type, attempts, due_at, response_status,
+             response_body, error, created_at, updated_at);
+    delivery->status = MDL_ENUM(row, delivery, status, mdl_delivery_status_names);
     return delivery;
 }
 
@@ -86,9 +75,9 @@ apr_status_t mdl_webhook_delivery_page(mdl_db_t *db, apr_pool_t *p,
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_webhook_delivery_t *));
     if ((rv = mdl_webhook_find(db, p, &list->ref)) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, MDL_Q_WEBHOOK_DELIVERY_PAGE, &rows, p,
-                            MDL_ARGS(mdl_int(list->ref.id), mdl_int(page->before),
-                                     mdl_int(page->limit)))) != APR_SUCCESS) {
+        (rv = mdl_db_select(db, &rows, p,
+                            MDL_Q(WEBHOOK_DELIVERY_PAGE, .endpoint_id = list->ref.id,
+                                  .before = page->before, .limit = page->limit))) != APR_SUCCESS) {
         return rv;
     }
     while (mdl_rows_next(rows)) {
@@ -99,18 +88,19 @@ apr_status_t mdl_webhook_delivery_page(mdl_db_t *db, apr_pool_t *p,
 
 apr_status_t mdl_webhook_resend(mdl_db_t *db, apr_pool_t *p, mdl_webhook_resend_t *resend)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
     mdl_rows_t *row;
     apr_status_t rv = mdl_webhook_find(db, p, &resend->ref);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_WEBHOOK_DELIVERY_RESEND, NULL, p,
-                     MDL_ARGS(now, now, mdl_int(resend->id), mdl_int(resend->ref.id)));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(WEBHOOK_DELIVERY_RESEND, .now = apr_time_now(), .id = resend->id,
+                           .endpoint_id = resend->ref.id));
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_DELIVERY_BY_ID, &row, p,
-                               MDL_ARGS(mdl_int(resend->id), mdl_int(resend->ref.id)));
+        rv = mdl_db_select_one(
+            db, &row, p,
+            MDL_Q(WEBHOOK_DELIVERY_BY_ID, .id = resend->id, .endpoint_id = resend->ref.id));
     }
     if (rv == APR_ENOENT) {
         return mdl_problem_set(resend->ref.problem, 404, "webhook_delivery_not_found",
@@ -136,17 +126,17 @@ static const char *message_body(const mdl_notice_t *notice, apr_pool_t *p)
 static apr_status_t round_read_messages(mdl_db_t *db, mdl_webhook_round_t *round, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_WEBHOOK_DELIVERIES_DUE, &rows, p,
-        MDL_ARGS(mdl_int(round->endpoint_id), mdl_int(apr_time_now()), mdl_int(MDL_WEBHOOK_ROUND)));
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(WEBHOOK_DELIVERIES_DUE, .endpoint_id = round->endpoint_id,
+                                          .now = apr_time_now(), .limit = MDL_WEBHOOK_ROUND));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_webhook_message_t *message = apr_array_push(round->messages);
         mdl_notice_t notice;
 
-        mdl_notice_read(&notice, rows, 2);
-        message->id = mdl_rows_int(rows, 0);
-        message->attempts = (int)mdl_rows_int(rows, 1);
+        mdl_notice_read(&notice, rows, mdl_c_webhook_deliveries_due_id);
+        message->id = MDL_INT(rows, webhook_deliveries_due, delivery_id);
+        message->attempts = (int)MDL_INT(rows, webhook_deliveries_due, attempts);
         message->event_id = mdl_notice_event_id(notice.id, p);
         message->body = message_body(&notice, p);
     }
@@ -168,22 +158,23 @@ apr_status_t mdl_webhook_round(mdl_db_t *db, const mdl_secret_t *secret, const c
                                mdl_webhook_round_t *round, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_OF_JOB, &row, p,
-                                        MDL_ARGS(mdl_text(job_id)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(WEBHOOK_ENDPOINT_OF_JOB, job_id));
 
     *round = (mdl_webhook_round_t){
         .messages = apr_array_make(p, MDL_WEBHOOK_ROUND, sizeof(mdl_webhook_message_t))};
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    round->endpoint_id = mdl_rows_int(row, 0);
-    round->shop_id = mdl_rows_int(row, 1);
-    round->url = mdl_rows_text(row, 2);
-    round->secrets[0] = round_secret(secret, round, mdl_rows_text(row, 4), p);
-    if (mdl_rows_int(row, 6) > apr_time_now()) {
-        round->secrets[1] = round_secret(secret, round, mdl_rows_text(row, 5), p);
+    round->endpoint_id = MDL_INT(row, webhook_endpoint_of_job, id);
+    MDL_READ(row, webhook_endpoint_of_job, round, shop_id, url);
+    round->secrets[0] = round_secret(secret, round, MDL_TEXT(row, webhook_endpoint_of_job, secret),
+                                     p);
+    if (MDL_INT(row, webhook_endpoint_of_job, old_until) > apr_time_now()) {
+        round->secrets[1] = round_secret(secret, round,
+                                         MDL_TEXT(row, webhook_endpoint_of_job, old_secret), p);
     }
-    return mdl_rows_int(row, 3) != 0 ? round_read_messages(db, round, p) : APR_SUCCESS;
+    return MDL_INT(row, webhook_endpoint_of_job, is_active) != 0 ? round_read_messages(db, round, p)
+                                                                 : APR_SUCCESS;
 }
 
 apr_array_header_t *mdl_webhook_headers(const mdl_webhook_round_t *round,
@@ -242,16 +233,16 @@ static apr_status_t result_write(mdl_db_t *db, const mdl_webhook_result_t *resul
     mdl_delivery_status_t status = result->succeeded     ? MDL_DELIVERY_SUCCEEDED
                                    : attempts <= RETRIES ? MDL_DELIVERY_PENDING
                                                          : MDL_DELIVERY_FAILED;
-    mdl_arg_t due_at = status == MDL_DELIVERY_PENDING
-                           ? mdl_int(now + apr_time_from_sec(delays[attempts - 1]))
-                           : mdl_null();
+    apr_time_t due_at = status == MDL_DELIVERY_PENDING
+                            ? now + apr_time_from_sec(delays[attempts - 1])
+                            : 0;
 
-    return mdl_db_exec(db, MDL_Q_WEBHOOK_DELIVERY_RESULT, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_delivery_status_names[status]), mdl_int(attempts),
-                                due_at, mdl_int_or_null(result->response_status),
-                                mdl_text(result->response_body), mdl_text(result->error),
-                                mdl_int(now), mdl_int(result->message->id),
-                                mdl_int(result->message->attempts)));
+    return mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(WEBHOOK_DELIVERY_RESULT, .status = mdl_delivery_status_names[status],
+              .attempts = attempts, .due_at = due_at, .response_status = result->response_status,
+              .response_body = result->response_body, .error = result->error, .now = now,
+              .id = result->message->id, .old_attempts = result->message->attempts));
 }
 
 static apr_status_t endpoint_notify(mdl_db_t *db, const mdl_webhook_round_t *round, apr_pool_t *p)
@@ -284,10 +275,10 @@ static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *ro
     int gone = last->response_status == GONE;
     apr_time_t now = apr_time_now();
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_ENDPOINT_DISABLE, &row, p,
-                                        MDL_ARGS(mdl_int(now), mdl_int(now),
-                                                 mdl_int(round->endpoint_id),
-                                                 mdl_int(gone ? now : now - FAILING_LIMIT)));
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(WEBHOOK_ENDPOINT_DISABLE, .now = now,
+                                              .id = round->endpoint_id,
+                                              .failing_since = gone ? now : now - FAILING_LIMIT));
 
     *disabled = rv == APR_SUCCESS;
     if (rv != APR_SUCCESS) {
@@ -300,7 +291,6 @@ static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *ro
 apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
                                 const apr_array_header_t *results, int *disabled, apr_pool_t *p)
 {
-    mdl_arg_t succeeded;
     int any = 0;
     apr_status_t rv = APR_SUCCESS;
 
@@ -314,10 +304,9 @@ apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,
     if (rv != APR_SUCCESS || results->nelts == 0) {
         return rv;
     }
-    succeeded = mdl_int(any);
-    rv = mdl_db_exec(
-        db, MDL_Q_WEBHOOK_ENDPOINT_RESULT, NULL, p,
-        MDL_ARGS(succeeded, mdl_int(apr_time_now()), mdl_int(round->endpoint_id), succeeded));
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(WEBHOOK_ENDPOINT_RESULT, .good = any, .now = apr_time_now(),
+                           .id = round->endpoint_id));
     return rv == APR_SUCCESS && !any
                ? endpoint_disable(db, round,
                                   &APR_ARRAY_IDX(results, results->nelts - 1, mdl_webhook_result_t),
@@ -329,8 +318,8 @@ apr_status_t mdl_webhook_schedule(mdl_db_t *db, apr_int64_t endpoint_id, const c
                                   apr_time_t *due_at, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_WEBHOOK_JOB_SCHEDULE, &row, p,
-                                        MDL_ARGS(mdl_int(endpoint_id), mdl_text(job_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(WEBHOOK_JOB_SCHEDULE, .endpoint_id = endpoint_id, .id = job_id));
 
     *due_at = rv == APR_SUCCESS ? mdl_rows_int(row, 0) : 0;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -338,8 +327,5 @@ apr_status_t mdl_webhook_schedule(mdl_db_t *db, apr_int64_t endpoint_id, const c
 
 apr_status_t mdl_webhook_set_back(mdl_db_t *db, apr_pool_t *p)
 {
-    mdl_arg_t now = mdl_int(apr_time_now());
-
-    return mdl_db_exec(db, MDL_Q_WEBHOOK_DELIVERIES_SET_BACK, NULL, p,
-                       MDL_ARGS(now, now, now, now));
+    return mdl_db_exec(db, NULL, p, MDL_Q(WEBHOOK_DELIVERIES_SET_BACK, apr_time_now()));
 }
