@@ -1,5 +1,5 @@
-# The OpenAPI document and its page: how they are served, and that the router has exactly the operations that
-# the document describes.  openapi.t calls them.
+# The OpenAPI document and its page: how they are served, and that the router has exactly the
+# operations that the document describes.  openapi.t calls them.
 #
 # once: the document is a part of the module
 use strict;

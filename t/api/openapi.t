@@ -1,5 +1,6 @@
-# Compares the OpenAPI document with the running service: each operation is called so that it succeeds and so
-# that it is refused; each answer is as the document declares.  document.t has the document itself.
+# Compares the OpenAPI document with the running service: each operation is called so that it
+# succeeds and so that it is refused; each answer is as the document declares.  document.t has the
+# document itself.
 #
 # both: each operation succeeds and is refused on each
 use strict;

@@ -1,4 +1,5 @@
-# Every other operation that writes (MDL::Writes): files, uploads, jobs, categories, packs, links, webhooks.
+# Every other operation that writes (MDL::Writes): files, uploads, jobs, categories, packs, links,
+# webhooks.
 #
 # both: each write waits for other locks
 # long: every operation that writes

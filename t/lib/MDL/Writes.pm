@@ -1,5 +1,6 @@
-# What every operation of the OpenAPI document that writes has in common: Idempotency-Key, scope, media type.
-# New operations are included automatically; t/lib/MDL/Operations.pm has a successful request for each.
+# What every operation of the OpenAPI document that writes has in common: Idempotency-Key, scope,
+# media type. New operations are included automatically; t/lib/MDL/Operations.pm has a successful
+# request for each.
 #
 #   try_writes(qr{^/orders});    # those whose paths match
 package MDL::Writes;
