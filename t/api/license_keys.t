@@ -1,7 +1,7 @@
 # License keys (contract, section 6): /license-key-tags and the keys in them.  How orders get keys when
 # they are assigned is tested in t/api/license_orders.t.
 #
-# once: license_orders.t gives keys on both databases, and openapi.t makes each of these requests there
+# once: openapi.t makes each of these requests on both databases, license_orders.t gives keys there
 use strict;
 use warnings;
 

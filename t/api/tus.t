@@ -2,7 +2,7 @@
 # expiration, checksum and termination, as browsers and other clients use it.  Every answer is as the
 # OpenAPI document declares it.
 #
-# once: pieces are written to the storage folder; uploads.t and upload_limits.t lock uploads on both databases
+# once: pieces go to the storage folder; uploads.t and upload_limits.t lock uploads on both
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
-# The customer's page in a real browser, and the page on which staff confirm an address: in every state, on
-# a phone, a tablet and a desktop, in English and German.  axe looks at the phone alone, in light and dark; with
-# FULL=1 at each, and build/screenshots keeps pictures of all.
+# The customer's page in a real browser, and the page on which staff confirm an address: in every
+# state, on a phone, a tablet and a desktop, in English and German.  axe looks at the phone alone,
+# in light and dark; with FULL=1 at each, and build/screenshots keeps pictures of all.
 #
 # once: the look of the page does not depend on the database
 # long: it opens a hundred pages
@@ -27,8 +27,8 @@ my %paper   = (light => 'rgb(255, 255, 255)', dark => 'rgb(31, 41, 55)');
 my @views   = map {
     my ($name, $width, $height) = @$_;
     my $whole = $ENV{FULL} || $name eq 'phone';
-    map { { name => "$name-$_", width => $width, height => $height, scheme => $_, axe => $whole ? 1 : 0 } }
-        'light', $whole ? 'dark' : ();
+    my %size  = (width => $width, height => $height, axe => $whole ? 1 : 0);
+    map { { name => "$name-$_", scheme => $_, %size } } 'light', $whole ? 'dark' : ();
 } [ phone => 390, 844 ], [ tablet => 768, 1024 ], [ desktop => 1440, 900 ];
 make_path($folder) if $ENV{FULL};
 sql("UPDATE shop SET email = 'help\@books.example' WHERE id = $shop->{shop_id}");

@@ -322,6 +322,7 @@ subtest 'The buttons of several archives say what each contains' => sub {
     my $score = $order->{assignments}[1]{id};
     my $urls  = "/orders/$id/assignments/$score/download-urls";
     page('GET', api('GET', $urls, key => $shop->{token})->{json}{files}[1]{url});
+    wait_for(sub { $shown->('de') !~ /weil ein Download/ }, 30, 'the end of the download');
     like($shown->('en'), qr{<bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more files can\W+t be downloaded together},
         'once a file of it is used up, the page says which archive is gone');
     like($shown->('de'), qr{score-1\.txt</bdi> und 2 weitere Dateien zusammen gibt es nicht mehr als ZIP},

@@ -1,10 +1,10 @@
-# Archives of many files and of large ones: 5,000 files (FULL=1: 10,000) take the server little memory and few
-# descriptors, and beyond 4 GB every program still finds all entries.
+# Archives of many files and of large ones: 5,000 files (FULL=1: 10,000) take the server little
+# memory and few descriptors, and beyond 4 GB every program still finds all entries.
 #
-# The test puts the files into the storage folder and the database directly: importing 10,000 files, or
-# 15 GB, would take as long as all other suites together.  The large files are sparse, with bytes only
-# at their ends, and so is the copy that the programs read here.  `make check-large` (LARGE=1) sends
-# all 15 GB and has each program read every byte, which takes minutes.
+# The test puts the files into the storage folder and the database directly: importing 10,000 files,
+# or 15 GB, would take as long as all other suites together.  The large files are sparse, with bytes
+# only at their ends, and so is the copy that the programs read here.  `make check-large` (LARGE=1)
+# sends all 15 GB and has each program read every byte, which takes minutes.
 #
 # once: zip.t tests archives on each database
 use strict;
@@ -19,7 +19,8 @@ use MDL::Instance;
 use MDL::Test;
 use MDL::Zip;
 
-use constant { FILES => $ENV{FULL} ? 10_000 : 5_000, PARTS => $ENV{FULL} ? 200 : 100, GIB => 2**30 };
+use constant { FILES => $ENV{FULL} ? 10_000 : 5_000, PARTS => $ENV{FULL} ? 200 : 100 };
+use constant GIB => 2**30;
 
 # What archives may add to the child, in KB: while they are sent, and what it keeps.  On SQLite the page
 # cache of its writer, 1 MB, is in it.

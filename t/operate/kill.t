@@ -12,7 +12,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 # A large file, and imports that are acknowledged between two kills.
-use constant { MB => 1024 * 1024, LARGE => ($ENV{FULL} ? 1024 : 400) * 1024 * 1024, LOAD => $ENV{FULL} ? 50 : 25 };
+use constant MB => 1024 * 1024;
+use constant { LARGE => ($ENV{FULL} ? 1024 : 400) * MB, LOAD => $ENV{FULL} ? 50 : 25 };
 
 my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 3\nDownloadsPollInterval 1\n")->start;
 my $source = MDL::Source->new;

@@ -1,7 +1,7 @@
-# The settings in real browsers, on a fresh `make run`: from a shop that waits for approval to an order made
-# with a key of its owner; and the page of the API's document.  With JavaScript every page is looked
-# at, wide, narrow and dark; then the same without it.  axe looks at the wide page and at the dark one; with
-# FULL=1 at each, and build/screenshots keeps pictures of all.
+# The settings in real browsers, on a fresh `make run`: from a shop that waits for approval to an
+# order made with a key of its owner; and the page of the API's document.  With JavaScript every
+# page is looked at, wide, narrow and dark; then the same without it.  axe looks at the wide page
+# and at the dark one; with FULL=1 at each, and build/screenshots keeps pictures of all.
 #
 # once: the look of the pages does not depend on the database
 # long: it has several browsers
@@ -35,7 +35,8 @@ binmode Test::More->builder->$_, ':utf8' for qw(output failure_output);
 my $run      = MDL::Run->new;
 my $settings = $run->env('SETTINGS_URL');
 
-my $pid = open2(my $from, my $to, map { MDL::Target::top_dir() . "/$_" } 'tools/node', 't/node/browser-settings.mjs');
+my $pid = open2(my $from, my $to, map { MDL::Target::top_dir() . "/$_" } 'tools/node',
+    't/node/browser-settings.mjs');
 $to->autoflush(1);
 
 sub task

@@ -1,6 +1,6 @@
 # Imports (contract, section 9): from a source that behaves well, and from one that misbehaves.
 #
-# once: sources misbehave before anything is written; jobs.t and t/operate/kill.t import on both databases
+# once: sources misbehave before anything is written; jobs.t and t/operate/kill.t import on both
 use strict;
 use warnings;
 use feature qw(state);

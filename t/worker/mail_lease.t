@@ -31,7 +31,7 @@ my ($job) = map { $_->[0] } sql("SELECT id FROM job WHERE type = 'email'");
 wait_for(sub { sql("SELECT 1 FROM job WHERE id = '$job' AND status = 'running'") }, 10, 'the job');
 pause_process($first);
 kill CONT => $second;
-wait_for(sub { taken('held@buyer.example') }, 20, 'the other node to send the email');
+wait_for(sub { taken('held@buyer.example') }, 60, 'the other node to send the email');
 is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'another node sends it when the lease has ended';
 
 my $log = -s "$node->{folder}/error_log";

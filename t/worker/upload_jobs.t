@@ -1,7 +1,7 @@
 # Uploads in the background process: large ones are hashed while imports run, across restarts and kills,
 # or are cancelled; and the quota of a shop.
 #
-# once: the bytes are hashed outside of the database; jobs.t, quota.t and t/operate/kill.t have its locks on both
+# once: bytes are hashed outside of the database; jobs.t, quota.t, t/operate/kill.t lock on both
 use strict;
 use warnings;
 

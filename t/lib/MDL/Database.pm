@@ -20,13 +20,14 @@ sub psql
     return $psql;
 }
 
-# These parameters of libpq, or the current server's, for a psql of the suite, which waits longer than the
-# service does: its machine may be busy.
+# These parameters of libpq, or the current server's, for a psql of the suite, which waits longer
+# than the service does: its machine may be busy.
 sub patient
 {
     my ($params) = @_;
     $params //= vars()->{db_params};
-    return $params =~ s/\b(connect_timeout=)\d+/${1}60/r =~ s/\b(\w+(?<!connect)_timeout=)\d+/${1}60000/gr;
+    return $params =~ s/\b(connect_timeout=)\d+/${1}60/r
+        =~ s/\b(\w+(?<!connect)_timeout=)\d+/${1}60000/gr;
 }
 
 # Executes SQL; returns rows of columns as text.  Suites use it for checks, and for states that no
@@ -34,13 +35,15 @@ sub patient
 sub sql
 {
     my ($query) = @_;
-    return map { [ split /\t/, $_, -1 ] } database() eq 'pgsql' ? ask_psql($query) : ask_sqlite($query);
+    my @lines = database() eq 'pgsql' ? ask_psql($query) : ask_sqlite($query);
+    return map { [ split /\t/, $_, -1 ] } @lines;
 }
 
 sub ask_sqlite
 {
     my ($query) = @_;
-    open my $out, '-|', 'sqlite3', '-batch', '-separator', "\t", '-cmd', '.timeout 60000', vars()->{db_params}, $query
+    my @command = ('sqlite3', '-batch', '-separator', "\t", '-cmd', '.timeout 60000');
+    open my $out, '-|', @command, vars()->{db_params}, $query
         or die "sqlite3: $!";
     chomp(my @lines = <$out>);
     close $out or die "sqlite3 failed on: $query\n";

@@ -98,7 +98,7 @@ sub asked
     while (1) {
         my $reply = reply_of(client(%opt)->request($method, $url, $arguments));
         return $reply if !$opt{patient} || time > $until
-            || $reply->{status} != 503 && $reply->{body} !~ /"idempotency_conflict_in_progress"/;
+            || $reply->{status} !~ /^(?:408|503)$/ && $reply->{body} !~ /"idempotency_conflict_in_progress"/;
         sleep $reply->{headers}{'retry-after'} // 1;
     }
 }

@@ -5,13 +5,13 @@
 #
 # A suite says in its first comment on which of DATABASES it runs:
 #
-#   # once: why     on the first, and under the first MPM of MPM: what it tests depends on neither, or another
-#                   suite, which it names, has that on both
+#   # once: why     on the first, and under the first MPM of MPM: what it tests depends on neither, or
+#                   another suite, which it names, has that on both
 #   # both: why     on each, and under each MPM
 #   # pgsql: why    on PostgreSQL alone
 #
-# FULL=1 runs those of the first kind as those of the second.  A suite with a line "# long: why" is among the
-# first to run, so that it doesn't run alone at the end.
+# FULL=1 runs those of the first kind as those of the second.  A suite with a line "# long: why" is
+# among the first to run, so that it doesn't run alone at the end.
 package MDL::TestRun;
 
 use strict;
@@ -126,7 +126,7 @@ sub runs
         my $suite = $_;
         my @on = says($suite, 'pgsql') ? grep { /^pgsql/ } @all
             : says($suite, 'both') ? @all
-            : !says($suite, 'once') ? die "$suite says neither once, both nor pgsql: see t/lib/MDL/TestRun.pm\n"
+            : !says($suite, 'once') ? die "$suite says neither once, both nor pgsql (MDL::TestRun)\n"
             : $ENV{FULL} ? @all : $all[0];
         map { "$_ $suite" } @on;
     } @suites;
@@ -145,16 +145,18 @@ sub says
 }
 
 # Makes the database on PostgreSQL that those of the suites are copies of: to apply every migration takes
-# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.  The launcher of
-# autovacuum would start a process for each suite's database every minute.
+# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.  The
+# launcher of autovacuum would start a process for each suite's database every minute.
 sub make_template
 {
     my $params = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=template_downloads/r;
     write_file("$logs/template.conf", read_file("$top/t/conf/extra.conf"), qq(DBDriver pgsql\nDBDParams "$params"\n));
-    my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off', 'ALTER SYSTEM SET full_page_writes = off',
+    my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off',
+        'ALTER SYSTEM SET full_page_writes = off',
         $ENV{GROWTH} ? () : "ALTER SYSTEM SET autovacuum_naptime = '1h'",
         'SELECT pg_reload_conf()', 'CREATE DATABASE template_downloads';
-    system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), qw(-qX -o /dev/null), @commands) == 0
+    my $cluster = MDL::Database::patient($ENV{MDL_TEST_PGSQL});
+    system(MDL::Database::psql(), $cluster, qw(-qX -o /dev/null), @commands) == 0
         && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate >'$logs/template.log' 2>&1") == 0
         or die "The suites' database can't be made.\n", read_file("$logs/template.log");
     return;
@@ -178,7 +180,8 @@ sub print_processor_time
     if ($postmaster) {
         # Its ticks, and those of its processes that have ended.
         my (undef, $stat) = split /\) /, read_file("/proc/$postmaster/stat");
-        $of_postgres += $_ / POSIX::sysconf(POSIX::_SC_CLK_TCK()) for (split ' ', $stat)[ 11 .. 14 ];
+        my $second = POSIX::sysconf(POSIX::_SC_CLK_TCK());
+        $of_postgres += $_ / $second for (split ' ', $stat)[ 11 .. 14 ];
     }
     my @slowest = sort { $used{$b} <=> $used{$a} } @runs;
     splice @slowest, $ENV{SLOWEST} || 10 if @slowest > ($ENV{SLOWEST} || 10);
@@ -209,7 +212,8 @@ sub run_tests
             my ($label, $suite) = split / /, $run;
             my ($db, $mpm) = split /-/, $label;
             return [ 'tools/processor', processor_file($run),
-                'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c', 'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
+                'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
+                'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
         },
     });
     my $result = $harness->runtests(@runs);

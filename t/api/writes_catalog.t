@@ -1,0 +1,13 @@
+# Every other operation that writes (MDL::Writes): files, uploads, jobs, categories, packs, links,
+# webhooks.
+#
+# both: each write waits for other locks
+# long: every operation that writes
+use strict;
+use warnings;
+
+use MDL::Writes;
+use Test::More;
+
+try_writes(qr{^/(?!(?:orders|mappings|license-key-tags)\b)});
+done_testing();

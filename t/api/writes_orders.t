@@ -1,0 +1,12 @@
+# Every operation that writes orders, and what they get (MDL::Writes): mappings, license keys.
+#
+# both: each write waits for other locks
+# long: every operation that writes
+use strict;
+use warnings;
+
+use MDL::Writes;
+use Test::More;
+
+try_writes(qr{^/(?:orders|mappings|license-key-tags)\b});
+done_testing();
