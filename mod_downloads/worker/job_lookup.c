@@ -83,8 +83,8 @@ static void lookup_on_done(void *baton, const mdl_http_response_t *http)
     task->job->error_message = answer.message;
     if (answer.outcome != MDL_PLATFORM_ANSWERED) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0361: look-up %s, attempt %d: %s (status %d, %s)",
-                mdl_job_name(task->job, task->pool), task->job->attempts, answer.code,
-                http->status, http->detail);
+                mdl_job_name(task->job, task->pool), task->job->attempts, answer.code, http->status,
+                http->detail);
     }
     mdl_runner_done(task, outcomes[answer.outcome]);
 }
