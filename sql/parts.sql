@@ -143,7 +143,7 @@ e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at
 -- part: failure
 {{}} / 0
 
--- A notice, as mod_downloads/core/shop/notice.c reads it.
--- part: notice_columns
+-- An event, as mod_downloads/core/shop/event.c reads it.
+-- part: event_columns
 n.id, n.number, n.type, n.data, n.created_at,
 (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id

@@ -6,13 +6,13 @@
 
 #include "api/list.h"
 #include "core/identifier.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 
 #define LATEST   "latest"
 #define FEED_MAX 40 /* characters */
 
 /* A number, which may be 0, or the place behind the last event. */
-static void events_read_after(mdl_list_t *query, mdl_notice_list_t *list)
+static void events_read_after(mdl_list_t *query, mdl_event_list_t *list)
 {
     const char *after = mdl_list_text(query, "after", 16);
 
@@ -29,7 +29,7 @@ static void events_read_after(mdl_list_t *query, mdl_notice_list_t *list)
 
 static apr_status_t events_parse(mdl_request_t *request)
 {
-    mdl_notice_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    mdl_event_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     mdl_list_t *query = mdl_list_begin(request);
 
     list->shop_id = request->caller.shop_id;
@@ -37,20 +37,20 @@ static apr_status_t events_parse(mdl_request_t *request)
     events_read_after(query, list);
     list->known_feed = mdl_list_text(query, "feed", FEED_MAX);
     list->problem = &request->problem;
-    list->type = mdl_list_choice(query, "type", mdl_notice_type_names);
+    list->type = mdl_list_choice(query, "type", mdl_event_type_names);
     return mdl_list_end_plain(query, &list->limit);
 }
 
-MDL_EFFECT(mdl_notice_list, mdl_notice_list_t *)
+MDL_EFFECT(mdl_event_list, mdl_event_list_t *)
 
 static void events_write(mdl_request_t *request)
 {
-    const mdl_notice_list_t *list = request->arg;
+    const mdl_event_list_t *list = request->arg;
     mdl_json_t *data = mdl_json_add_array(request->response, "data");
 
     for (int i = 0; i < list->found->nelts; i++) {
-        mdl_notice_write(mdl_json_add_object(data, NULL),
-                         APR_ARRAY_IDX(list->found, i, const mdl_notice_t *), request->r->pool);
+        mdl_event_write(mdl_json_add_object(data, NULL),
+                        APR_ARRAY_IDX(list->found, i, const mdl_event_t *), request->r->pool);
     }
     mdl_json_add_bool(request->response, "has_more", list->more);
     mdl_json_add_int(request->response, "next_after", list->last);
@@ -58,7 +58,7 @@ static void events_write(mdl_request_t *request)
 }
 
 const mdl_route_t mdl_event_routes[] = {
-    {"GET", "/events", .parse = events_parse, .effect = mdl_notice_list_effect,
+    {"GET", "/events", .parse = events_parse, .effect = mdl_event_list_effect,
      .write = events_write},
     {0},
 };

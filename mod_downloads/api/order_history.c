@@ -18,15 +18,15 @@ static apr_status_t history_parse(mdl_request_t *request)
                : mdl_order_refuse_unknown(&request->problem);
 }
 
-static const char *event_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
+static const char *entry_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
-    const mdl_event_t *event = row;
+    const mdl_timeline_entry_t *entry = row;
 
-    mdl_order_write_event(to, event, request->r->pool);
-    return mdl_resource_id(request, event->id);
+    mdl_order_write_entry(to, entry, request->r->pool);
+    return mdl_resource_id(request, entry->id);
 }
 
-MDL_EFFECT(mdl_history_events, mdl_history_t *)
+MDL_EFFECT(mdl_history_timeline, mdl_history_t *)
 
 static const char *download_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
@@ -51,8 +51,8 @@ static const char *email_write_row(mdl_json_t *to, mdl_request_t *request, const
 MDL_EFFECT(mdl_history_emails, mdl_history_t *)
 
 const mdl_route_t mdl_order_history_routes[] = {
-    {"GET", "/orders/{}/events", .write_entity = event_write_row, .parse = history_parse,
-     .effect = mdl_history_events_effect, .write = mdl_list_write},
+    {"GET", "/orders/{}/events", .write_entity = entry_write_row, .parse = history_parse,
+     .effect = mdl_history_timeline_effect, .write = mdl_list_write},
     {"GET", "/orders/{}/downloads", .write_entity = download_write_row, .parse = history_parse,
      .effect = mdl_history_downloads_effect, .write = mdl_list_write},
     {"GET", "/orders/{}/emails", .write_entity = email_write_row, .parse = history_parse,

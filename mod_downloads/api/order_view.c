@@ -95,16 +95,16 @@ static void order_add_stored(mdl_json_t *to, const char *name, const char *text,
     mdl_json_add_copy(to, name, value);
 }
 
-void mdl_order_write_event(mdl_json_t *to, const mdl_event_t *event, apr_pool_t *p)
+void mdl_order_write_entry(mdl_json_t *to, const mdl_timeline_entry_t *entry, apr_pool_t *p)
 {
-    mdl_json_add_int(to, "id", event->id);
-    mdl_json_add_string(to, "action", event->action);
-    order_add_stored(to, "assignment_ids", event->assignment_ids, p);
-    mdl_json_add_string(to, "key_id", event->key_id);
-    mdl_json_add_string(to, "user", event->user);
-    mdl_json_add_string(to, "reason", event->reason);
-    order_add_stored(to, "details", event->details, p);
-    mdl_json_add_time(to, "created_at", event->created_at);
+    mdl_json_add_int(to, "id", entry->id);
+    mdl_json_add_string(to, "action", entry->action);
+    order_add_stored(to, "assignment_ids", entry->assignment_ids, p);
+    mdl_json_add_string(to, "key_id", entry->key_id);
+    mdl_json_add_string(to, "user", entry->user);
+    mdl_json_add_string(to, "reason", entry->reason);
+    order_add_stored(to, "details", entry->details, p);
+    mdl_json_add_time(to, "created_at", entry->created_at);
 }
 
 void mdl_order_write_download(mdl_json_t *to, const mdl_session_view_t *session)
@@ -128,9 +128,9 @@ static void order_write_history(mdl_json_t *to, const mdl_order_t *order, apr_po
                                  APR_ARRAY_IDX(order->downloads, i, const mdl_session_view_t *));
     }
     list = mdl_json_add_array(to, "events");
-    for (int i = 0; i < order->events->nelts; i++) {
-        mdl_order_write_event(mdl_json_add_object(list, NULL),
-                              APR_ARRAY_IDX(order->events, i, const mdl_event_t *), p);
+    for (int i = 0; i < order->timeline->nelts; i++) {
+        mdl_order_write_entry(mdl_json_add_object(list, NULL),
+                              APR_ARRAY_IDX(order->timeline, i, const mdl_timeline_entry_t *), p);
     }
 }
 
@@ -190,7 +190,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
                                                   order->page_id, p));
     mdl_json_add_time(to, "created_at", order->created_at);
     mdl_json_add_time(to, "updated_at", order->updated_at);
-    if (order->events != NULL) {
+    if (order->timeline != NULL) {
         order_write_history(to, order, p);
     }
 }

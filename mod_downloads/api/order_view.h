@@ -6,7 +6,7 @@
 
 #include "api/request.h"
 #include "core/download/session.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/order.h"
 
 /** Adds an order's members; its events and downloads too, when they were read.  In a summary it has
@@ -19,7 +19,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
 
 /** Add the members of an email's state, of an entry of the audit trail, and of a download. */
 void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email);
-void mdl_order_write_event(mdl_json_t *to, const mdl_event_t *event, apr_pool_t *p);
+void mdl_order_write_entry(mdl_json_t *to, const mdl_timeline_entry_t *entry, apr_pool_t *p);
 void mdl_order_write_download(mdl_json_t *to, const mdl_session_view_t *session);
 
 #endif

@@ -71,7 +71,7 @@ static apr_status_t order_parse_get(mdl_request_t *request)
     get->find.shop_id = request->caller.shop_id;
     get->find.storefront_order_id = request->parameters[0];
     get->find.default_download_limit = request->service->settings->download_limit;
-    get->find.with_events = 1;
+    get->find.with_timeline = 1;
     request->arg = get;
     return mdl_identifier_is_digits(request->parameters[0])
                ? APR_SUCCESS

@@ -60,7 +60,7 @@ static const char *webhook_url_of(mdl_request_t *request, mdl_members_t *members
 /* A JSON array as text; NULL for all. */
 static const char *webhook_types_of(mdl_request_t *request, mdl_members_t *members)
 {
-    const mdl_json_t *types = mdl_members_names(members, "event_types", mdl_notice_type_names);
+    const mdl_json_t *types = mdl_members_names(members, "event_types", mdl_event_type_names);
 
     return types != NULL ? mdl_json_text(types, NULL, request->r->pool) : NULL;
 }
@@ -130,7 +130,7 @@ static void webhook_write_test(mdl_request_t *request)
 {
     const mdl_webhook_test_t *test = request->arg;
 
-    mdl_notice_write(request->response, test->notice, request->r->pool);
+    mdl_event_write(request->response, test->event, request->r->pool);
     request->status = HTTP_ACCEPTED;
 }
 
@@ -142,7 +142,7 @@ static const char *delivery_write_members(mdl_json_t *to, mdl_request_t *request
     const mdl_webhook_delivery_t *delivery = entity;
 
     mdl_json_add_int(to, "id", delivery->id);
-    mdl_json_add_string(to, "event_id", mdl_notice_event_id(delivery->notice_id, request->r->pool));
+    mdl_json_add_string(to, "event_id", mdl_event_id_text(delivery->event_id, request->r->pool));
     mdl_json_add_string(to, "event_type", delivery->type);
     mdl_json_add_string(to, "status", mdl_delivery_status_names[delivery->status]);
     mdl_json_add_int(to, "attempts", delivery->attempts);

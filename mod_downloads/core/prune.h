@@ -17,7 +17,7 @@ typedef enum {
     MDL_PRUNE_JOBS,      /* that have ended */
     MDL_PRUNE_UPLOADS,   /* that are over, and have no job any more */
     MDL_PRUNE_EMAILS,    /* of orders that have a newer one, and without a job */
-    MDL_PRUNE_NOTICES,   /* that have a number */
+    MDL_PRUNE_EVENTS,    /* that have a number */
     MDL_PRUNE_WEBHOOKS,  /* what was sent of them */
     MDL_PRUNE_DOWNLOADS, /* that are settled */
     MDL_PRUNE_AUDIT,

@@ -1,7 +1,7 @@
 /*
  * The way in for every change that a person or a key makes: in one transaction once by its key or
  * its form, the effect, its entry in the audit, and what is due then.  What the effect tells the
- * shop of it adds (core/shop/notice.h).
+ * shop of it adds (core/shop/event.h).
  */
 #ifndef MDL_CORE_WRITE_H
 #define MDL_CORE_WRITE_H

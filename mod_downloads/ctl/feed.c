@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 
 typedef struct {
     const char *feed;
@@ -15,7 +15,7 @@ static const mdl_field_t fields[] = {
 
 static apr_status_t feed_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_notice_renew_feed(db, p, &((feed_t *)arg)->feed);
+    return mdl_event_renew_feed(db, p, &((feed_t *)arg)->feed);
 }
 
 int mdl_ctl_feed_renew(mdl_ctl_t *ctl)

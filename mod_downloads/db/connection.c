@@ -242,9 +242,9 @@ void mdl_db_note_due(mdl_db_t *db, apr_time_t at)
     }
 }
 
-void mdl_db_note_notice(mdl_db_t *db)
+void mdl_db_note_event(mdl_db_t *db)
 {
-    db->due.notices = 1;
+    db->due.events = 1;
 }
 
 mdl_db_due_t mdl_db_take_due(mdl_db_t *db)

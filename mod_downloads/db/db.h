@@ -204,13 +204,13 @@ static inline int mdl_rows_small(const mdl_rows_t *rows, int column)
 /** Notes that something is due at a time, such as a job that the effect has queued. */
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at);
 
-/** Notes that the effect has written something that is to be numbered (core/shop/notice.h). */
-void mdl_db_note_notice(mdl_db_t *db);
+/** Notes that the effect has written something that is to be numbered (core/shop/event.h). */
+void mdl_db_note_event(mdl_db_t *db);
 
 /** What the background process has to do. */
 typedef struct {
     apr_time_t at; /* the earliest time that was noted; 0: none */
-    int notices;   /* whether there are some to be numbered */
+    int events;    /* whether there are some to be numbered */
 } mdl_db_due_t;
 
 /** What was noted since the last call.  An effect whose caller has to know it calls this first, to

@@ -299,7 +299,7 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
             return MDL_DB_EGONE;
         }
         begin->patient = i > 0;
-        begin->leased_until = mdl_settler_due(mdl_clock_monotonic());
+        begin->alive_until = mdl_settler_due(mdl_clock_monotonic());
         rv = mdl_session_begin(mdl_connection_db(connection), begin, p);
         mdl_connection_close(connection);
         if (rv != APR_SUCCESS || begin->entitlement != MDL_ENTITLEMENT_UNSETTLED) {
@@ -307,9 +307,9 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
         }
         apr_sleep(SETTLE_NAP);
     }
-    if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_OK && begin->leased_until != 0 &&
+    if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_OK && begin->alive_until != 0 &&
         !begin->is_unwritten) {
-        mdl_settler_renewed(begin->leased_until);
+        mdl_settler_renewed(begin->alive_until);
     }
     return rv;
 }
@@ -392,7 +392,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
         .bytes = serve->asked,
         .lifetime = settings->session_lifetime,
         .idle = settings->session_idle,
-        .lease_id = mdl_settler_lease_id(),
+        .meter_id = mdl_settler_meter_id(),
         .transfer_id = mdl_random_base62(MDL_TRANSFER_ID_LENGTH, r->pool)};
     mdl_transfer_t *transfer;
     apr_status_t rv;

@@ -15,7 +15,7 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "core/download/download.h"
-#include "core/download/lease.h"
+#include "core/download/meter.h"
 #include "core/shop/shop.h"
 #include "db/reconnect.h"
 #include "metering/takedown.h"
@@ -33,13 +33,13 @@
 
 static struct {
     const mdl_service_t *service;
-    char lease_id[ID_LENGTH + 1];
+    char meter_id[ID_LENGTH + 1];
     pthread_mutex_t mutex;
     pthread_t thread;
     _Atomic int started;
     sem_t work;
     _Atomic int stopping;
-    _Atomic apr_time_t leased_until;
+    _Atomic apr_time_t alive_until;
 } settler = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* What only the thread itself uses. */
@@ -53,19 +53,19 @@ typedef struct {
     int has_more; /* that can be settled now */
 } work_t;
 
-const char *mdl_settler_lease_id(void)
+const char *mdl_settler_meter_id(void)
 {
-    return settler.lease_id;
+    return settler.meter_id;
 }
 
 apr_time_t mdl_settler_due(apr_time_t now)
 {
-    return atomic_load(&settler.leased_until) - now > MDL_LEASE_TIME / 2 ? 0 : now + MDL_LEASE_TIME;
+    return atomic_load(&settler.alive_until) - now > MDL_METER_TIME / 2 ? 0 : now + MDL_METER_TIME;
 }
 
 void mdl_settler_renewed(apr_time_t until)
 {
-    atomic_store(&settler.leased_until, until);
+    atomic_store(&settler.alive_until, until);
 }
 
 /* --- settling --- */
@@ -89,7 +89,7 @@ static apr_status_t session_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliveries)
 {
     const mdl_settings_t *settings = settler.service->settings;
-    settle_t settle = {.settle = {.lease_id = settler.lease_id,
+    settle_t settle = {.settle = {.meter_id = settler.meter_id,
                                   .deliveries = deliveries,
                                   .idle = settings->session_idle,
                                   .default_download_limit = settings->download_limit}};
@@ -155,20 +155,20 @@ static int settle_ended(work_t *work, int *waiting)
 
 /* --- each second --- */
 
-MDL_EFFECT(mdl_lease_renew, mdl_lease_tick_t *)
+MDL_EFFECT(mdl_meter_renew, mdl_meter_tick_t *)
 
 static void settler_renew(work_t *work)
 {
     apr_time_t now = mdl_clock_monotonic();
-    mdl_lease_tick_t tick = {.id = settler.lease_id, .leased_until = now + MDL_LEASE_TIME};
+    mdl_meter_tick_t tick = {.id = settler.meter_id, .alive_until = now + MDL_METER_TIME};
 
     tick.progress = mdl_transfer_moved(MOVED_MAX, work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        mdl_reconnect_write(work->database, mdl_lease_renew_effect, &tick, work->turn) !=
+        mdl_reconnect_write(work->database, mdl_meter_renew_effect, &tick, work->turn) !=
             APR_SUCCESS) {
         return;
     }
-    mdl_settler_renewed(tick.leased_until);
+    mdl_settler_renewed(tick.alive_until);
     mdl_transfer_written(tick.progress);
     for (int i = 0; i < tick.lost->nelts; i++) {
         const char *id = APR_ARRAY_IDX(tick.lost, i, const char *);
@@ -182,13 +182,13 @@ static void settler_renew(work_t *work)
     }
 }
 
-MDL_EFFECT(mdl_lease_forbidden, mdl_lease_tick_t *)
+MDL_EFFECT(mdl_meter_forbidden, mdl_meter_tick_t *)
 
 static void settler_cut_forbidden(work_t *work)
 {
-    mdl_lease_tick_t tick = {.id = settler.lease_id, .secret = settler.service->secret};
+    mdl_meter_tick_t tick = {.id = settler.meter_id, .secret = settler.service->secret};
 
-    if (mdl_reconnect_read(work->database, mdl_lease_forbidden_effect, &tick, work->turn) !=
+    if (mdl_reconnect_read(work->database, mdl_meter_forbidden_effect, &tick, work->turn) !=
         APR_SUCCESS) {
         return;
     }
@@ -380,7 +380,7 @@ static void settler_wake(void)
 void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service)
 {
     settler.service = service;
-    apr_cpystrn(settler.lease_id, mdl_random_base62(ID_LENGTH, p), sizeof settler.lease_id);
+    apr_cpystrn(settler.meter_id, mdl_random_base62(ID_LENGTH, p), sizeof settler.meter_id);
     sem_init(&settler.work, 0, 0);
     mdl_transfer_on_change(settler_wake);
     apr_pool_pre_cleanup_register(p, NULL, settler_join);

@@ -1,7 +1,7 @@
 /*
  * The settler: a thread in each httpd child that has sent or received files, with its own
  * connection to the database.  It writes down what running transfers have delivered so far, settles
- * those that have ended, and renews this process's lease.  Each second it cuts the transfers of
+ * those that have ended, and beats for this process's meter.  Each second it cuts the transfers of
  * customers who may not have their file any more.
  */
 #ifndef MDL_METERING_SETTLER_H
@@ -26,14 +26,14 @@ void mdl_settler_watch(void);
 /** For the end of the process: cuts all transfers and has the rest written down. */
 void mdl_settler_stop(void);
 
-/** The id of this process's lease. */
-const char *mdl_settler_lease_id(void);
+/** The id of this process's meter. */
+const char *mdl_settler_meter_id(void);
 
-/** The time to which a transfer that begins now must renew the lease, by mdl_clock_monotonic; 0
+/** The time to which a transfer that begins now must move the beat, by mdl_clock_monotonic; 0
    when it need not. */
 apr_time_t mdl_settler_due(apr_time_t now);
 
-/** Says that the lease was renewed to this time. */
+/** Says that the beat was moved to this time. */
 void mdl_settler_renewed(apr_time_t until);
 
 #endif

@@ -12,14 +12,14 @@
 #include "core/download/signed_url.h"
 #include "core/order/access.h"
 #include "core/order/diagnosis.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/resend.h"
 #include "settings/frame.h"
 #include "settings/orders.h"
 
 #define FILES_SHOWN 200
 
-/* What an event can have done, for the template to name. */
+/* What an entry of the timeline can have done, for the template to name. */
 static const char *const actions[] = {
     "assigned",     "revoked",          "restored", "downloads_granted",     "email_resent",
     "link_rotated", "approved",         "rejected", "license_keys_assigned", "fraud_held",
@@ -37,7 +37,7 @@ static apr_status_t order_read(mdl_visit_t *visit, mdl_order_t **order)
     mdl_order_find_t find = {.shop_id = visit->shop->id,
                              .storefront_order_id = visit->argument,
                              .default_download_limit = visit->service->settings->download_limit,
-                             .with_events = 1,
+                             .with_timeline = 1,
                              .with_lookup = 1};
     apr_status_t rv = mdl_visit_read(visit, mdl_order_find_effect, &find);
 
@@ -144,12 +144,13 @@ static void order_add_downloads(mdl_json_t *to, const mdl_order_t *order)
     }
 }
 
-static void order_add_events(mdl_json_t *to, const mdl_order_t *order)
+static void order_add_timeline(mdl_json_t *to, const mdl_order_t *order)
 {
     mdl_json_t *events = mdl_json_add_array(to, "events");
 
-    for (int i = 0; i < order->events->nelts; i++) {
-        const mdl_event_t *each = APR_ARRAY_IDX(order->events, i, const mdl_event_t *);
+    for (int i = 0; i < order->timeline->nelts; i++) {
+        const mdl_timeline_entry_t *each = APR_ARRAY_IDX(order->timeline, i,
+                                                         const mdl_timeline_entry_t *);
         mdl_json_t *event = mdl_json_add_object(events, NULL);
 
         mdl_frame_add_choice(mdl_json_add_object(event, "action"), actions,
@@ -193,14 +194,15 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
                                                 visit->service->settings->public_url,
                                                 order->page_id, p));
     }
-    if (order->events->nelts > 0) {
-        mdl_json_add_int(to, "seen", APR_ARRAY_IDX(order->events, 0, const mdl_event_t *)->id);
+    if (order->timeline->nelts > 0) {
+        mdl_json_add_int(to, "seen",
+                         APR_ARRAY_IDX(order->timeline, 0, const mdl_timeline_entry_t *)->id);
     }
     order_add_email(to, &order->email);
     order_add_items(to, order, now);
     order_add_checks(to, visit, order);
     order_add_downloads(to, order);
-    order_add_events(to, order);
+    order_add_timeline(to, order);
 }
 
 /* What was typed, and into which form. */
@@ -247,11 +249,11 @@ static int order_show(mdl_visit_t *visit)
 static apr_status_t order_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_visit_t *visit = arg;
-    mdl_event_seen_t seen = {.shop_id = visit->shop->id,
-                             .storefront_order_id = visit->argument,
-                             .event_id = apr_atoi64(mdl_visit_field(visit, "seen"))};
+    mdl_timeline_seen_t seen = {.shop_id = visit->shop->id,
+                                .storefront_order_id = visit->argument,
+                                .entry_id = apr_atoi64(mdl_visit_field(visit, "seen"))};
 
-    return mdl_event_check_seen(db, &seen, &visit->problem, p);
+    return mdl_timeline_check_seen(db, &seen, &visit->problem, p);
 }
 
 /* Runs the effect of the form, unless the order has changed since its page was shown. */

@@ -105,8 +105,8 @@ static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_webho
     mdl_json_add_bool(form, "some",
                       typed ? events != NULL && strcmp(events, "some") == 0 : types != NULL);
     list = mdl_json_add_array(form, "choices");
-    for (int i = 0; i < MDL_NOTICE_WEBHOOK_TEST; i++) { /* a test is sent whatever is chosen */
-        const char *type = mdl_notice_type_names[i];
+    for (int i = 0; i < MDL_EVENT_WEBHOOK_TEST; i++) { /* a test is sent whatever is chosen */
+        const char *type = mdl_event_type_names[i];
         mdl_json_t *choice = mdl_json_add_object(list, NULL);
 
         type_add(choice, type, p);
@@ -118,7 +118,7 @@ static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_webho
 static void delivery_add(mdl_json_t *to, const mdl_webhook_delivery_t *delivery, apr_pool_t *p)
 {
     mdl_json_add_int(to, "delivery_id", delivery->id);
-    mdl_json_add_string(to, "event_id", mdl_notice_event_id(delivery->notice_id, p));
+    mdl_json_add_string(to, "event_id", mdl_event_id_text(delivery->event_id, p));
     if (delivery->type != NULL) {
         type_add(to, delivery->type, p);
     }
@@ -187,9 +187,9 @@ static apr_status_t form_read_types(mdl_visit_t *visit, mdl_webhook_edit_t *edit
     if (events == NULL || strcmp(events, "some") != 0) {
         return APR_SUCCESS;
     }
-    for (int i = 0; i < MDL_NOTICE_WEBHOOK_TEST; i++) {
-        if (mdl_visit_field(visit, mdl_notice_type_names[i]) != NULL) {
-            APR_ARRAY_PUSH(types, const char *) = mdl_notice_type_names[i];
+    for (int i = 0; i < MDL_EVENT_WEBHOOK_TEST; i++) {
+        if (mdl_visit_field(visit, mdl_event_type_names[i]) != NULL) {
+            APR_ARRAY_PUSH(types, const char *) = mdl_event_type_names[i];
         }
     }
     if (types->nelts == 0) {

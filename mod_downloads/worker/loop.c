@@ -76,7 +76,7 @@ static int loop_wait(loop_t *loop, int stop_fd)
     poll(fds, 3, milliseconds_until(loop_next_turn(loop)));
     if (fds[1].revents != 0 && read(worker->service->wake_fd, &count, sizeof count) > 0) {
         worker->look |= count >= MDL_WAKE_JOB;
-        worker->notices |= count % MDL_WAKE_JOB != 0;
+        worker->events |= count % MDL_WAKE_JOB != 0;
     }
     return fds[0].revents != 0;
 }
@@ -156,7 +156,7 @@ static int loop_inherit(loop_t *loop)
     if (!loop->inherited) {
         loop->connections = 0;
         loop->next_poll = mdl_clock_monotonic() + TICK;
-        loop->worker->notices = 0; /* the poll that follows looks for them */
+        loop->worker->events = 0; /* the poll that follows looks for them */
         apr_pool_clear(loop->worker->turn);
     }
     return loop->inherited;
@@ -188,7 +188,7 @@ static void loop_turn(loop_t *loop)
         loop->next_poll = again_at;
     }
     if (mdl_publish_due(worker) <= now) {
-        mdl_publish_notices(worker);
+        mdl_publish_events(worker);
     }
     if (worker->look_cancelled) {
         mdl_cleanup_cancelled(worker);

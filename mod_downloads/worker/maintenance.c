@@ -11,7 +11,7 @@
 #include "core/catalog/license.h"
 #include "core/catalog/storage_hold.h"
 #include "core/catalog/upload.h"
-#include "core/download/lease.h"
+#include "core/download/meter.h"
 #include "core/node.h"
 #include "core/prune.h"
 #include "worker/bounces.h"
@@ -55,7 +55,7 @@ struct mdl_maintenance_t {
     mdl_storage_t *storage;
     mdl_reconnect_t *database;
     mdl_bounces_t *bounces; /* NULL: none are read */
-    mdl_beats_t *leases;    /* of processes that deliver */
+    mdl_beats_t *meters;    /* of processes that deliver */
     pid_t parent;
     pass_t passes[MDL_PRUNE_TABLES];
     apr_time_t hold_told;      /* when a hold may be reported again, by mdl_clock_monotonic */
@@ -314,17 +314,17 @@ static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenan
     return idle < DOWNLOADS ? idle : DOWNLOADS;
 }
 
-MDL_EFFECT(mdl_lease_beats, apr_array_header_t **)
-MDL_EFFECT(mdl_lease_sweep, mdl_lease_sweep_t *)
+MDL_EFFECT(mdl_meter_beats, apr_array_header_t **)
+MDL_EFFECT(mdl_meter_sweep, mdl_meter_sweep_t *)
 MDL_EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
 
-/* The leases that have run out. */
+/* The meters that are dead. */
 static apr_array_header_t *lost_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    apr_array_header_t *leases;
-    apr_status_t rv = mdl_reconnect_read(maintenance->database, mdl_lease_beats_effect, &leases, p);
+    apr_array_header_t *meters;
+    apr_status_t rv = mdl_reconnect_read(maintenance->database, mdl_meter_beats_effect, &meters, p);
 
-    return mdl_beats_look(maintenance->leases, rv == APR_SUCCESS ? leases : NULL, p);
+    return mdl_beats_look(maintenance->meters, rv == APR_SUCCESS ? meters : NULL, p);
 }
 
 /* Settles the transfers of processes that are gone. */
@@ -332,16 +332,16 @@ static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     const apr_array_header_t *lost = lost_leases(maintenance, p);
     const mdl_settings_t *settings = maintenance->service->settings;
-    mdl_lease_sweep_t sweep = {.idle = settings->session_idle,
+    mdl_meter_sweep_t sweep = {.idle = settings->session_idle,
                                .default_download_limit = settings->download_limit,
                                .limit = TRANSFER_BATCH};
     apr_time_t began = mdl_clock_monotonic();
 
     for (int i = 0; i < lost->nelts; i++) {
-        sweep.lease = APR_ARRAY_IDX(lost, i, mdl_beat_t);
+        sweep.meter = APR_ARRAY_IDX(lost, i, mdl_beat_t);
         do {
             if (turn_is_over(began) ||
-                mdl_reconnect_write(maintenance->database, mdl_lease_sweep_effect, &sweep, p) !=
+                mdl_reconnect_write(maintenance->database, mdl_meter_sweep_effect, &sweep, p) !=
                     APR_SUCCESS) {
                 return;
             }
@@ -378,7 +378,7 @@ static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_
         [MDL_PRUNE_JOBS] = settings->keep.jobs,
         [MDL_PRUNE_UPLOADS] = settings->keep.uploads,
         [MDL_PRUNE_EMAILS] = settings->keep.emails,
-        [MDL_PRUNE_NOTICES] = settings->keep.events,
+        [MDL_PRUNE_EVENTS] = settings->keep.events,
         [MDL_PRUNE_WEBHOOKS] = settings->keep.events,
         [MDL_PRUNE_DOWNLOADS] = settings->keep.downloads,
         [MDL_PRUNE_AUDIT] = settings->keep.audit,
@@ -482,7 +482,7 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
     maintenance->database = database;
     maintenance->parent = getppid();
     maintenance->bounces = mdl_bounces_create(service, database, p);
-    maintenance->leases = mdl_beats_watch(MDL_LEASE_TIME, p);
+    maintenance->meters = mdl_beats_watch(MDL_METER_TIME, p);
     maintenance->next[REPORT_KEYS] = mdl_clock_monotonic() + MINUTE;
     return maintenance;
 }

@@ -7,34 +7,34 @@
 #define SECOND apr_time_from_sec(1)
 #define LATE   1000 /* so many others may get their ids while a transaction commits */
 
-MDL_EFFECT(mdl_notice_first_waiting, apr_int64_t *)
+MDL_EFFECT(mdl_event_first_waiting, apr_int64_t *)
 
 void mdl_publish_look(mdl_worker_t *worker)
 {
     apr_int64_t first;
 
-    if (mdl_reconnect_read(worker->database, mdl_notice_first_waiting_effect, &first,
+    if (mdl_reconnect_read(worker->database, mdl_event_first_waiting_effect, &first,
                            worker->turn) == APR_SUCCESS &&
         first != 0) {
-        worker->notices = 1;
-        worker->notices_from = first;
+        worker->events = 1;
+        worker->events_from = first;
     }
 }
 
 apr_time_t mdl_publish_due(const mdl_worker_t *worker)
 {
-    return worker->notices ? worker->notices_at : APR_INT64_MAX;
+    return worker->events ? worker->events_at : APR_INT64_MAX;
 }
 
 typedef struct {
-    mdl_notice_number_t number;
+    mdl_event_number_t number;
     int queued; /* for a webhook endpoint */
 } publish_t;
 
 static apr_status_t publish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     publish_t *publish = arg;
-    apr_status_t rv = mdl_notice_number(db, p, &publish->number);
+    apr_status_t rv = mdl_event_number(db, p, &publish->number);
 
     publish->queued = 0;
     return rv == APR_SUCCESS && publish->number.ids->nelts > 0
@@ -44,26 +44,26 @@ static apr_status_t publish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* Beside an old snapshot the index of what waits keeps what has its number: it is not read again.
    mdl_publish_look finds what was committed later than LATE others. */
-static void notices_go_on(mdl_worker_t *worker, const apr_array_header_t *ids)
+static void events_go_on(mdl_worker_t *worker, const apr_array_header_t *ids)
 {
     if (ids->nelts > 0) {
         apr_int64_t from = APR_ARRAY_IDX(ids, ids->nelts - 1, apr_int64_t) - LATE;
 
-        worker->notices_from = from > worker->notices_from ? from : worker->notices_from;
+        worker->events_from = from > worker->events_from ? from : worker->events_from;
     }
 }
 
-void mdl_publish_notices(mdl_worker_t *worker)
+void mdl_publish_events(mdl_worker_t *worker)
 {
     apr_time_t now = mdl_clock_monotonic();
-    publish_t publish = {.number.from = worker->notices_from};
+    publish_t publish = {.number.from = worker->events_from};
 
     if (mdl_worker_write(worker, publish_effect, &publish) != APR_SUCCESS) {
-        worker->notices_at = now + SECOND;
+        worker->events_at = now + SECOND;
         return;
     }
-    notices_go_on(worker, publish.number.ids);
-    worker->notices = publish.number.more;
-    worker->notices_at = publish.number.more ? now : now + PAUSE;
+    events_go_on(worker, publish.number.ids);
+    worker->events = publish.number.more;
+    worker->events_at = publish.number.more ? now : now + PAUSE;
     worker->look |= publish.queued;
 }

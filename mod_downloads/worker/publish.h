@@ -1,5 +1,5 @@
 /*
- * Numbers what shops' systems are told of (core/shop/notice.h), soon after it was committed, and
+ * Numbers what shops' systems are told of (core/shop/event.h), soon after it was committed, and
  * queues it for their webhook endpoints.
  */
 #ifndef MDL_WORKER_PUBLISH_H
@@ -7,14 +7,14 @@
 
 #include "worker/worker.h"
 
-/** Finds out whether others have left notices without a number. */
+/** Finds out whether others have left events without a number. */
 void mdl_publish_look(mdl_worker_t *worker);
 
-/** When mdl_publish_notices is due, by mdl_clock_monotonic; APR_INT64_MAX: there is nothing to
+/** When mdl_publish_events is due, by mdl_clock_monotonic; APR_INT64_MAX: there is nothing to
    number. */
 apr_time_t mdl_publish_due(const mdl_worker_t *worker);
 
-/** Numbers a batch of notices. */
-void mdl_publish_notices(mdl_worker_t *worker);
+/** Numbers a batch of events. */
+void mdl_publish_events(mdl_worker_t *worker);
 
 #endif

@@ -120,7 +120,7 @@ static apr_status_t list_write(mdl_worker_t *worker, mdl_task_t *tasks)
 
     if (rv == APR_SUCCESS) {
         worker->look |= list.due.at != 0;
-        worker->notices |= list.due.notices;
+        worker->events |= list.due.events;
     }
     return rv;
 }

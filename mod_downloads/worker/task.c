@@ -6,7 +6,7 @@
 #include "core/job_source.h"
 #include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 
 int mdl_task_withdrawn(const mdl_task_t *task)
 {
@@ -33,14 +33,14 @@ apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_poo
 {
     const mdl_job_t *job = task->job;
     mdl_json_t *data = mdl_json_object(p);
-    mdl_notice_t notice = {.shop_id = job->shop_id, .type = MDL_NOTICE_IMPORT_FAILED};
+    mdl_event_t event = {.shop_id = job->shop_id, .type = MDL_EVENT_IMPORT_FAILED};
     apr_status_t rv = mdl_asset_failed(db, job->asset_id, p);
 
     mdl_json_add_int(data, "asset_id", job->asset_id);
     mdl_json_add_string(data, "job_id", job->id);
     mdl_json_add_string(data, "error_code", job->error_code);
-    notice.data = mdl_json_text(data, NULL, p);
-    return rv == APR_SUCCESS ? mdl_notice_add(db, &notice, p) : rv;
+    event.data = mdl_json_text(data, NULL, p);
+    return rv == APR_SUCCESS ? mdl_event_add(db, &event, p) : rv;
 }
 
 /* The job has failed though its bytes are there. */

@@ -22,9 +22,9 @@ typedef struct {
     mdl_lane_t lanes[MDL_LANES];
     mdl_job_look_t jobs;        /* when the next of each lane is due, as far as known */
     int look;                   /* whether others may have queued jobs since */
-    int notices;                /* whether there may be some without a number */
-    apr_int64_t notices_from;   /* where they are looked for */
-    apr_time_t notices_at;      /* when they are numbered, by mdl_clock_monotonic */
+    int events;                 /* whether there may be some without a number */
+    apr_int64_t events_from;    /* where they are looked for */
+    apr_time_t events_at;       /* when they are numbered, by mdl_clock_monotonic */
     int look_cancelled;         /* whether there may be cancelled jobs to clean up after */
     mdl_queue_t *done;          /* tasks that come back from the lanes */
     mdl_task_t *tasks;          /* all that exist, wherever they are (task->place); by peer */

@@ -376,8 +376,8 @@ CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), crea
 CREATE INDEX orders_client_ip_kept ON orders (created_at) WHERE client_ip IS NOT NULL;
 CREATE INDEX orders_refused ON orders (customer_id) WHERE access_status IN ('revoked', 'rejected');
 
--- The audit trail of an order: rows are added and never changed.
-CREATE TABLE order_event (
+-- The timeline of an order: rows are added and never changed.
+CREATE TABLE order_timeline (
     id {{identity}},
     order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
     action TEXT NOT NULL,
@@ -388,7 +388,7 @@ CREATE TABLE order_event (
     details TEXT, -- a JSON object
     created_at BIGINT NOT NULL
 );
-CREATE INDEX order_event_order ON order_event (order_id, id);
+CREATE INDEX order_timeline_order ON order_timeline (order_id, id);
 
 -- A line of an order, and the mapping that it follows.
 CREATE TABLE assignment (
@@ -502,10 +502,10 @@ CREATE INDEX download_session_assignment ON download_session (assignment_id, ope
 CREATE INDEX download_session_opened ON download_session (opened_at);
 CREATE INDEX download_session_idle ON download_session (idle_at) WHERE idle_at IS NOT NULL;
 
--- A process that delivers.  Others settle what it has not settled when its lease ends.
-CREATE TABLE download_meter (
+-- A process that meters transfers.  Others settle what it has not settled once its beat stands still.
+CREATE TABLE meter (
     id {{key_text}} PRIMARY KEY,
-    leased_until BIGINT NOT NULL
+    alive_until BIGINT NOT NULL -- its beat: by its own clock
 );
 
 -- A request that sends bytes, until it is settled.
@@ -604,9 +604,9 @@ CREATE INDEX job_email ON job (email_id) WHERE email_id IS NOT NULL;
 
 -- Events and webhooks
 
--- What a shop's system is told of: the API's events.  number counts a shop's notices in the order in which
+-- What a shop's system is told of: the API's events.  number counts a shop's events in the order in which
 -- they were committed; the background process gives it.
-CREATE TABLE notice (
+CREATE TABLE event (
     id {{identity}},
     shop_id BIGINT NOT NULL,
     endpoint_id BIGINT, -- it is for this endpoint alone
@@ -616,12 +616,12 @@ CREATE TABLE notice (
     created_at BIGINT NOT NULL,
     number BIGINT
 );
-CREATE INDEX notice_waiting ON notice (id) WHERE number IS NULL;
-CREATE INDEX notice_number ON notice (shop_id, number) WHERE number > 0;
-{{pgsql: ALTER TABLE notice ALTER COLUMN shop_id SET STATISTICS 0;}}
+CREATE INDEX event_waiting ON event (id) WHERE number IS NULL;
+CREATE INDEX event_number ON event (shop_id, number) WHERE number > 0;
+{{pgsql: ALTER TABLE event ALTER COLUMN shop_id SET STATISTICS 0;}}
 
--- The last number that the notices of a shop, by its id, have got.
-CREATE TABLE notice_count (
+-- The last number that the events of a shop, by its id, have got.
+CREATE TABLE event_count (
     id {{sqlite3: INTEGER}}{{pgsql: BIGINT}} PRIMARY KEY,
     last BIGINT NOT NULL
 );
@@ -634,7 +634,7 @@ CREATE TABLE event_feed (
 INSERT INTO event_feed (id, name) VALUES (1, 'feed_' ||
     {{sqlite3: lower(hex(randomblob(16)))}}{{pgsql: replace(gen_random_uuid()::text, '-', '')}});
 
--- Where a shop's system is told of notices.  The job sends what is due; it stays as long as its endpoint.
+-- Where a shop's system is told of events.  The job sends what is due; it stays as long as its endpoint.
 CREATE TABLE webhook_endpoint (
     id {{identity}},
     shop_id BIGINT NOT NULL,
@@ -658,7 +658,7 @@ CREATE INDEX webhook_endpoint_shop ON webhook_endpoint (shop_id, id) WHERE delet
 CREATE TABLE webhook_delivery (
     id {{identity}},
     endpoint_id BIGINT NOT NULL,
-    notice_id BIGINT NOT NULL,
+    event_id BIGINT NOT NULL,
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'succeeded', 'failed'))}},
     attempts INTEGER NOT NULL, -- since it was asked for
     due_at BIGINT, -- NULL: it is over

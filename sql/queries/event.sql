@@ -1,12 +1,146 @@
 -- name: event_insert
-INSERT INTO order_event (order_id, action, assignment_ids, key_id, user_name, reason, details, created_at)
-VALUES (%lld:order_id, %s:action, %s:assignment_ids, %s:key_id, %s:user_name, %s:reason, %s:details,
-    %lld:created_at)
+INSERT INTO event (shop_id, type, order_id, data, created_at)
+    VALUES (%lld:shop_id, %s:type, %lld:order_id?0, %s:data, %lld:created_at)
 
--- name: events_of_order
-SELECT id, action, assignment_ids, key_id, user_name, reason, details, created_at FROM order_event
-WHERE order_id = %lld AND id < %lld:before ORDER BY id DESC LIMIT %lld
+-- name: event_insert_of_order
+INSERT INTO event (shop_id, type, order_id, data, created_at)
+SELECT o.shop_id, %s:type, o.id, %s:data, %lld:created_at FROM orders o WHERE o.id = %lld
 
--- name: event_count
-SELECT count(*) AS count, min(created_at) AS oldest FROM order_event
-WHERE order_id = %lld AND action = %s AND created_at > %lld:since
+-- name: event_insert_of_email
+INSERT INTO event (shop_id, type, order_id, data, created_at)
+SELECT e.shop_id, %s:type, e.order_id, %s:data, %lld:created_at FROM email e WHERE e.id = %lld
+
+-- name: event_insert_for_endpoint
+INSERT INTO event (shop_id, type, data, created_at, endpoint_id)
+    VALUES (%lld:shop_id, %s:type, %s:data, %lld:created_at, %lld:endpoint_id)
+RETURNING id
+
+-- A tag that has come down to its threshold.
+-- name: event_insert_of_tag
+-- dialect: sqlite3
+INSERT INTO event (shop_id, type, created_at, data)
+SELECT t.shop_id, 'license_key.low', %lld:created_at, json_object('license_key_tag_id', t.id,
+    'available', t.available, 'low_stock_threshold', t.low_stock_threshold)
+FROM license_key_tag t WHERE t.id = %lld
+
+-- name: event_insert_of_tag
+-- dialect: pgsql
+INSERT INTO event (shop_id, type, created_at, data)
+SELECT t.shop_id, 'license_key.low', %lld:created_at, json_build_object('license_key_tag_id', t.id,
+    'available', t.available, 'low_stock_threshold', t.low_stock_threshold)::text
+FROM license_key_tag t WHERE t.id = %lld
+
+-- One for each order that has got license keys; the parameter is as in license_keys_give.
+-- name: events_insert_given
+-- dialect: sqlite3
+INSERT INTO event (type, created_at, shop_id, order_id, data)
+SELECT 'license_key.delivered', %lld:created_at, o.shop_id, o.id, json_object('license_keys', sum(n))
+FROM (
+    SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id, n
+    FROM (
+        SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n
+        FROM json_each(%s:pairs) GROUP BY 1
+    ) receiver_rows
+) given_rows CROSS JOIN orders o WHERE o.id = given_rows.order_id
+GROUP BY o.shop_id, o.id
+
+-- name: events_insert_given
+-- dialect: pgsql
+INSERT INTO event (type, created_at, shop_id, order_id, data)
+SELECT 'license_key.delivered', %lld:created_at, o.shop_id, o.id,
+    json_build_object('license_keys', sum(n))::text
+FROM (
+    SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id, n
+    FROM (
+        SELECT value::bigint AS assignment_id, count(*) AS n
+        FROM jsonb_each_text(%s:pairs::jsonb) GROUP BY 1
+    ) receiver_rows
+) given_rows CROSS JOIN LATERAL (
+    SELECT id, shop_id FROM orders WHERE id = given_rows.order_id OFFSET 0
+) o
+GROUP BY o.shop_id, o.id
+
+-- Downloads that were completed: a JSON array of objects.  A file's, or for an archive (NULL) any file's,
+-- may have been the last one that its assignment allows.
+-- part: given_downloads
+-- dialect: sqlite3
+(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id, value ->> 'data' AS data
+    FROM json_each(%s:downloads)) g
+
+-- part: given_downloads
+-- dialect: pgsql
+jsonb_to_recordset(%s:downloads::jsonb) g (assignment_id bigint, asset_id bigint, data text)
+
+-- name: events_insert_downloads
+INSERT INTO event (shop_id, type, order_id, data, created_at)
+SELECT a.shop_id, type_rows.type, a.order_id, g.data, %lld:created_at
+FROM {{given_downloads}}
+CROSS JOIN assignment a
+CROSS JOIN (SELECT 'download.completed' AS type UNION ALL SELECT 'download.limit_reached') type_rows
+WHERE a.id = g.assignment_id AND (type_rows.type = 'download.completed' OR (
+    SELECT count(*) FROM mapping m CROSS JOIN allowance w
+    WHERE m.id = a.mapping_id AND w.assignment_id = a.id AND (g.asset_id IS NULL OR w.asset_id = g.asset_id)
+        AND COALESCE(m.download_limit, %lld:limit) > 0
+        AND w.downloads_used >= a.quantity * COALESCE(m.download_limit, %lld:limit) + w.downloads_extra) > 0)
+
+-- One process at a time gives numbers: what it does not see yet gets a later number.
+-- name: events_lock
+-- dialect: sqlite3
+SELECT 1
+
+-- name: events_lock
+-- dialect: pgsql
+SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtext('mod_downloads events'))) lock_rows
+
+-- After ANALYZE of a small table SQLite would read all events in place of those that wait.
+-- part: by_waiting
+-- dialect: sqlite3
+INDEXED BY event_waiting
+
+-- part: by_waiting
+-- dialect: pgsql
+
+-- name: events_waiting
+SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM event_count c WHERE c.id = n.shop_id), 0) AS last
+FROM event n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld:from ORDER BY n.id LIMIT %lld
+
+-- name: event_first_waiting
+SELECT id FROM event {{by_waiting}} WHERE number IS NULL ORDER BY id LIMIT 1
+
+-- part: given_numbers
+-- dialect: sqlite3
+(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each(%s:numbers)) g
+
+-- part: given_numbers
+-- dialect: pgsql
+jsonb_to_recordset(%s:numbers::jsonb) g (id bigint, number bigint)
+
+-- Each of them is there.  SQLite would plan an update that joins them by statistics, and after ANALYZE of a
+-- small table compare every event with every number.
+-- name: events_number
+-- dialect: sqlite3
+INSERT INTO event (id, shop_id, type, data, created_at, number)
+SELECT g.id, 0, '', '', 0, g.number FROM {{given_numbers}} WHERE true
+ON CONFLICT (id) DO UPDATE SET number = excluded.number
+
+-- name: events_number
+-- dialect: pgsql
+UPDATE event AS n SET number = g.number FROM {{given_numbers}} WHERE n.id = g.id
+
+-- name: event_counts_set
+INSERT INTO event_count (id, last) SELECT g.id, g.number FROM {{given_numbers}} WHERE true
+ON CONFLICT (id) DO UPDATE SET last = excluded.last
+
+-- Behind the events one row without an id: the last number there is, and the feed.
+-- name: event_page
+SELECT * FROM (
+    SELECT {{event_columns}} FROM event n WHERE n.shop_id = %lld AND n.number > %lld:after AND n.number > 0
+    ORDER BY n.number LIMIT %lld
+) page_rows
+UNION ALL
+SELECT NULL, COALESCE((SELECT c.last FROM event_count c WHERE c.id = %lld:shop_id), 0), f.name, NULL, NULL,
+    NULL
+FROM event_feed f WHERE f.id = 1
+
+-- name: event_feed_renew
+UPDATE event_feed SET name = %s WHERE id = 1

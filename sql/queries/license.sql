@@ -204,10 +204,10 @@ WHERE id = ANY (ARRAY(SELECT o.id FROM orders o WHERE o.id = ANY (ARRAY(
     WHERE a.id = ANY (ARRAY(SELECT value::bigint FROM jsonb_each_text(%s:pairs::jsonb)))))
     FOR NO KEY UPDATE SKIP LOCKED))
 
--- One event for each order.
--- name: license_events_insert
+-- One entry for each order.
+-- name: license_timeline_insert
 -- dialect: sqlite3
-INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
+INSERT INTO order_timeline (action, key_id, created_at, order_id, assignment_ids, details)
 SELECT 'license_keys_assigned', %s:key_id, %lld:now, order_id, json_group_array(assignment_id),
     json_object('license_keys', sum(n))
 FROM (
@@ -220,9 +220,9 @@ FROM (
 ) given_rows
 GROUP BY order_id
 
--- name: license_events_insert
+-- name: license_timeline_insert
 -- dialect: pgsql
-INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
+INSERT INTO order_timeline (action, key_id, created_at, order_id, assignment_ids, details)
 SELECT 'license_keys_assigned', %s:key_id, %lld:now, order_id,
     jsonb_agg(assignment_id ORDER BY assignment_id)::text,
     jsonb_build_object('license_keys', sum(n))::text

@@ -38,7 +38,7 @@ UPDATE orders SET customer_id = %lld
 WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
     = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld:customer_id)
 
--- Locks an order before it is read to be changed, until the commit; events can be added meanwhile.
+-- Locks an order before it is read to be changed, until the commit; entries can be added to its timeline meanwhile.
 -- name: order_lock
 SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
 

@@ -27,11 +27,11 @@ DELETE FROM email WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld
     AND id < (SELECT l.id FROM email l WHERE l.order_id = email.order_id ORDER BY l.id DESC LIMIT 1)
     AND (SELECT count(*) FROM job j WHERE j.email_id = email.id) = 0
 
--- name: prune_notices_end
-SELECT id, created_at FROM notice WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
+-- name: prune_events_end
+SELECT id, created_at FROM event WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
--- name: prune_notices
-DELETE FROM notice WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before AND number IS NOT NULL
+-- name: prune_events
+DELETE FROM event WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before AND number IS NOT NULL
 
 -- name: prune_webhooks_end
 SELECT id, created_at FROM webhook_delivery WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset

@@ -50,12 +50,12 @@ UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld:now, finish
     updated_at = {{later}}
 WHERE id = %s AND status IN ('queued', 'running')
 
--- What notices that have just got a number mean for the endpoints of their shops.
+-- What events that have just got a number mean for the endpoints of their shops.
 -- name: webhook_deliveries_insert
 -- dialect: sqlite3
-INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
+INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, due_at, created_at, updated_at)
 SELECT e.id, n.id, 'pending', 0, %lld:now, %lld:now, %lld:now
-FROM notice n CROSS JOIN webhook_endpoint e
+FROM event n CROSS JOIN webhook_endpoint e
 WHERE n.id {{in_given}} AND e.shop_id = n.shop_id AND e.deleted_at IS NULL
     AND CASE WHEN n.endpoint_id IS NULL
         THEN e.is_active = 1 AND (e.types IS NULL
@@ -66,9 +66,9 @@ RETURNING endpoint_id
 
 -- name: webhook_deliveries_insert
 -- dialect: pgsql
-INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
+INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, due_at, created_at, updated_at)
 SELECT e.id, n.id, 'pending', 0, %lld:now, %lld:now, %lld:now
-FROM (SELECT * FROM notice WHERE id {{in_given}} OFFSET 0) n CROSS JOIN LATERAL (
+FROM (SELECT * FROM event WHERE id {{in_given}} OFFSET 0) n CROSS JOIN LATERAL (
     SELECT * FROM webhook_endpoint w WHERE w.shop_id = n.shop_id AND w.deleted_at IS NULL OFFSET 0
 ) e
 WHERE CASE WHEN n.endpoint_id IS NULL
@@ -90,7 +90,7 @@ SELECT e.id, e.shop_id, e.url, e.is_active, e.secret, e.old_secret, e.old_until,
 FROM webhook_endpoint e WHERE e.job_id = %s AND +e.deleted_at IS NULL
 
 -- name: webhook_deliveries_due
-SELECT d.id AS delivery_id, d.attempts, {{notice_columns}} FROM webhook_delivery d JOIN notice n ON n.id = d.notice_id
+SELECT d.id AS delivery_id, d.attempts, {{event_columns}} FROM webhook_delivery d JOIN event n ON n.id = d.event_id
 WHERE d.endpoint_id = %lld AND d.due_at <= %lld:now
 ORDER BY d.due_at LIMIT %lld
 
@@ -122,7 +122,7 @@ WHERE id = %s AND status = 'queued'
 RETURNING due_at
 
 -- part: delivery_columns
-d.id, d.notice_id, (SELECT n.type FROM notice n WHERE n.id = d.notice_id) AS type, d.status, d.attempts,
+d.id, d.event_id, (SELECT n.type FROM event n WHERE n.id = d.event_id) AS type, d.status, d.attempts,
 d.due_at, d.response_status, d.response_body, d.error, d.created_at, d.updated_at
 
 -- name: webhook_delivery_page

@@ -164,7 +164,7 @@ my %ACTIONS = (
 my $order = digits();
 is(assign($shop, $order, [ mapping_of($shop, [ $files[0] ])->{storefront_product_id} ])->{status}, 201, 'an order');
 my $at    = "/orders/$order";
-my $event = sub { scalar sql('SELECT e.id FROM order_event e JOIN orders o ON o.id = e.order_id'
+my $event = sub { scalar sql('SELECT e.id FROM order_timeline e JOIN orders o ON o.id = e.order_id'
     . " WHERE o.storefront_order_id = '$order' AND o.shop_id = $shop->{shop_id}") };
 my $first = call('GET', $at);
 like($first->{headers}{etag}, qr/^"$order-\d{17}\.[\w-]{16}"\z/, 'it has an ETag');

@@ -76,7 +76,7 @@ sub follow
     my $after = 0;
     my @seen;
     for (my $until = time + $LIMIT; time < $until; ) {
-        my $last = -e $done && !(sql('SELECT count(*) FROM notice WHERE number IS NULL'))[0][0];
+        my $last = -e $done && !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0];
         my $page = $call->('GET', "/events?limit=100&after=$after");
         push @seen, map { [ $_->{number}, $_->{id}, $_->{type}, $_->{data}{storefront_order_id} ] } @{ $page->{data} };
         $after = $page->{next_after};
@@ -107,12 +107,12 @@ my @seen = @{ $results[$WRITERS]{seen} // [] };
 is_deeply([ map { $_->[0] } @seen ], [ 1 .. @seen ], scalar(@seen) . ' events were read, one number after the other');
 my %ids = map { $_->[1] => 1 } @seen;
 is(scalar keys %ids, scalar @seen, 'none of them twice');
-my ($unnumbered) = sql('SELECT count(*), count(number) FROM notice');
+my ($unnumbered) = sql('SELECT count(*), count(number) FROM event');
 is("@$unnumbered", scalar(@seen) . ' ' . scalar(@seen), 'and that is all that there are');
 
 my (%told, %happened);
 push @{ $told{ $_->[3] } }, $_->[2] =~ s/^order\.//r for grep { $_->[3] } @seen;
-push @{ $happened{ $_->[0] } }, $_->[1] for sql('SELECT o.storefront_order_id, e.action FROM order_event e'
+push @{ $happened{ $_->[0] } }, $_->[1] for sql('SELECT o.storefront_order_id, e.action FROM order_timeline e'
     . ' JOIN orders o ON o.id = e.order_id ORDER BY e.id');
 is(scalar keys %told, scalar keys %happened, 'each order has told something');
 my @wrong = grep { "@{ $told{$_} // [] }" ne "@{ $happened{$_} }" } sort keys %happened;

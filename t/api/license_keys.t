@@ -283,7 +283,7 @@ sub events
 {
     my ($assignment) = @_;
     return map { [ @$_[ 0 .. 2 ], decode_json($_->[3]) ] }
-        sql('SELECT e.action, e.key_id, e.reason, e.details FROM order_event e JOIN assignment a ON a.order_id = e.order_id'
+        sql('SELECT e.action, e.key_id, e.reason, e.details FROM order_timeline e JOIN assignment a ON a.order_id = e.order_id'
             . " WHERE a.id = $assignment ORDER BY e.id");
 }
 
@@ -297,7 +297,7 @@ is_deeply([ events($waiting[0]) ], [ [ 'license_keys_assigned', $shop->{key_id},
 is_deeply([ events($waiting[2]) ], [ [ 'license_keys_assigned', $shop->{key_id}, '', { license_keys => 1 } ] ],
     'with the number that the order got');
 is_deeply([ events($waiting[3]) ], [], 'an order that got none has no event');
-my ($ids) = sql("SELECT e.assignment_ids FROM order_event e JOIN assignment a ON a.order_id = e.order_id WHERE a.id = $waiting[0]");
+my ($ids) = sql("SELECT e.assignment_ids FROM order_timeline e JOIN assignment a ON a.order_id = e.order_id WHERE a.id = $waiting[0]");
 is_deeply(decode_json($ids->[0]), [ $waiting[0] ], 'the event names the assignment');
 add($wanted->{id}, [qw(A B C D E)]);
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'adding the same keys again assigns nothing');
@@ -326,13 +326,13 @@ is_stock($inactive->{id}, 1, 1, 'the remaining key stays available');
 
 my $crowd = tag(name => 'Crowd');
 @waiting = waiting($crowd->{id}, 10_000, 1);
-my ($events_before) = map { $_->[0] } sql('SELECT count(*) FROM order_event');
+my ($events_before) = map { $_->[0] } sql('SELECT count(*) FROM order_timeline');
 @many = map { sprintf 'CROWD-%05d', $_ } 1 .. 10_000;
 is_deeply(timed('10,000 keys for 10,000 waiting orders', sub { add($crowd->{id}, \@many) })->{json},
     { added => 10_000, duplicates => 0 }, '10,000 keys for 10,000 waiting orders');
 is_stock($crowd->{id}, 0, 10_000, 'are all assigned');
 is_deeply([ given($crowd->{id}, @waiting) ], \@many, 'in the order of the assignments');
-is((sql('SELECT count(*) FROM order_event'))[0][0] - $events_before, 10_000, 'with one event each');
+is((sql('SELECT count(*) FROM order_timeline'))[0][0] - $events_before, 10_000, 'with one event each');
 
 # --- deleting --------------------------------------------------------------------------------------
 

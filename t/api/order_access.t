@@ -48,7 +48,7 @@ sub trail
 {
     my ($id) = @_;
     return map { join '|', @$_ } sql('SELECT e.id, e.action, e.assignment_ids, e.key_id, e.reason, e.details,'
-        . ' e.created_at FROM order_event e JOIN orders o ON o.id = e.order_id WHERE ' . where($id)
+        . ' e.created_at FROM order_timeline e JOIN orders o ON o.id = e.order_id WHERE ' . where($id)
         . ' ORDER BY e.id');
 }
 
@@ -258,7 +258,7 @@ cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After is almost an 
 cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'and not more');
 sub age_first_resend
 {
-    return sql("UPDATE order_event SET created_at = created_at - 3600000000 WHERE id = (SELECT min(e.id) FROM order_event e"
+    return sql("UPDATE order_timeline SET created_at = created_at - 3600000000 WHERE id = (SELECT min(e.id) FROM order_timeline e"
         . " JOIN orders o ON o.id = e.order_id WHERE e.action = 'email_resent' AND e.created_at > " . (time - 1800)
         . '000000 AND ' . where($id) . ')');
 }

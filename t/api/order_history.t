@@ -61,7 +61,7 @@ is_deeply([ map { $_->{reason} } @events ], [ (map { "number $_" } reverse 1 .. 
     'pages of events, newest first, are stable while others are added');
 is_deeply([ pages("/orders/$order/events", 'events', 100) ], get("/orders/$order")->{json}{events},
     'they are those that the order shows');
-sql("INSERT INTO order_event (order_id, action, created_at) SELECT id, 'assigned', 1 FROM orders"
+sql("INSERT INTO order_timeline (order_id, action, created_at) SELECT id, 'assigned', 1 FROM orders"
     . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$order'") for 1 .. 60;
 is(scalar @{ get("/orders/$order")->{json}{events} }, 50, 'the order itself shows 50 events');
 is(scalar pages("/orders/$order/events", 'events', 30), 60 + 7 + 4, 'the list has all of them');

@@ -15,7 +15,7 @@ use MDL::Test;
 
 use constant MB => 1024 * 1024;
 
-# One child, whose lease another download renews, so that no other process settles for it.
+# One child, whose meter another download keeps beating, so that no other process settles for it.
 my $server = MDL::Instance->new(mpm => 'event');
 my $way    = MDL::LostCommit->new($server->{vars}{db_params});
 $server->configure(extra => <<"END");

@@ -64,7 +64,7 @@ sub stand_still
 }
 
 for my $way ('HTTP/1.1', 'TLS') {
-    subtest "A process stands still until its lease has ended, and its client reads on over $way" => sub {
+    subtest "A process stands still until its meter counts as dead, and its client reads on over $way" => sub {
         local $SIG{PIPE} = 'IGNORE';    # from TLS, on a connection that was cut
         my $server = MDL::Instance->new(tls => 1, mpm => 'event', extra => "DownloadsSessionIdle 1\n")->start;
         my $shop   = new_shop();

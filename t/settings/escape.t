@@ -58,7 +58,7 @@ wait_for(sub { api('GET', '/orders/9001', key => $shop->{token})->{json}{email}{
 api('POST', '/orders/9001/revoke', key => $shop->{token}, json => { reason => evil('reason') });
 
 my $hook = made('/webhook-endpoints', { url => 'https://example.com/' . evil('hook'), description => evil('what') });
-sql("INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, response_status, response_body, error, created_at, updated_at) "
+sql("INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, response_status, response_body, error, created_at, updated_at) "
     . "VALUES ($hook->{id}, 0, 'failed', 10, 500, '" . evil('answer') . "', '" . evil('error') . "', 1, 1)");
 
 # What others say: the mail server, the source of a file.

@@ -116,7 +116,7 @@ is_deeply([ grep { !$signal{$_} } @codes ], [], 'and each has one, too');
 {
     my @tables = grep { !/^(?:api_key|sqlite_)/ } map { $_->[0] } sql(database() eq 'pgsql' ? "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         : "SELECT name FROM sqlite_master WHERE type = 'table'");
-    wait_for(sub { !(sql('SELECT count(*) FROM notice WHERE number IS NULL'))[0][0] }, 10, 'the events to have numbers');
+    wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 10, 'the events to have numbers');
     my $rows = sub { return [ sort map { join "\t", @$_ } sql(join '; ', map { "SELECT '$_', t.* FROM $_ t" } @tables) ] };
     for my $user (qw(staff operator)) {
         my ($url) = visit($user, 'GET', $path)->{body} =~ m{<a class="button" href="([^"]+)" rel="noreferrer noopener"};

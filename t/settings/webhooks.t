@@ -119,7 +119,7 @@ like(visit('owner', 'GET', "$own?done=webhook_resent")->{body}, qr{The event is 
 is(send_form($own, "$own/resend", delivery => 999_999)->{status}, 404, 'a delivery that is not there');
 is(send_form($own, "$own/resend", delivery => 'x')->{status}, 404, 'or is none');
 
-sql("INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, created_at, updated_at)"
+sql("INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, created_at, updated_at)"
     . " SELECT endpoint_id, 0, 'failed', 10, 1, 1 FROM webhook_delivery WHERE id = $delivery->{id}") for 1 .. 60;
 $page = visit('owner', 'GET', $own);
 is(() = $page->{body} =~ /data-label="Answer"/g, 50, 'fifty deliveries are on a page');

@@ -78,7 +78,7 @@ static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_poo
                                    .size = 4321,
                                    .lifetime = SESSION,
                                    .idle = apr_time_from_sec(600),
-                                   .lease_id = "lease",
+                                   .meter_id = "meter",
                                    .transfer_id = mdl_random_base62(22, p)};
 
     if (mdl_session_begin(db, &session, p) != APR_SUCCESS) {

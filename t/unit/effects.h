@@ -13,7 +13,7 @@
 #include "core/catalog/pack.h"
 #include "core/catalog/storage_hold.h"
 #include "core/catalog/upload.h"
-#include "core/download/lease.h"
+#include "core/download/meter.h"
 #include "core/download/session_settle.h"
 #include "core/idempotency.h"
 #include "core/job.h"
@@ -55,9 +55,9 @@ EFFECT(mdl_key_list, mdl_key_list_t *)
 EFFECT(mdl_key_look_up, mdl_key_look_up_t *)
 EFFECT(mdl_key_revoke, mdl_key_revoke_t *)
 EFFECT(mdl_key_touch, const mdl_key_touch_t *)
-EFFECT(mdl_lease_renew, mdl_lease_tick_t *)
-EFFECT(mdl_lease_beats, apr_array_header_t **)
-EFFECT(mdl_lease_sweep, mdl_lease_sweep_t *)
+EFFECT(mdl_meter_renew, mdl_meter_tick_t *)
+EFFECT(mdl_meter_beats, apr_array_header_t **)
+EFFECT(mdl_meter_sweep, mdl_meter_sweep_t *)
 EFFECT(mdl_license_add, mdl_license_add_t *)
 EFFECT(mdl_license_tag_create, mdl_license_tag_edit_t *)
 EFFECT(mdl_license_tag_find, mdl_entity_ref_t *)

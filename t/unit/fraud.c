@@ -7,7 +7,7 @@
 
 #include "base/http/address.h"
 #include "core/order/access.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/fraud.h"
 #include "core/catalog/license.h"
 #include "t/unit/effects.h"
@@ -50,7 +50,7 @@ static mdl_order_t *checked(const char *order_id, const char *customer_id, const
 
 static mdl_order_t *find(const char *order_id, apr_pool_t *p)
 {
-    mdl_order_find_t find = {.shop_id = shop, .storefront_order_id = order_id, .with_events = 1};
+    mdl_order_find_t find = {.shop_id = shop, .storefront_order_id = order_id, .with_timeline = 1};
 
     return mdl_db_read(db, mdl_order_find_effect, &find, p) == APR_SUCCESS ? find.order : NULL;
 }
@@ -78,9 +78,9 @@ static const char *state(const char *order_id, apr_pool_t *p)
                            NULL);
     }
     text = apr_pstrcat(p, text, " /", NULL);
-    for (int i = 0; i < order->events->nelts; i++) {
-        text = apr_pstrcat(p, text, " ", APR_ARRAY_IDX(order->events, i, mdl_event_t *)->action,
-                           NULL);
+    for (int i = 0; i < order->timeline->nelts; i++) {
+        text = apr_pstrcat(p, text, " ",
+                           APR_ARRAY_IDX(order->timeline, i, mdl_timeline_entry_t *)->action, NULL);
     }
     return text;
 }

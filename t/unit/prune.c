@@ -15,7 +15,7 @@ static const char *const names[MDL_PRUNE_TABLES] = {
     [MDL_PRUNE_JOBS] = "job",
     [MDL_PRUNE_UPLOADS] = "upload",
     [MDL_PRUNE_EMAILS] = "email",
-    [MDL_PRUNE_NOTICES] = "notice",
+    [MDL_PRUNE_EVENTS] = "event",
     [MDL_PRUNE_DOWNLOADS] = "download_session",
     [MDL_PRUNE_AUDIT] = "audit",
     [MDL_PRUNE_ANSWERS] = "idempotency",
@@ -177,7 +177,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_uploads(p);
     test_emails(p);
     test_downloads(p);
-    test_table(MDL_PRUNE_NOTICES, "created_at < 2000 AND number IS NOT NULL", p);
+    test_table(MDL_PRUNE_EVENTS, "created_at < 2000 AND number IS NOT NULL", p);
     test_table(MDL_PRUNE_AUDIT, "created_at < 2000", p);
     test_table(MDL_PRUNE_ANSWERS, "created_at < 2000", p);
     if (database->dialect == MDL_PGSQL) {

@@ -45,7 +45,7 @@ static const struct {
     {MDL_Q_NODES, "node", "the table has a row for each node"},
     {MDL_Q_NODES_FORGET, "node", "the table has a row for each node"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
-    {MDL_Q_LEASE_BEATS, "download_meter", "the table has a row for each process that delivers"},
+    {MDL_Q_METER_BEATS, "meter", "the table has a row for each process that delivers"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
     {MDL_Q_DOWNLOAD_SESSIONS_SET_BACK, "download_session_idle",
      "reads what is not idle yet, once after the clock was set back"},
@@ -61,9 +61,8 @@ static const struct {
     {MDL_Q_JOB_TO_CLEAN, "job_due", "reads the few jobs that their worker has to clean up after"},
     {MDL_Q_JOBS_HOLD, "job_shop", "an operator's command that reads a shop's jobs, once"},
     {MDL_Q_JOBS_RESUME, "job_shop", "an operator's command that reads a shop's jobs, once"},
-    {MDL_Q_NOTICE_FIRST_WAITING, "notice_waiting",
-     "reads the index forwards and stops at its LIMIT"},
-    {MDL_Q_NOTICES_WAITING, "notice_waiting", "reads the index forwards and stops at its LIMIT"},
+    {MDL_Q_EVENT_FIRST_WAITING, "event_waiting", "reads the index forwards and stops at its LIMIT"},
+    {MDL_Q_EVENTS_WAITING, "event_waiting", "reads the index forwards and stops at its LIMIT"},
     {MDL_Q_ORDER_WALK_OF_PRODUCT, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_UNDELIVERED, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_JOB_SOURCES, "job", "an operator's command, run once for a secret"},
@@ -74,7 +73,7 @@ static const struct {
     {MDL_Q_PRUNE_DOWNLOADS, "download_session_opened", "as above"},
     {MDL_Q_PRUNE_EMAILS, "email_pkey", "as above"},
     {MDL_Q_PRUNE_JOBS, "job_pkey", "as above"},
-    {MDL_Q_PRUNE_NOTICES, "notice_pkey", "as above"},
+    {MDL_Q_PRUNE_EVENTS, "event_pkey", "as above"},
     {MDL_Q_PRUNE_UPLOADS, "upload_pkey", "as above"},
     {MDL_Q_PRUNE_WEBHOOKS, "webhook_delivery_pkey", "as above"},
     {MDL_Q_STOREFRONT_TOKENS, "shop", "an operator's command"},
@@ -95,7 +94,7 @@ static const struct {
      "reads the transfers of one process at the moment"},
     {MDL_Q_MEMBER_LIST_OF_SHOP, "(s.id = m.shop_id)", "the shop is one row"},
     {MDL_Q_STAFF_OWNERS_REACHED, "member_shop", "a shop has at most 100 members"},
-    {MDL_Q_NOTICES_INSERT_DOWNLOADS, "'download.completed'", "compares two types of notices"},
+    {MDL_Q_EVENTS_INSERT_DOWNLOADS, "'download.completed'", "compares two types of events"},
 };
 
 /* Columns, of every table or of one, in which a large part of the rows may have the same value. */

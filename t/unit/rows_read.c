@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "core/audit.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 #include "core/download/download.h"
 #include "core/order/attention.h"
 #include "core/order/history.h"
@@ -168,7 +168,7 @@ static const char *numbered(const char *prefix, int n, apr_pool_t *p)
 static void test_orders(apr_pool_t *p)
 {
     mdl_order_find_t live = {.shop_id = 1, .storefront_order_id = numbered("o", rows / 4 * 4, p)};
-    mdl_order_find_t pinned = {.shop_id = 1, .storefront_order_id = "o1", .with_events = 1};
+    mdl_order_find_t pinned = {.shop_id = 1, .storefront_order_id = "o1", .with_timeline = 1};
     mdl_order_find_t page = {.page_id = numbered("page", rows / 2, p)};
     mdl_order_list_t first = {.page = {.shop_id = 1, .limit = 26}};
     mdl_order_list_t last = {.page = {.shop_id = 1, .limit = 26}, .filter = {.after = "10_10"}};
@@ -176,7 +176,7 @@ static void test_orders(apr_pool_t *p)
     mdl_order_list_t brief = {.page = {.shop_id = 1, .limit = 26, .summary = 1}};
 
     live.shop_id = rows % 1000 == 0 ? 2 : 1;
-    live.with_events = live.with_lookup = pinned.with_lookup = 1;
+    live.with_timeline = live.with_lookup = pinned.with_lookup = 1;
     reads_little(mdl_db_read, mdl_order_find_effect, &live, "an order", p);
     reads_little(mdl_db_read, mdl_order_find_effect, &pinned, "an order with pinned content", p);
     reads_little(mdl_db_read, mdl_order_find_effect, &page, "a page", p);
@@ -415,38 +415,38 @@ static void test_prune(apr_pool_t *p)
     allowance = 1;
 }
 
-static apr_status_t notice_list_effect(mdl_db_t *on, apr_pool_t *p, void *list)
+static apr_status_t event_list_effect(mdl_db_t *on, apr_pool_t *p, void *list)
 {
-    return mdl_notice_list(on, p, list);
+    return mdl_event_list(on, p, list);
 }
 
-static apr_status_t notice_number_effect(mdl_db_t *on, apr_pool_t *p, void *number)
+static apr_status_t event_number_effect(mdl_db_t *on, apr_pool_t *p, void *number)
 {
-    return mdl_notice_number(on, p, number);
+    return mdl_event_number(on, p, number);
 }
 
-static void test_notices(apr_pool_t *p)
+static void test_events(apr_pool_t *p)
 {
-    mdl_notice_list_t list = {.shop_id = 1, .limit = 100};
-    mdl_notice_number_t number = {.from = rows - 1000};
+    mdl_event_list_t list = {.shop_id = 1, .limit = 100};
+    mdl_event_number_t number = {.from = rows - 1000};
 
-    reads_little(mdl_db_read, notice_list_effect, &list, "the oldest events", p);
+    reads_little(mdl_db_read, event_list_effect, &list, "the oldest events", p);
     is_int(list.found->nelts, 100, "  which are many");
     list.after = rows - 10;
-    reads_little(mdl_db_read, notice_list_effect, &list, "the newest events", p);
+    reads_little(mdl_db_read, event_list_effect, &list, "the newest events", p);
     list.shop_id = 2;
     list.after = 0;
-    reads_little(mdl_db_read, notice_list_effect, &list, "the events of a small shop", p);
-    mdl_db_command(db, "UPDATE notice SET number = id WHERE number IS NULL");
-    mdl_db_command(db, "UPDATE notice SET number = NULL"
-                       " WHERE id > (SELECT max(id) - 3 FROM notice)");
-    reads_little(mdl_db_write, notice_number_effect, &number, "the last events get a number", p);
+    reads_little(mdl_db_read, event_list_effect, &list, "the events of a small shop", p);
+    mdl_db_command(db, "UPDATE event SET number = id WHERE number IS NULL");
+    mdl_db_command(db, "UPDATE event SET number = NULL"
+                       " WHERE id > (SELECT max(id) - 3 FROM event)");
+    reads_little(mdl_db_write, event_number_effect, &number, "the last events get a number", p);
     is_int(number.ids->nelts, 3, "  those that have none");
 }
 
 static apr_status_t events_effect(mdl_db_t *on, apr_pool_t *p, void *history)
 {
-    return mdl_history_events(on, p, history);
+    return mdl_history_timeline(on, p, history);
 }
 
 static apr_status_t downloads_effect(mdl_db_t *on, apr_pool_t *p, void *history)
@@ -467,9 +467,9 @@ static void test_history(apr_pool_t *p)
         .page = {.shop_id = 1, .before = APR_INT64_MAX, .before_text = "~", .limit = 26},
         .storefront_order_id = "o4",
         .problem = &problem};
-    mdl_order_find_t find = {.shop_id = 1, .storefront_order_id = "o4", .with_events = 1};
+    mdl_order_find_t find = {.shop_id = 1, .storefront_order_id = "o4", .with_timeline = 1};
 
-    mdl_db_command(db, "UPDATE order_event SET order_id = 4");
+    mdl_db_command(db, "UPDATE order_timeline SET order_id = 4");
     mdl_db_command(db, "UPDATE email SET order_id = 4");
     mdl_db_command(db, "UPDATE download_session SET assignment_id = 4");
     reads_little(mdl_db_read, events_effect, &history, "the events of an order", p);
@@ -552,7 +552,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_catalog(p);
     test_jobs(p);
     test_audit(p);
-    test_notices(p);
+    test_events(p);
     test_attention(p);
     if (database->dialect == MDL_PGSQL) {
         test_shop_is_not_locked(database);

@@ -137,7 +137,7 @@ SELECT 'job_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
     CASE WHEN i % 1000 <> 1 AND i % 10 <> 0 THEN i END
 FROM seed ORDER BY seed.i;
 
-INSERT INTO order_event (order_id, action, created_at)
+INSERT INTO order_timeline (order_id, action, created_at)
 SELECT i, 'assigned', i FROM seed ORDER BY seed.i;
 
 INSERT INTO audit (shop_id, noun, noun_id, action, via, key_id, created_at)
@@ -150,7 +150,7 @@ SELECT 'link' || i, 1, i, 1, '1', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open
     1000, 1, i, i, CASE WHEN i % 100 = 0 THEN i END
 FROM seed ORDER BY seed.i;
 
-INSERT INTO download_meter (id, leased_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;
+INSERT INTO meter (id, alive_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;
 INSERT INTO node (host, pid_file, pid, build, beat_at)
 SELECT 'host' || i, '/run/httpd.pid', i, '0.1.0', i FROM seed WHERE i <= 10;
 
@@ -159,11 +159,11 @@ INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_
 SELECT 'transfer' || i, 'link' || i, 1, i, 'meter1', '', 10 FROM seed WHERE i % 100 <> 0 OR i <= 20000;
 
 -- One in a hundred has no number yet.
-INSERT INTO notice (shop_id, type, order_id, data, created_at, number)
+INSERT INTO event (shop_id, type, order_id, data, created_at, number)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'order.assigned', i, '{}', i, CASE WHEN i % 100 <> 5 THEN i END
 FROM seed ORDER BY seed.i;
 
-INSERT INTO notice_count (id, last) SELECT i, i FROM seed;
+INSERT INTO event_count (id, last) SELECT i, i FROM seed;
 
 INSERT INTO webhook_endpoint (shop_id, job_id, url, secret, is_active, created_at, updated_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'job_w' || i, 'https://a.test/', 'sealed', 1, i, i FROM seed
@@ -177,6 +177,6 @@ FROM seed ORDER BY seed.i;
 
 INSERT INTO staff_email_budget (name, began_at, taken) SELECT 'email/shop/' || i, i, 1 FROM seed ORDER BY seed.i;
 
-INSERT INTO webhook_delivery (endpoint_id, notice_id, status, attempts, due_at, created_at, updated_at)
+INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, due_at, created_at, updated_at)
 SELECT i, i, CASE WHEN i % 100 = 5 THEN 'pending' ELSE 'succeeded' END, 1, CASE WHEN i % 100 = 5 THEN i END, i, i
 FROM seed ORDER BY seed.i;

@@ -145,18 +145,18 @@ static void test_caps(const database_t *database, apr_pool_t *p)
     is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_LINK_OLD, "the link is too old after a day");
 }
 
-/* Settles for the processes whose leases are lost, as the background process does now and then. */
+/* Settles for the processes whose meters are dead, as the background process does now and then. */
 static void sweep_lost(mdl_beats_t *beats, apr_pool_t *p)
 {
-    apr_array_header_t *leases, *lost;
+    apr_array_header_t *meters, *lost;
 
-    mdl_db_read(db, mdl_lease_beats_effect, &leases, p);
-    lost = mdl_beats_look(beats, leases, p);
+    mdl_db_read(db, mdl_meter_beats_effect, &meters, p);
+    lost = mdl_beats_look(beats, meters, p);
     for (int i = 0; i < lost->nelts; i++) {
-        mdl_lease_sweep_t sweep = {
-            .lease = APR_ARRAY_IDX(lost, i, mdl_beat_t), .idle = IDLE, .limit = 100};
+        mdl_meter_sweep_t sweep = {
+            .meter = APR_ARRAY_IDX(lost, i, mdl_beat_t), .idle = IDLE, .limit = 100};
 
-        mdl_db_write(db, mdl_lease_sweep_effect, &sweep, p);
+        mdl_db_write(db, mdl_meter_sweep_effect, &sweep, p);
     }
 }
 
@@ -166,28 +166,28 @@ static void test_lost(apr_pool_t *p)
     mdl_signed_file_t *link = link_to(&bought, p);
     mdl_session_begin_t lost = begin(link, 1, 1, p);
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_lease_tick_t tick = {.id = "lease", .leased_until = 1, .progress = moved};
-    mdl_beats_t *beats = mdl_beats_watch(MDL_LEASE_TIME, p);
+    mdl_meter_tick_t tick = {.id = "meter", .alive_until = 1, .progress = moved};
+    mdl_beats_t *beats = mdl_beats_watch(MDL_METER_TIME, p);
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
         .transfer_id = lost.transfer_id,
         .files = mdl_progress_of(lost.layout, mdl_coverage_read("0-799", p), p),
         .bytes = 800};
-    mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
+    mdl_db_write(db, mdl_meter_renew_effect, &tick, p);
     sweep_lost(beats, p);
     is_int(last(link, p).bytes, 0, "the transfers of a live process are not settled");
     atomic_fetch_add(&clock_ahead, DAY);
     sweep_lost(beats, p);
     is_int(last(link, p).bytes, 0, "nor when the clock is set forward");
-    atomic_fetch_add(&monotonic_ahead, MDL_LEASE_TIME * 2 / 3);
-    tick.leased_until = 2;
-    mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
+    atomic_fetch_add(&monotonic_ahead, MDL_METER_TIME * 2 / 3);
+    tick.alive_until = 2;
+    mdl_db_write(db, mdl_meter_renew_effect, &tick, p);
     sweep_lost(beats, p);
-    atomic_fetch_add(&monotonic_ahead, MDL_LEASE_TIME * 2 / 3);
+    atomic_fetch_add(&monotonic_ahead, MDL_METER_TIME * 2 / 3);
     sweep_lost(beats, p);
-    is_int(last(link, p).bytes, 0, "nor while it renews its lease");
+    is_int(last(link, p).bytes, 0, "nor while it beats");
     atomic_fetch_add(&clock_ahead, -DAY);
-    atomic_fetch_add(&monotonic_ahead, MDL_LEASE_TIME * 2 / 3);
+    atomic_fetch_add(&monotonic_ahead, MDL_METER_TIME * 2 / 3);
     sweep_lost(beats, p);
     is_str(mdl_coverage_text(
                APR_ARRAY_IDX(mdl_progress_read(last(link, p).files, p), 0, mdl_progress_t)
@@ -235,9 +235,9 @@ static void test_slow_beside_idle(apr_pool_t *p)
     atomic_fetch_add(&clock_ahead, 1);
     fetch(other, 0, "0-9", 10, p);
     atomic_fetch_add(&clock_ahead, IDLE + 1);
-    mdl_db_write(db, mdl_lease_renew_effect,
-                 &(mdl_lease_tick_t){.id = slow.lease_id,
-                                     .leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME,
+    mdl_db_write(db, mdl_meter_renew_effect,
+                 &(mdl_meter_tick_t){.id = slow.meter_id,
+                                     .alive_until = mdl_clock_monotonic() + MDL_METER_TIME,
                                      .progress = ids_of(p, 0)},
                  p);
     mdl_db_write(db, mdl_session_sweep_effect, &one, p);
@@ -265,8 +265,8 @@ static void report(const mdl_session_begin_t *session, const char *ranges, apr_i
                    apr_pool_t *p)
 {
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_lease_tick_t tick = {.id = session->lease_id,
-                             .leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME,
+    mdl_meter_tick_t tick = {.id = session->meter_id,
+                             .alive_until = mdl_clock_monotonic() + MDL_METER_TIME,
                              .progress = moved};
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
@@ -277,7 +277,7 @@ static void report(const mdl_session_begin_t *session, const char *ranges, apr_i
         .files = mdl_progress_of(session->layout, mdl_coverage_read(ranges, p), p),
         .bytes = bytes,
         .is_unwritten = session->is_unwritten};
-    mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
+    mdl_db_write(db, mdl_meter_renew_effect, &tick, p);
     is_int(tick.lost->nelts, 0, "a small part that is written down is not lost");
 }
 
@@ -371,7 +371,7 @@ static void test_settled_beside(const database_t *database, apr_pool_t *p)
     mdl_signed_file_t bought = buy("18", PRODUCT("18"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
     apr_array_header_t *one = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t all = {.lease_id = "lease", .deliveries = one, .idle = IDLE};
+    mdl_session_settle_t all = {.meter_id = "meter", .deliveries = one, .idle = IDLE};
     beside_t beside = {.database = database, .first = mdl_session_settle_effect, .first_arg = &all};
 
     fetch(link, 2, "0-999", 1000, p);
@@ -400,14 +400,14 @@ static apr_status_t take_another(mdl_db_t *on, apr_pool_t *p, void *arg)
                              .ids = mdl_ids_of(bought->asset_id, p), .limit = 0));
 }
 
-/* All transfers of a process renew its lease: who waits for an allowance must not hold it. */
-static void test_lease_beside(const database_t *database, apr_pool_t *p)
+/* All transfers of a process move its beat: who waits for an allowance must not hold it. */
+static void test_meter_beside(const database_t *database, apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("19", PRODUCT("19"), p);
     beside_t beside = {.database = database,
                        .first = take_another,
                        .first_arg = &bought,
-                       .free = "SELECT 1 FROM download_meter WHERE id = 'lease' FOR UPDATE NOWAIT"};
+                       .free = "SELECT 1 FROM meter WHERE id = 'meter' FOR UPDATE NOWAIT"};
 
     beside.begin = begin(link_to(&bought, p), 0, 0, p);
     beside.begin.link = link_to(&bought, p);
@@ -432,7 +432,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_small_part_late(p);
     if (database->dialect == MDL_PGSQL) {
         test_settled_beside(database, p);
-        test_lease_beside(database, p);
+        test_meter_beside(database, p);
     }
 }
 

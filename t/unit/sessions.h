@@ -8,7 +8,7 @@
 #include "t/unit/fixtures.h"
 
 #include "base/clock.h"
-#include "core/download/lease.h"
+#include "core/download/meter.h"
 #include "core/download/session_begin.h"
 
 #define IDLE apr_time_from_sec(600)
@@ -82,8 +82,8 @@ static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
     session->patient = 1;
     session->lifetime = DAY;
     session->idle = IDLE;
-    session->lease_id = "lease";
-    session->leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME;
+    session->meter_id = "meter";
+    session->alive_until = mdl_clock_monotonic() + MDL_METER_TIME;
     session->transfer_id = mdl_random_base62(22, p);
     if (!mdl_session_begin_part(session) && mdl_session_begin(db, session, p) != APR_SUCCESS) {
         printf("Bail out! begin: %s\n", mdl_db_error(db));
@@ -96,7 +96,7 @@ static inline void settle(const mdl_session_begin_t *session, const char *ranges
                           apr_pool_t *p)
 {
     apr_array_header_t *one = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t all = {.lease_id = session->lease_id, .deliveries = one, .idle = IDLE};
+    mdl_session_settle_t all = {.meter_id = session->meter_id, .deliveries = one, .idle = IDLE};
 
     APR_ARRAY_PUSH(one, mdl_session_delivery_t) = (mdl_session_delivery_t){
         .transfer_id = session->transfer_id,

@@ -94,7 +94,7 @@ sub half_a_month
             "$shop->{shop_id}, o.id, '$shop->{product}', '', 1, $mapping, 'live', 'active', $at", $order),
         mass('allowance', $from, $to, 'assignment_id, asset_id, downloads_used, downloads_extra', "a.id, $asset, 1, 0",
             "$order AND a.order_id = o.id" =~ s/CROSS JOIN orders o/CROSS JOIN orders o CROSS JOIN assignment a/r),
-        mass('order_event', $from, $to, 'order_id, action, key_id, created_at', "o.id, 'assigned', '$shop->{shop_id}', $at",
+        mass('order_timeline', $from, $to, 'order_id, action, key_id, created_at', "o.id, 'assigned', '$shop->{shop_id}', $at",
             $order),
         mass('audit', $from, $to, 'shop_id, noun, noun_id, action, via, key_id, created_at',
             "$shop->{shop_id}, 'order', $number, 'assigned', 'api', 'abcdefghijklmnop', $at"),
@@ -245,8 +245,8 @@ cmp_ok $rows{2}{email}, '<=', $rows{2}{orders} * 1.01, 'emails: hardly more than
 # Each step adds one file that is kept.
 cmp_ok $folder{2}{files}, '<=', $folder{1}{files} + STEPS, "files in DownloadsStorage: $folder{1}{files}, then $folder{2}{files}";
 
-# The leases of httpd's processes that have ended run out.
-ok eval { wait_for(sub { 3 > sql('SELECT id FROM download_meter') }, 60, 'old leases to go') }, 'no old leases stay';
+# The meters of httpd's processes that have ended are dead.
+ok eval { wait_for(sub { 3 > sql('SELECT id FROM meter') }, 60, 'old meters to go') }, 'no old meters stay';
 
 # The first order of the year.
 my $first = api('GET', '/orders/' . (FIRST + 1), key => $shop->{token});

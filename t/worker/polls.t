@@ -16,14 +16,14 @@ my $shop   = new_shop();
 sub insert_event
 {
     my ($from) = @_;
-    return 'INSERT INTO notice (shop_id, type, data, created_at) '
+    return 'INSERT INTO event (shop_id, type, data, created_at) '
         . "SELECT $shop->{shop_id}, 'order.assigned', '{}', 1 " . ($from // '');
 }
 
 # Waits until each event that is committed has its number.
 sub numbered
 {
-    return wait_for(sub { !(sql('SELECT count(*) FROM notice WHERE number IS NULL'))[0][0] }, 20, 'the numbers');
+    return wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 20, 'the numbers');
 }
 
 # Each look for times of before the clock was set back changes when this job is due.
@@ -55,7 +55,7 @@ subtest 'an event that is committed after 1,001 later ones gets its number' => s
     close $in;
     waitpid $pid, 0;
     numbered();
-    is_deeply [ sql('SELECT id FROM notice ORDER BY number DESC LIMIT 1') ], [ [$late] ], 'behind theirs';
+    is_deeply [ sql('SELECT id FROM event ORDER BY number DESC LIMIT 1') ], [ [$late] ], 'behind theirs';
 } if database() eq 'pgsql';
 
 $server->stop;

@@ -49,7 +49,7 @@ sub at_rest
 # Waits until each event has its number, for which the background process wakes.
 sub numbered
 {
-    return wait_for(sub { !(sql('SELECT count(*) FROM notice WHERE number IS NULL'))[0][0] }, 10, 'the numbers');
+    return wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 10, 'the numbers');
 }
 
 # A job that is due, of which nobody was told.
@@ -145,20 +145,20 @@ subtest 'what ended jobs leave costs a look nothing' => sub {
 # Has an event numbered, and returns what that has brought the counts to.
 sub counted_behind_event
 {
-    my $last   = sub { (sql("SELECT COALESCE(max(last), 0) FROM notice_count WHERE id = $shop->{shop_id}"))[0][0] };
+    my $last   = sub { (sql("SELECT COALESCE(max(last), 0) FROM event_count WHERE id = $shop->{shop_id}"))[0][0] };
     my $before = $last->();
     assign($shop, digits(), [ $shop->{product} ]);
     wait_for(sub { $last->() > $before }, 10, 'the number');
-    return counted_at_rest('notice_waiting');
+    return counted_at_rest('event_waiting');
 }
 
 subtest 'what has its number costs the next events nothing' => sub {
     my ($scans, $entries);
     for my $try (1 .. 3) {    # a poll may come between
         my $holder = hold_snapshot();
-        sql("INSERT INTO notice (shop_id, type, data, created_at) SELECT $shop->{shop_id}, 'order.assigned', '{}', i "
+        sql("INSERT INTO event (shop_id, type, data, created_at) SELECT $shop->{shop_id}, 'order.assigned', '{}', i "
             . 'FROM generate_series(1, 10000) AS i');
-        sql('UPDATE notice SET number = 0 WHERE number IS NULL');
+        sql('UPDATE event SET number = 0 WHERE number IS NULL');
         my $before = counted_behind_event();
         my $after  = counted_behind_event();
         ($scans, $entries) = map { $after->[$_] - $before->[$_] } 0, 1;

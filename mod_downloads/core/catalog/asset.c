@@ -10,7 +10,7 @@
 #include "core/catalog/category.h"
 #include "core/catalog/references.h"
 #include "core/job.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 #include "core/shop/shop.h"
 #include "core/version.h"
 
@@ -263,16 +263,16 @@ static apr_status_t asset_notify(mdl_db_t *db, apr_int64_t id, const asset_befor
                                  const mdl_blob_t *blob, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
-    mdl_notice_t notice = {.shop_id = before->shop_id,
-                           .type = before->sha256 == NULL ? MDL_NOTICE_ASSET_READY
-                                                          : MDL_NOTICE_ASSET_VERSION_ADDED};
+    mdl_event_t event = {.shop_id = before->shop_id,
+                         .type = before->sha256 == NULL ? MDL_EVENT_ASSET_READY
+                                                        : MDL_EVENT_ASSET_VERSION_ADDED};
 
     mdl_json_add_int(data, "asset_id", id);
     mdl_json_add_int(data, "version", before->version + before->has_version);
     mdl_json_add_int(data, "size", blob->size);
     mdl_json_add_string(data, "sha256", blob->sha256);
-    notice.data = mdl_json_text(data, NULL, p);
-    return mdl_notice_add(db, &notice, p);
+    event.data = mdl_json_text(data, NULL, p);
+    return mdl_event_add(db, &event, p);
 }
 
 static int is_html_type(const char *content_type)

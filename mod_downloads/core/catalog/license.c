@@ -7,7 +7,7 @@
 #include "core/catalog/license_seal.h"
 #include "core/ids.h"
 #include "core/shop/data_key.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 #include "core/shop/staff_email.h"
 #include "core/version.h"
 
@@ -235,7 +235,7 @@ apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
     mdl_rows_t *row;
-    apr_status_t rv = mdl_notice_add_of_tag(db, tag_id, p);
+    apr_status_t rv = mdl_event_add_of_tag(db, tag_id, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_select_one(
@@ -301,7 +301,7 @@ static apr_status_t license_notify(mdl_db_t *db, apr_int64_t order_id, apr_int64
     mdl_json_t *data = mdl_json_object(p);
 
     mdl_json_add_int(data, "license_keys", given);
-    return mdl_notice_add_of_order(db, MDL_NOTICE_LICENSE_KEY_DELIVERED, order_id, data, p);
+    return mdl_event_add_of_order(db, MDL_EVENT_LICENSE_KEY_DELIVERED, order_id, data, p);
 }
 
 apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
@@ -347,8 +347,8 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, cons
         return rv;
     }
     rv = mdl_db_exec(db, NULL, p,
-                     MDL_Q(LICENSE_EVENTS_INSERT, .key_id = key_id, .now = now, .pairs = pairs));
-    return rv == APR_SUCCESS ? mdl_notice_add_given(db, pairs, p) : rv;
+                     MDL_Q(LICENSE_TIMELINE_INSERT, .key_id = key_id, .now = now, .pairs = pairs));
+    return rv == APR_SUCCESS ? mdl_event_add_given(db, pairs, p) : rv;
 }
 
 /* Inserts some of the keys, from one on. */

@@ -62,9 +62,9 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
 apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 /**
- * Effect: adds keys to a tag, sealed, gives them to the claims that wait, and adds an event
- * license_keys_assigned to each order that got some.  Refused: 404.  APR_EINVAL when the secret
- * does not open the data key.
+ * Effect: adds keys to a tag, sealed, gives them to the claims that wait, and adds an entry
+ * license_keys_assigned to the timeline of each order that got some.  Refused: 404.  APR_EINVAL
+ * when the secret does not open the data key.
  */
 typedef struct {
     mdl_entity_ref_t ref; /* the tag; entity: mdl_license_tag_t, as it was before */
@@ -76,7 +76,7 @@ typedef struct {
 } mdl_license_add_t;
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add);
 
-/** Tells of a tag whose stock has come down to its threshold: a notice and, once a day at most, an
+/** Tells of a tag whose stock has come down to its threshold: an event and, once a day at most, an
     email to the shop's staff. */
 apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p);
 
@@ -115,7 +115,7 @@ apr_status_t mdl_license_reclaim(mdl_db_t *db, const apr_array_header_t *assignm
 /**
  * Gives keys to the claims of an order that wait, as far as there are keys; nothing when order or
  * assignment is not active.  To be called in the transaction that assigns, restores or approves,
- * after its changes.  *given gets the number of keys; no event is added.
+ * after its changes.  *given gets the number of keys; no entry is added to the timeline.
  */
 apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
                                     apr_pool_t *p);

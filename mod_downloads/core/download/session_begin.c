@@ -5,7 +5,7 @@
 #include "core/download/session_settle.h"
 
 #define SMALL_PARTS 64                    /* of a file */
-#define WRITTEN_IN  apr_time_from_sec(10) /* more than the lease needs to be renewed */
+#define WRITTEN_IN  apr_time_from_sec(10) /* more than a meter takes to beat */
 
 /* --- statements --- */
 
@@ -54,12 +54,12 @@ static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin
         db, NULL, p,
         MDL_Q(TRANSFER_BEGIN, .id = begin->transfer_id, .session_id = begin->link->session,
               .generation = begin->generation, .assignment_id = begin->link->assignment_id,
-              .meter_id = begin->lease_id, .request_id = mdl_db_request(db)));
+              .meter_id = begin->meter_id, .request_id = mdl_db_request(db)));
 
-    return rv == APR_SUCCESS && begin->leased_until != 0
+    return rv == APR_SUCCESS && begin->alive_until != 0
                ? mdl_db_exec(
                      db, NULL, p,
-                     MDL_Q(LEASE_RENEW, .id = begin->lease_id, .leased_until = begin->leased_until))
+                     MDL_Q(METER_RENEW, .id = begin->meter_id, .alive_until = begin->alive_until))
                : rv;
 }
 

@@ -25,20 +25,20 @@ typedef struct {
     int patient;        /* the caller can ask again when running transfers may have ended by then */
     apr_interval_time_t lifetime;
     apr_interval_time_t idle;
-    const char *lease_id;    /* of this process */
-    apr_time_t leased_until; /* what to renew the lease to, by mdl_clock_monotonic; 0: not to */
+    const char *meter_id;   /* of this process */
+    apr_time_t alive_until; /* what to move its beat to, by mdl_clock_monotonic; 0: not to */
     const char *transfer_id;
     mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, RUNNING, LINK_OLD
                                       when its time is over, CAPPED, CROWDED or, if patient,
                                       UNSETTLED */
     apr_int64_t generation;
-    int is_unwritten; /* the transfer has no row, and the lease was not renewed */
+    int is_unwritten; /* the transfer has no row, and the meter has not beaten */
     const char *why;  /* how it counts; NULL unless a transaction came to its COMMIT */
 } mdl_session_begin_t;
 
 /**
  * Begins a part of at most MDL_SESSION_SMALL_PART bytes without a statement, as the link's last
- * session goes on; false for any other request.  It gets a row from mdl_lease_renew if it still
+ * session goes on; false for any other request.  It gets a row from mdl_meter_renew if it still
  * runs then.
  */
 int mdl_session_begin_part(mdl_session_begin_t *begin);

@@ -8,7 +8,7 @@
 #include "base/text/json.h"
 #include "core/download/reservation.h"
 #include "core/ids.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 
 /* What is done to the allowance of a file, and what is kept with it. */
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
     apr_hash_t *wanted;           /* settled_t, by generation and id */
     apr_array_header_t *sessions; /* settled_t *: those of them that are there */
     apr_hash_t *allowances;       /* allowance_t, by key */
-    apr_array_header_t *counted;  /* mdl_notice_download_t: sessions that were not before */
+    apr_array_header_t *counted;  /* mdl_event_download_t: sessions that were not before */
 } settlement_t;
 
 static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle,
@@ -59,7 +59,7 @@ static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle,
                           .wanted = apr_hash_make(p),
                           .sessions = apr_array_make(p, 16, sizeof(settled_t *)),
                           .allowances = apr_hash_make(p),
-                          .counted = apr_array_make(p, 4, sizeof(mdl_notice_download_t))};
+                          .counted = apr_array_make(p, 4, sizeof(mdl_event_download_t))};
 }
 
 /* The session of that id and generation; it is added when it is not there. */
@@ -202,7 +202,7 @@ static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_
 
     if (rv == APR_SUCCESS && all != NULL) {
         rv = mdl_db_select(db, &ended, p,
-                           MDL_Q(TRANSFERS_END, .meter_id = all->lease_id,
+                           MDL_Q(TRANSFERS_END, .meter_id = all->meter_id,
                                  .transfers = transfers_json(all->deliveries, p)));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(locked)) {
@@ -350,7 +350,7 @@ static void settlement_charge(settlement_t *settlement, settled_t *settled)
     }
     session->status = settled_status(settled);
     if (session->status == MDL_SESSION_COUNTED && before != MDL_SESSION_COUNTED) {
-        APR_ARRAY_PUSH(settlement->counted, mdl_notice_download_t) = (mdl_notice_download_t){
+        APR_ARRAY_PUSH(settlement->counted, mdl_event_download_t) = (mdl_event_download_t){
             session->assignment_id, session->asset_id};
     }
 }
@@ -442,8 +442,8 @@ static apr_status_t settlement_finish(settlement_t *settlement)
         return rv;
     }
     return settlement->counted->nelts > 0
-               ? mdl_notice_add_downloads(settlement->db, settlement->counted,
-                                          settlement->default_download_limit, settlement->pool)
+               ? mdl_event_add_downloads(settlement->db, settlement->counted,
+                                         settlement->default_download_limit, settlement->pool)
                : APR_SUCCESS;
 }
 

@@ -6,7 +6,7 @@
  * links are one download.  So are bytes that make MDL_DOWNLOAD_FACTOR times its size; else a part
  * that nobody asks for would make the rest free for ever.
  *
- * A session that becomes counted is a notice (core/shop/notice.h) to the shop's system.
+ * A session that becomes counted is an event (core/shop/event.h) to the shop's system.
  */
 #ifndef MDL_CORE_DOWNLOAD_SESSION_SETTLE_H
 #define MDL_CORE_DOWNLOAD_SESSION_SETTLE_H
@@ -26,7 +26,7 @@ typedef struct {
 } mdl_session_delivery_t;
 
 typedef struct {
-    const char *lease_id;                 /* whose transfers they are */
+    const char *meter_id;                 /* whose transfers they are */
     const apr_array_header_t *deliveries; /* mdl_session_delivery_t */
     apr_interval_time_t idle;
     int default_download_limit;

@@ -8,11 +8,11 @@
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
 #include "core/order/assignment.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/quantity.h"
 #include "core/ids.h"
 #include "core/catalog/license.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 
 #define DAY apr_time_from_sec(86400)
 
@@ -192,23 +192,23 @@ static apr_status_t access_notify(mdl_db_t *db, const mdl_order_t *order,
                                   const decision_t *decision,
                                   const apr_array_header_t *assignment_ids, apr_pool_t *p)
 {
-    static const mdl_notice_type_t types[] = {[MDL_ORDER_REVOKE] = MDL_NOTICE_ORDER_REVOKED,
-                                              [MDL_ORDER_RESTORE] = MDL_NOTICE_ORDER_RESTORED,
-                                              [MDL_ORDER_APPROVE] = MDL_NOTICE_ORDER_APPROVED,
-                                              [MDL_ORDER_REJECT] = MDL_NOTICE_ORDER_REJECTED};
+    static const mdl_event_type_t types[] = {[MDL_ORDER_REVOKE] = MDL_EVENT_ORDER_REVOKED,
+                                             [MDL_ORDER_RESTORE] = MDL_EVENT_ORDER_RESTORED,
+                                             [MDL_ORDER_APPROVE] = MDL_EVENT_ORDER_APPROVED,
+                                             [MDL_ORDER_REJECT] = MDL_EVENT_ORDER_REJECTED};
     mdl_json_t *data = mdl_json_object(p);
-    mdl_notice_t notice = {
+    mdl_event_t event = {
         .shop_id = order->shop_id, .type = types[decision->event], .order_id = order->id};
 
     mdl_json_add_string(data, "access_status", mdl_order_access_names[decision->state.access]);
     if (assignment_ids != NULL) {
         mdl_ids_add(data, "assignment_ids", assignment_ids);
     }
-    notice.data = mdl_json_text(data, NULL, p);
-    return mdl_notice_add(db, &notice, p);
+    event.data = mdl_json_text(data, NULL, p);
+    return mdl_event_add(db, &event, p);
 }
 
-/* Stores a decision and adds its event if it changes anything. */
+/* Stores a decision and adds its entry if it changes anything. */
 static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decision_t *decision,
                                  apr_pool_t *p)
 {
@@ -216,10 +216,10 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
                                           [MDL_ORDER_RESTORE] = "restored",
                                           [MDL_ORDER_APPROVE] = "approved",
                                           [MDL_ORDER_REJECT] = "rejected"};
-    mdl_event_t event = {.action = actions[decision->event],
-                         .key_id = access->key_id,
-                         .user = access->user,
-                         .reason = access->reason};
+    mdl_timeline_entry_t entry = {.action = actions[decision->event],
+                                  .key_id = access->key_id,
+                                  .user = access->user,
+                                  .reason = access->reason};
     apr_array_header_t *assignments;
     int order_changed;
     apr_status_t rv;
@@ -232,17 +232,17 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
         return APR_SUCCESS;
     }
     if (decision->event == MDL_ORDER_REVOKE || decision->event == MDL_ORDER_REJECT) {
-        rv = access_reclaim(db, access, decision, assignments, &event.details, p);
+        rv = access_reclaim(db, access, decision, assignments, &entry.details, p);
     } else if (decision->state.access == MDL_ORDER_ACTIVE) {
-        rv = access_release(db, access->order, &event.details, p);
+        rv = access_release(db, access->order, &entry.details, p);
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
     if (access->assignment_ids != NULL) {
-        event.assignment_ids = mdl_ids_json(assignments, p);
+        entry.assignment_ids = mdl_ids_json(assignments, p);
     }
-    if ((rv = mdl_event_add(db, access->order->id, &event, p)) != APR_SUCCESS ||
+    if ((rv = mdl_timeline_add(db, access->order->id, &entry, p)) != APR_SUCCESS ||
         (rv = access_notify(db, access->order, decision,
                             access->assignment_ids != NULL ? assignments : NULL, p)) !=
             APR_SUCCESS) {
@@ -313,10 +313,10 @@ apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access
 
 apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    mdl_event_t event = {.action = "link_rotated",
-                         .key_id = access->key_id,
-                         .user = access->user,
-                         .reason = access->reason};
+    mdl_timeline_entry_t entry = {.action = "link_rotated",
+                                  .key_id = access->key_id,
+                                  .user = access->user,
+                                  .reason = access->reason};
     apr_status_t rv;
 
     if ((rv = access_begin(db, access, p)) != APR_SUCCESS ||
@@ -325,7 +325,7 @@ apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *a
                                 .now = apr_time_now(), .id = access->order->id))) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_event_add(db, access->order->id, &event, p);
+    rv = mdl_timeline_add(db, access->order->id, &entry, p);
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
@@ -424,10 +424,10 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *g
 {
     mdl_access_t *access = &grant->access;
     grant_t chosen = {apr_array_make(p, 4, sizeof(apr_int64_t)), mdl_json_array(p)};
-    mdl_event_t event = {.action = "downloads_granted",
-                         .key_id = access->key_id,
-                         .user = access->user,
-                         .reason = access->reason};
+    mdl_timeline_entry_t entry = {.action = "downloads_granted",
+                                  .key_id = access->key_id,
+                                  .user = access->user,
+                                  .reason = access->reason};
     int changed;
     apr_status_t rv;
 
@@ -447,10 +447,10 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *g
         return rv;
     }
     if (access->assignment_ids != NULL) {
-        event.assignment_ids = mdl_ids_json(access->assignment_ids, p);
+        entry.assignment_ids = mdl_ids_json(access->assignment_ids, p);
     }
-    event.details = grant_details(grant, p);
-    rv = mdl_event_add(db, access->order->id, &event, p);
+    entry.details = grant_details(grant, p);
+    rv = mdl_timeline_add(db, access->order->id, &entry, p);
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 

@@ -1,6 +1,6 @@
 /*
  * A shop's decisions about the access to an order.  Each locks the order, changes what differs,
- * adds one event if anything did, and returns the order.
+ * adds one entry to its timeline if anything did, and returns the order.
  */
 #ifndef MDL_CORE_ORDER_ACCESS_H
 #define MDL_CORE_ORDER_ACCESS_H

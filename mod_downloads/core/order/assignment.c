@@ -8,12 +8,12 @@
 #include "base/text/json.h"
 #include "core/order/assignment_files.h"
 #include "core/download/signed_url.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
 #include "core/order/quantity.h"
 #include "core/catalog/mapping.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 #include "core/version.h"
 
 /* The state of one run of the effect. */
@@ -533,36 +533,36 @@ static apr_status_t assignment_queue_email(mdl_db_t *db, run_t *run, apr_pool_t 
     return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;
 }
 
-static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_pool_t *p)
+static apr_status_t assignment_add_entry(mdl_db_t *db, const run_t *run, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
-    mdl_event_t event = {.action = "assigned",
-                         .assignment_ids = mdl_json_text(run->ids, NULL, p),
-                         .key_id = run->assign->key_id,
-                         .order_is_new = run->is_new};
+    mdl_timeline_entry_t entry = {.action = "assigned",
+                                  .assignment_ids = mdl_json_text(run->ids, NULL, p),
+                                  .key_id = run->assign->key_id,
+                                  .order_is_new = run->is_new};
 
     if (run->assign->created == 0 && !run->queued) {
-        return run->customer_changed ? mdl_event_touch(db, run->order_id, p) : APR_SUCCESS;
+        return run->customer_changed ? mdl_timeline_touch(db, run->order_id, p) : APR_SUCCESS;
     }
     mdl_json_add_bool(details, "send_email", run->assign->send_email);
     mdl_json_add_bool(details, "fraud_check", run->assign->fraud_check);
-    event.details = mdl_json_text(details, NULL, p);
-    return mdl_event_add(db, run->order_id, &event, p);
+    entry.details = mdl_json_text(details, NULL, p);
+    return mdl_timeline_add(db, run->order_id, &entry, p);
 }
 
 static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
-    mdl_notice_t notice = {.shop_id = run->assign->shop_id,
-                           .type = MDL_NOTICE_ORDER_ASSIGNED,
-                           .order_id = run->order_id};
+    mdl_event_t event = {.shop_id = run->assign->shop_id,
+                         .type = MDL_EVENT_ORDER_ASSIGNED,
+                         .order_id = run->order_id};
 
     if (run->assign->created == 0) {
         return APR_SUCCESS;
     }
     mdl_json_add_copy(data, "assignment_ids", run->ids);
-    notice.data = mdl_json_text(data, NULL, p);
-    return mdl_notice_add(db, &notice, p);
+    event.data = mdl_json_text(data, NULL, p);
+    return mdl_event_add(db, &event, p);
 }
 
 /* Tells of the assignment and then of what follows from it, in the order in which a shop's system
@@ -572,7 +572,7 @@ static apr_status_t assignment_tell(mdl_db_t *db, const run_t *run, apr_pool_t *
     apr_int64_t given;
     apr_status_t rv;
 
-    if ((rv = assignment_add_event(db, run, p)) != APR_SUCCESS ||
+    if ((rv = assignment_add_entry(db, run, p)) != APR_SUCCESS ||
         (rv = assignment_notify(db, run, p)) != APR_SUCCESS ||
         (rv = mdl_fraud_tell(db, &run->check, p)) != APR_SUCCESS) {
         return rv;

@@ -27,7 +27,7 @@ typedef struct {
  * quantity that is given.  The delivery
  * email is queued if send_email is set and either something was created or no email was queued
  * before.  While the order is held by a fraud check, the email and the keys wait for its approval.
- * Adds the event "assigned" when anything was created or queued.
+ * Adds the entry "assigned" when anything was created or queued.
  *
  * If the shop is connected to a storefront, what the request leaves open is looked up there: the
  * customer, for the email, unless the request has any data of the customer; the order's risk, for

@@ -6,8 +6,8 @@
 #include "base/ulid.h"
 #include "core/download/entitlement.h"
 #include "core/ids.h"
-#include "core/order/event.h"
-#include "core/shop/notice.h"
+#include "core/order/timeline.h"
+#include "core/shop/event.h"
 
 const char *const mdl_email_status_names[] = {[MDL_EMAIL_NOT_REQUESTED] = "not_requested",
                                               [MDL_EMAIL_QUEUED] = "queued",
@@ -171,7 +171,7 @@ apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
                  ? APR_SUCCESS
                  : email_insert_job(db, shop_id, MDL_INT(rows, email_address, id), p);
     }
-    return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
+    return rv == APR_SUCCESS ? mdl_timeline_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
@@ -179,14 +179,14 @@ apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *w
     apr_status_t rv = mdl_db_exec(
         db, NULL, p, MDL_Q(EMAIL_NO_RECIPIENT, .last_error = why, .order_id = order_id));
 
-    return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
+    return rv == APR_SUCCESS ? mdl_timeline_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 {
     apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(EMAIL_AWAIT, order_id));
 
-    return rv == APR_SUCCESS ? mdl_event_touch(db, order_id, p) : rv;
+    return rv == APR_SUCCESS ? mdl_timeline_touch(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p)
@@ -232,8 +232,8 @@ apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t s
                      MDL_Q(EMAIL_RESULT, .status = mdl_email_status_names[status],
                            .attempts = attempts, .error = error, .sent_at = sent_at, .id = id));
     return rv == APR_SUCCESS && status != MDL_EMAIL_QUEUED
-               ? mdl_notice_add_of_email(
-                     db, status == MDL_EMAIL_SENT ? MDL_NOTICE_EMAIL_SENT : MDL_NOTICE_EMAIL_FAILED,
+               ? mdl_event_add_of_email(
+                     db, status == MDL_EMAIL_SENT ? MDL_EVENT_EMAIL_SENT : MDL_EVENT_EMAIL_FAILED,
                      id, p)
                : rv;
 }

@@ -8,9 +8,9 @@
 #include "base/text/json.h"
 #include "core/catalog/license.h"
 #include "core/order/email.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/state.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 #include "platform/risk.h"
 
 #define REVOKED_MEDIUM 1
@@ -241,35 +241,35 @@ static apr_status_t fraud_inspect(mdl_db_t *db, const mdl_fraud_rules_t *rules, 
     return rv;
 }
 
-static apr_status_t fraud_add_event(mdl_db_t *db, const subject_t *subject,
+static apr_status_t fraud_add_entry(mdl_db_t *db, const subject_t *subject,
                                     const finding_t *finding, const char *key_id,
                                     apr_int64_t license_keys, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
-    mdl_event_t event = {.action = subject->state.decision == MDL_FRAUD_HELD ? "fraud_held"
-                                                                             : "fraud_passed",
-                         .key_id = key_id};
+    mdl_timeline_entry_t entry = {
+        .action = subject->state.decision == MDL_FRAUD_HELD ? "fraud_held" : "fraud_passed",
+        .key_id = key_id};
 
     mdl_json_add_string(details, "level", mdl_risk_names[finding->level]);
     mdl_json_add_copy(details, "signals", finding->signals);
     if (license_keys > 0) {
         mdl_json_add_int(details, "license_keys", license_keys);
     }
-    event.details = mdl_json_text(details, NULL, p);
-    return mdl_event_add(db, subject->id, &event, p);
+    entry.details = mdl_json_text(details, NULL, p);
+    return mdl_timeline_add(db, subject->id, &entry, p);
 }
 
 /* That the order is held, or not any more. */
-static apr_status_t fraud_notify(mdl_db_t *db, const subject_t *subject, mdl_notice_type_t type,
+static apr_status_t fraud_notify(mdl_db_t *db, const subject_t *subject, mdl_event_type_t type,
                                  const finding_t *finding, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
-    mdl_notice_t notice = {.shop_id = subject->shop_id, .type = type, .order_id = subject->id};
+    mdl_event_t event = {.shop_id = subject->shop_id, .type = type, .order_id = subject->id};
 
     mdl_json_add_string(data, "access_status", mdl_order_access_names[subject->state.access]);
     mdl_json_add_string(data, "fraud_level", mdl_risk_names[finding->level]);
-    notice.data = mdl_json_text(data, NULL, p);
-    return mdl_notice_add(db, &notice, p);
+    event.data = mdl_json_text(data, NULL, p);
+    return mdl_event_add(db, &event, p);
 }
 
 /* Stores the subject as it is to be, with what was found. */
@@ -359,9 +359,9 @@ apr_status_t mdl_fraud_tell(mdl_db_t *db, const mdl_fraud_check_t *check, apr_po
     if (news == NULL) {
         return APR_SUCCESS;
     }
-    rv = fraud_add_event(db, &news->subject, &news->finding, check->key_id, 0, p);
+    rv = fraud_add_entry(db, &news->subject, &news->finding, check->key_id, 0, p);
     return rv == APR_SUCCESS && news->is_hold
-               ? fraud_notify(db, &news->subject, MDL_NOTICE_ORDER_HELD, &news->finding, p)
+               ? fraud_notify(db, &news->subject, MDL_EVENT_ORDER_HELD, &news->finding, p)
                : rv;
 }
 
@@ -380,17 +380,17 @@ static apr_status_t end_wait(mdl_db_t *db, subject_t *subject, const finding_t *
         return rv;
     }
     if (!was_held) {
-        return mdl_event_touch(db, subject->id, p);
+        return mdl_timeline_touch(db, subject->id, p);
     }
     if (subject->state.access == MDL_ORDER_ACTIVE &&
         (rv = mdl_email_release(db, subject->shop_id, subject->id, p)) == APR_SUCCESS) {
         rv = mdl_license_fill_order(db, subject->id, &given, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = fraud_add_event(db, subject, finding, NULL, given, p);
+        rv = fraud_add_entry(db, subject, finding, NULL, given, p);
     }
     return rv == APR_SUCCESS && subject->state.access == MDL_ORDER_ACTIVE
-               ? fraud_notify(db, subject, MDL_NOTICE_ORDER_APPROVED, finding, p)
+               ? fraud_notify(db, subject, MDL_EVENT_ORDER_APPROVED, finding, p)
                : rv;
 }
 

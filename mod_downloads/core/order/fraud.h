@@ -57,8 +57,8 @@ typedef struct {
 apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t *p);
 
 /**
- * Adds the event fraud_held or fraud_passed of a check whose result is another one than before, and
- * the notice of a hold; later in that transaction, behind what tells of the assignment.
+ * Adds the entry fraud_held or fraud_passed of a check whose result is another one than before, and
+ * the event of a hold; later in that transaction, behind what tells of the assignment.
  */
 apr_status_t mdl_fraud_tell(mdl_db_t *db, const mdl_fraud_check_t *check, apr_pool_t *p);
 
@@ -66,7 +66,7 @@ apr_status_t mdl_fraud_tell(mdl_db_t *db, const mdl_fraud_check_t *check, apr_po
  * Goes on with a check that waits for the storefront, in the transaction that has stored what it
  * said: orders.storefront_risk, still NULL when it could not be had for good, and what is new of
  * the customer.  Then the order is released, with its emails and license keys, or stays held, and
- * an event tells which.  An order that was approved or rejected meanwhile stays so, and one that
+ * an entry tells which.  An order that was approved or rejected meanwhile stays so, and one that
  * waits for nothing as it is.
  */
 apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr_int64_t order_id,

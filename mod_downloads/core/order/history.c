@@ -1,7 +1,7 @@
 #include "core/order/history.h"
 
 #include "core/download/session.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/order.h"
 
 static apr_status_t history_find_order(mdl_db_t *db, const mdl_history_t *history,
@@ -17,16 +17,16 @@ static apr_status_t history_find_order(mdl_db_t *db, const mdl_history_t *histor
     return rv == APR_ENOENT ? mdl_order_refuse_unknown(history->problem) : rv;
 }
 
-apr_status_t mdl_history_events(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history)
+apr_status_t mdl_history_timeline(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history)
 {
     mdl_list_page_t *page = &history->page;
     apr_int64_t order_id = 0;
     mdl_rows_t *rows;
     apr_status_t rv = history_find_order(db, history, &order_id, p);
 
-    if (rv == APR_SUCCESS && (rv = mdl_event_ask_list(db, order_id, page->before, page->limit,
-                                                      &rows, p)) == APR_SUCCESS) {
-        page->found = mdl_event_read_all(rows, p);
+    if (rv == APR_SUCCESS && (rv = mdl_timeline_ask_list(db, order_id, page->before, page->limit,
+                                                         &rows, p)) == APR_SUCCESS) {
+        page->found = mdl_timeline_read_all(rows, p);
     }
     return rv;
 }

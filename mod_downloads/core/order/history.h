@@ -1,5 +1,5 @@
 /*
- * What has happened to an order, page by page: its events, its downloads and its emails.
+ * What has happened to an order, page by page: its timeline, its downloads and its emails.
  */
 #ifndef MDL_CORE_ORDER_HISTORY_H
 #define MDL_CORE_ORDER_HISTORY_H
@@ -18,12 +18,12 @@ typedef struct {
 
 /** Effects that read a page of an order's history.  Refused: 404 order_not_found. */
 typedef struct {
-    mdl_list_page_t page; /* of mdl_event_t, mdl_session_view_t or mdl_email_view_t; downloads go on
-                             behind a place (mdl_session_place) in before_text */
+    mdl_list_page_t page; /* of mdl_timeline_entry_t, mdl_session_view_t or mdl_email_view_t;
+                             downloads go on behind a place (mdl_session_place) in before_text */
     const char *storefront_order_id;
     mdl_problem_t *problem;
 } mdl_history_t;
-apr_status_t mdl_history_events(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history);
+apr_status_t mdl_history_timeline(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history);
 apr_status_t mdl_history_downloads(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history);
 apr_status_t mdl_history_emails(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history);
 

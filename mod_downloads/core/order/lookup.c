@@ -4,7 +4,7 @@
 
 #include "base/ulid.h"
 #include "core/order/email.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 
 /* With the default delay, which doubles each time, enough for an outage of about six hours. */
 #define MAX_ATTEMPTS 12
@@ -87,7 +87,7 @@ static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
                    .client_ip = found->client_ip, .id = lookup->order_id))) != APR_SUCCESS) {
         return rv;
     }
-    return changed > 0 ? mdl_event_touch(db, lookup->order_id, p) : APR_SUCCESS;
+    return changed > 0 ? mdl_timeline_touch(db, lookup->order_id, p) : APR_SUCCESS;
 }
 
 static apr_status_t lookup_settle_emails(mdl_db_t *db, const mdl_lookup_t *lookup,

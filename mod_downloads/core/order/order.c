@@ -5,7 +5,7 @@
 
 #include "core/ids.h"
 #include "core/order/assignment_content.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 #include "core/order/lookup.h"
 #include "core/download/reservation.h"
 #include "core/download/session.h"
@@ -118,7 +118,7 @@ static void order_read_counts(mdl_rows_t *rows, apr_hash_t *orders)
     }
 }
 
-/* All that belongs to orders but events, as it was asked for; NULL for what was not. */
+/* All that belongs to orders but its timeline, as it was asked for; NULL for what was not. */
 typedef struct {
     mdl_rows_t *assignments;
     mdl_content_read_t content;
@@ -228,7 +228,7 @@ apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 
 /* What is shown of an order besides what it gives; each is NULL if it was not asked for. */
 typedef struct {
-    mdl_rows_t *events;
+    mdl_rows_t *timeline;
     mdl_rows_t *sessions;
     mdl_rows_t *lookup;
     mdl_rows_t *tags;
@@ -240,8 +240,8 @@ static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, a
     apr_status_t rv = APR_SUCCESS;
 
     *more = (order_more_t){NULL, NULL, NULL, NULL};
-    if (find->with_events && (rv = mdl_event_ask_list(db, id, APR_INT64_MAX, EVENTS_SHOWN,
-                                                      &more->events, p)) == APR_SUCCESS) {
+    if (find->with_timeline && (rv = mdl_timeline_ask_list(db, id, APR_INT64_MAX, EVENTS_SHOWN,
+                                                           &more->timeline, p)) == APR_SUCCESS) {
         rv = mdl_session_ask_list(db, id, NULL, DOWNLOADS_SHOWN, &more->sessions, p);
     }
     if (rv == APR_SUCCESS && find->with_lookup &&
@@ -253,8 +253,8 @@ static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, a
 
 static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_pool_t *p)
 {
-    if (more->events != NULL) {
-        order->events = mdl_event_read_all(more->events, p);
+    if (more->timeline != NULL) {
+        order->timeline = mdl_timeline_read_all(more->timeline, p);
         order->downloads = mdl_session_read_list(more->sessions, p);
     }
     order->has_lookup = more->lookup != NULL &&

@@ -54,8 +54,8 @@ typedef struct {
     int files_truncated;             /* whether they have more files than are read */
     int links_truncated;             /* the same of links */
     int license_keys_truncated;      /* and of license keys */
-    apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
-    apr_array_header_t *downloads;   /* mdl_session_view_t *; with events */
+    apr_array_header_t *timeline;    /* mdl_timeline_entry_t *; NULL unless asked for */
+    apr_array_header_t *downloads;   /* mdl_session_view_t *; with the timeline */
     int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
     mdl_job_status_t lookup_status;
     const char *lookup_error; /* why it failed, or NULL */
@@ -71,7 +71,7 @@ typedef struct {
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
-    int with_events;   /* and downloads */
+    int with_timeline; /* and downloads */
     int with_lookup;   /* and waiting_tags */
     mdl_order_t *made; /* the order, if this transaction has made it: with its email and its
                           assignments, of which only what they give is read; or NULL */
@@ -97,8 +97,8 @@ typedef struct {
 } mdl_order_find_all_t;
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find);
 
-/** Effect like mdl_order_find, but without assignments, email and what with_events and with_lookup
-    add. */
+/** Effect like mdl_order_find, but without assignments, email and what with_timeline and
+   with_lookup add. */
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /** Refuses with 404 order_not_found. */
@@ -111,9 +111,9 @@ apr_status_t mdl_order_refuse_unknown(mdl_problem_t *problem);
 apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t *problem,
                             apr_pool_t *p);
 
-/** Effect that reads a page of a shop's orders, with everything in them but events: those that fit
-    the filter, whose shop and places the page gives.  The page ends before it has more files, links
-    or license keys than one order may have.  A summary counts the assignments instead. */
+/** Effect that reads a page of a shop's orders, with everything in them but timelines: those that
+   fit the filter, whose shop and places the page gives.  The page ends before it has more files,
+   links or license keys than one order may have.  A summary counts the assignments instead. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
     mdl_order_filter_t filter;

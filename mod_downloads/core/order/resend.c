@@ -3,7 +3,7 @@
 #include <apr_time.h>
 
 #include "base/text/json.h"
-#include "core/order/event.h"
+#include "core/order/timeline.h"
 
 #define ACTION "email_resent"
 #define HOUR   apr_time_from_sec(3600)
@@ -24,8 +24,8 @@ static apr_status_t resend_check_rate(mdl_db_t *db, mdl_order_resend_t *resend, 
     apr_time_t now = apr_time_now();
     apr_time_t oldest;
     int count;
-    apr_status_t rv = mdl_event_count(db, resend->order->id, ACTION, now - HOUR, &count, &oldest,
-                                      p);
+    apr_status_t rv = mdl_timeline_count(db, resend->order->id, ACTION, now - HOUR, &count, &oldest,
+                                         p);
 
     if (rv != APR_SUCCESS || count < MDL_RESENDS_AN_HOUR) {
         return rv;
@@ -44,7 +44,7 @@ static apr_status_t resend_queue(mdl_db_t *db, const mdl_order_resend_t *resend,
                              .to = to,
                              .host = resend->mail_host,
                              .at_once = 1};
-    mdl_event_t event = {
+    mdl_timeline_entry_t entry = {
         .action = ACTION, .key_id = resend->key_id, .user = resend->user, .reason = resend->reason};
     apr_status_t rv = mdl_email_queue(db, &email, p);
 
@@ -52,8 +52,8 @@ static apr_status_t resend_queue(mdl_db_t *db, const mdl_order_resend_t *resend,
         return rv;
     }
     mdl_json_add_string(details, "to", to);
-    event.details = mdl_json_text(details, NULL, p);
-    return mdl_event_add(db, resend->order->id, &event, p);
+    entry.details = mdl_json_text(details, NULL, p);
+    return mdl_timeline_add(db, resend->order->id, &entry, p);
 }
 
 apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *resend)

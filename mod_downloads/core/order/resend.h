@@ -10,7 +10,7 @@
 #define MDL_RESENDS_AN_HOUR 3
 
 /**
- * Effect: queues another delivery email and adds the event "email_resent".  The customer's stored
+ * Effect: queues another delivery email and adds the entry "email_resent".  The customer's stored
  * address does not change.  Refused: 404 order_not_found; 409 order_held, access_revoked (also when
  * nothing of the order can be downloaded any more); 422 no_recipient; 429 rate_limited with
  * retry_after.

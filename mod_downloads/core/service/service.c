@@ -40,7 +40,7 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
 
 void mdl_service_wake(const mdl_service_t *service, mdl_db_due_t due)
 {
-    apr_uint64_t what = due.notices ? MDL_WAKE_NOTICE : 0;
+    apr_uint64_t what = due.events ? MDL_WAKE_EVENT : 0;
 
     if (due.at != 0 && due.at <= apr_time_now() + service->settings->poll_interval) {
         what += MDL_WAKE_JOB;

@@ -35,7 +35,7 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
 void mdl_service_wake(const mdl_service_t *service, mdl_db_due_t due);
 
 /* What it reads from wake_fd is a sum of these. */
-#define MDL_WAKE_NOTICE ((apr_uint64_t)1)
-#define MDL_WAKE_JOB    ((apr_uint64_t)1 << 32)
+#define MDL_WAKE_EVENT ((apr_uint64_t)1)
+#define MDL_WAKE_JOB   ((apr_uint64_t)1 << 32)
 
 #endif

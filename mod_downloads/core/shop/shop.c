@@ -9,7 +9,7 @@
 #include "base/mail/mime.h"
 #include "base/text/utf8.h"
 #include "core/audit.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 
 const char *const mdl_shop_status_names[] = {[MDL_SHOP_PENDING] = "pending",
                                              [MDL_SHOP_APPROVED] = "approved",
@@ -138,9 +138,9 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_statu
 
 static apr_status_t shop_notify_blocked(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
-    const mdl_notice_t notice = {.shop_id = id, .type = MDL_NOTICE_SHOP_BLOCKED, .data = "{}"};
+    const mdl_event_t event = {.shop_id = id, .type = MDL_EVENT_SHOP_BLOCKED, .data = "{}"};
 
-    return mdl_notice_add(db, &notice, p);
+    return mdl_event_add(db, &event, p);
 }
 
 static apr_status_t shop_unblock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)

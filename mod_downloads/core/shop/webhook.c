@@ -292,9 +292,9 @@ apr_status_t mdl_webhook_test(mdl_db_t *db, apr_pool_t *p, mdl_webhook_test_t *t
         return rv;
     }
     mdl_json_add_int(data, "webhook_endpoint_id", test->ref.id);
-    test->notice = apr_pcalloc(p, sizeof *test->notice);
-    test->notice->shop_id = test->ref.shop_id;
-    test->notice->type = MDL_NOTICE_WEBHOOK_TEST;
-    test->notice->data = mdl_json_text(data, NULL, p);
-    return mdl_notice_add_for_endpoint(db, test->notice, test->ref.id, p);
+    test->event = apr_pcalloc(p, sizeof *test->event);
+    test->event->shop_id = test->ref.shop_id;
+    test->event->type = MDL_EVENT_WEBHOOK_TEST;
+    test->event->data = mdl_json_text(data, NULL, p);
+    return mdl_event_add_for_endpoint(db, test->event, test->ref.id, p);
 }

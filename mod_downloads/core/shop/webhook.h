@@ -1,5 +1,5 @@
 /*
- * A webhook endpoint: a URL to which a shop's system has its notices sent (contract, section 11;
+ * A webhook endpoint: a URL to which a shop's system has its events sent (contract, section 11;
  * The Standard Webhooks specification, https://www.standardwebhooks.com).  What is sent to it is in
  * webhook_delivery.h.
  *
@@ -13,7 +13,7 @@
 #include "core/entity_ref.h"
 #include "core/list_page.h"
 #include "core/settings/settings.h"
-#include "core/shop/notice.h"
+#include "core/shop/event.h"
 #include "db/db.h"
 
 #define MDL_WEBHOOKS_MAX        10   /* of a shop */
@@ -82,12 +82,12 @@ apr_status_t mdl_webhook_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *r
 /** Effect that reads a page (mdl_list_page_t) of mdl_webhook_t. */
 apr_status_t mdl_webhook_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
-/** Effect: has an active endpoint sent a notice of its own.  Refused: 409
+/** Effect: has an active endpoint sent an event of its own.  Refused: 409
  * webhook_endpoint_inactive.
  */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_webhook_t */
-    mdl_notice_t *notice; /* out: without a number yet */
+    mdl_event_t *event;   /* out: without a number yet */
 } mdl_webhook_test_t;
 apr_status_t mdl_webhook_test(mdl_db_t *db, apr_pool_t *p, mdl_webhook_test_t *test);
 

@@ -35,13 +35,13 @@ static apr_status_t webhook_wake_jobs(mdl_db_t *db, const apr_array_header_t *en
     return mdl_db_exec(db, NULL, p, MDL_Q(WEBHOOK_JOBS_WAKE, .due_at = now, .ids = endpoint_ids));
 }
 
-apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *notice_ids, int *queued,
+apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *event_ids, int *queued,
                                apr_pool_t *p)
 {
     apr_array_header_t *endpoint_ids = apr_array_make(p, 4, sizeof(apr_int64_t));
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, &rows, p, MDL_Q(WEBHOOK_DELIVERIES_INSERT, .now = apr_time_now(), .ids = notice_ids));
+        db, &rows, p, MDL_Q(WEBHOOK_DELIVERIES_INSERT, .now = apr_time_now(), .ids = event_ids));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         apr_int64_t id = mdl_rows_int(rows, 0);
@@ -60,7 +60,7 @@ static mdl_webhook_delivery_t *delivery_of_row(const mdl_rows_t *row, apr_pool_t
 {
     mdl_webhook_delivery_t *delivery = apr_pcalloc(p, sizeof *delivery);
 
-    MDL_READ(row, delivery, delivery, id, notice_id, type, attempts, due_at, response_status,
+    MDL_READ(row, delivery, delivery, id, event_id, type, attempts, due_at, response_status,
              response_body, error, created_at, updated_at);
     delivery->status = MDL_ENUM(row, delivery, status, mdl_delivery_status_names);
     return delivery;
@@ -115,12 +115,12 @@ apr_status_t mdl_webhook_resend(mdl_db_t *db, apr_pool_t *p, mdl_webhook_resend_
 
 /* --- the endpoint's job --- */
 
-static const char *message_body(const mdl_notice_t *notice, apr_pool_t *p)
+static const char *message_body(const mdl_event_t *event, apr_pool_t *p)
 {
-    mdl_json_t *event = mdl_json_object(p);
+    mdl_json_t *body = mdl_json_object(p);
 
-    mdl_notice_write(event, notice, p);
-    return mdl_json_text(event, NULL, p);
+    mdl_event_write(body, event, p);
+    return mdl_json_text(body, NULL, p);
 }
 
 static apr_status_t round_read_messages(mdl_db_t *db, mdl_webhook_round_t *round, apr_pool_t *p)
@@ -132,13 +132,13 @@ static apr_status_t round_read_messages(mdl_db_t *db, mdl_webhook_round_t *round
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_webhook_message_t *message = apr_array_push(round->messages);
-        mdl_notice_t notice;
+        mdl_event_t event;
 
-        mdl_notice_read(&notice, rows, mdl_c_webhook_deliveries_due_id);
+        mdl_event_read(&event, rows, mdl_c_webhook_deliveries_due_id);
         message->id = MDL_INT(rows, webhook_deliveries_due, delivery_id);
         message->attempts = (int)MDL_INT(rows, webhook_deliveries_due, attempts);
-        message->event_id = mdl_notice_event_id(notice.id, p);
-        message->body = message_body(&notice, p);
+        message->event_id = mdl_event_id_text(event.id, p);
+        message->body = message_body(&event, p);
     }
     return rv;
 }
@@ -248,11 +248,11 @@ static apr_status_t result_write(mdl_db_t *db, const mdl_webhook_result_t *resul
 static apr_status_t endpoint_notify(mdl_db_t *db, const mdl_webhook_round_t *round, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
-    mdl_notice_t notice = {.shop_id = round->shop_id, .type = MDL_NOTICE_WEBHOOK_DISABLED};
+    mdl_event_t event = {.shop_id = round->shop_id, .type = MDL_EVENT_WEBHOOK_DISABLED};
 
     mdl_json_add_int(data, "webhook_endpoint_id", round->endpoint_id);
-    notice.data = mdl_json_text(data, NULL, p);
-    return mdl_notice_add(db, &notice, p);
+    event.data = mdl_json_text(data, NULL, p);
+    return mdl_event_add(db, &event, p);
 }
 
 static apr_status_t endpoint_email_staff(mdl_db_t *db, const mdl_webhook_round_t *round,

@@ -1,7 +1,7 @@
 /*
- * What is sent to webhook endpoints: a delivery is a notice on its way to one of them.  It is made
- * when the notice gets its number, tried again after growing times for three days, and keeps the id
- * of its notice, by which a receiver knows what it has already.
+ * What is sent to webhook endpoints: a delivery is an event on its way to one of them.  It is made
+ * when the event gets its number, tried again after growing times for three days, and keeps the id
+ * of its event, by which a receiver knows what it has already.
  */
 #ifndef MDL_CORE_SHOP_WEBHOOK_DELIVERY_H
 #define MDL_CORE_SHOP_WEBHOOK_DELIVERY_H
@@ -19,8 +19,8 @@ extern const char *const mdl_delivery_status_names[];
 
 typedef struct {
     apr_int64_t id;
-    apr_int64_t notice_id;
-    const char *type; /* of the notice; NULL once that is gone */
+    apr_int64_t event_id;
+    const char *type; /* of the event; NULL once that is gone */
     mdl_delivery_status_t status;
     int attempts;
     apr_time_t due_at;         /* of the next attempt; 0: there is none */
@@ -31,9 +31,9 @@ typedef struct {
     apr_time_t updated_at; /* of the last attempt, if there is one */
 } mdl_webhook_delivery_t;
 
-/** Queues notices (apr_int64_t) for the endpoints that want them, when they have got their numbers;
+/** Queues events (apr_int64_t) for the endpoints that want them, when they have got their numbers;
  *queued tells whether there is one. */
-apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *notice_ids, int *queued,
+apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *event_ids, int *queued,
                                apr_pool_t *p);
 
 /** Effect that reads a page of the deliveries (mdl_webhook_delivery_t) to an endpoint.  Refused:
@@ -96,7 +96,7 @@ typedef struct {
 } mdl_webhook_result_t;
 
 /** Writes down what came of a round (mdl_webhook_result_t); an endpoint that has failed for five
-    days, or answered 410 at last, is switched off, of which a notice and an email to the staff
+    days, or answered 410 at last, is switched off, of which an event and an email to the staff
    tell, and so does *disabled.
  */
 apr_status_t mdl_webhook_settle(mdl_db_t *db, const mdl_webhook_round_t *round,

@@ -45,7 +45,7 @@ sub orders
             storefront_product_id => "'gid://bench/Product/' || (1 + i % $mappings)",
             storefront_variant_id => "''", quantity => 1, mapping_id => "1 + i % $mappings",
             content => "'live'", status => "'active'", created_at => "$now + i"),
-        rows('order_event', $from, $count, id => 'i', order_id => 'i', action => "'assigned'",
+        rows('order_timeline', $from, $count, id => 'i', order_id => 'i', action => "'assigned'",
             created_at => "$now + i"),
         rows('email', $from, $count, id => 'i', shop_id => $shop, order_id => 'i',
             recipient => "'customer-' || i || '\@example.com'", message_id => "'bench-' || i",
@@ -123,7 +123,7 @@ SELECT o.storefront_order_id, o.access_status, o.created_at, c.storefront_custom
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN assignment a ON a.order_id = o.id
 JOIN mapping m ON m.id = a.mapping_id JOIN mapping_file f ON f.mapping_id = m.id
 JOIN asset s ON s.id = f.asset_id JOIN blob b ON b.sha256 = s.sha256
-JOIN email e ON e.order_id = o.id JOIN order_event v ON v.order_id = o.id
+JOIN email e ON e.order_id = o.id JOIN order_timeline v ON v.order_id = o.id
 WHERE o.shop_id = %lld AND o.storefront_order_id = %s
 END
         [ 'bench_answer', 'SELECT status, location, body FROM idempotency WHERE shop_id = %lld'

@@ -307,7 +307,7 @@ sub add_orders
     my $from = $self->{seeded} // 0;
     return if $up_to <= $from;
     $self->sql('BEGIN;', Bench::Rows::orders($self->{shop}, $from, $up_to - $from, $self->{files}),
-        $from ? '' : Bench::Rows::sequences($self->{db}, qw(customer orders assignment email order_event)), 'COMMIT;');
+        $from ? '' : Bench::Rows::sequences($self->{db}, qw(customer orders assignment email order_timeline)), 'COMMIT;');
     $self->{seeded} = $up_to;
     return;
 }

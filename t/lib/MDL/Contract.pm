@@ -432,7 +432,7 @@ sub is_error
 # --- what is stored --------------------------------------------------------------------------------
 
 my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
-    assignment_file assignment_link allowance email order_event upload idempotency
+    assignment_file assignment_link allowance email order_timeline upload idempotency
     license_key_tag license_key license_claim
     category pack pack_file link mapping_pack mapping_link mapping_license_key_tag);
 

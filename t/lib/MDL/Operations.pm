@@ -325,7 +325,7 @@ sub settle
 {
     wait_for(sub {
         my ($row) = sql("SELECT (SELECT count(*) FROM job WHERE status = 'running' OR due_at < "
-            . (time + 600) . '000000), (SELECT count(*) FROM notice WHERE number IS NULL)');
+            . (time + 600) . '000000), (SELECT count(*) FROM event WHERE number IS NULL)');
         !$row->[0] && !$row->[1];
     }, 60, 'all due jobs to end');
     return;

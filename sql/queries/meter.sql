@@ -1,18 +1,17 @@
--- leased_until is of a clock that the process has for itself: to others it is a number that changes, its
--- beat (mod_downloads/core/beat.h).
--- name: lease_renew
-INSERT INTO download_meter (id, leased_until) VALUES (%s:id, %lld:leased_until)
-ON CONFLICT (id) DO UPDATE SET leased_until = excluded.leased_until
+-- A beat is a time by the process's own clock; others only watch whether it changes (mod_downloads/core/beat.h).
+-- name: meter_renew
+INSERT INTO meter (id, alive_until) VALUES (%s:id, %lld:alive_until)
+ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until
 
--- name: lease_beats
-SELECT id, leased_until FROM download_meter
+-- name: meter_beats
+SELECT id, alive_until FROM meter
 
--- Keeps a lease from being renewed, if it has not been.
--- name: lease_lock
-SELECT 1 FROM download_meter WHERE id = %s AND leased_until = %lld {{for_update}}
+-- Keeps a meter from beating, if it has not done so since.
+-- name: meter_lock
+SELECT 1 FROM meter WHERE id = %s AND alive_until = %lld {{for_update}}
 
--- name: lease_remove
-DELETE FROM download_meter WHERE id = %s
+-- name: meter_remove
+DELETE FROM meter WHERE id = %s
 
 -- The id is random.  The row already exists if a transaction is repeated because the answer to its
 -- COMMIT was lost.
@@ -21,7 +20,7 @@ INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_
 VALUES (%s:id, %s:session_id, %lld:generation, %lld:assignment_id, %s:meter_id, %s:request_id, '', 0)
 ON CONFLICT (meter_id, id) DO NOTHING
 
--- name: transfers_of_lease
+-- name: transfers_of_meter
 SELECT id, session_id, generation, files, bytes FROM download_transfer
 WHERE meter_id = %s ORDER BY id LIMIT %lld
 

@@ -1,11 +1,11 @@
-#include "core/download/lease.h"
+#include "core/download/meter.h"
 
 #include <apr_hash.h>
 
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
 
-static const char *lease_progress_json(const apr_array_header_t *progress, apr_pool_t *p)
+static const char *meter_progress_json(const apr_array_header_t *progress, apr_pool_t *p)
 {
     mdl_json_t *list = mdl_json_array(p);
 
@@ -21,7 +21,7 @@ static const char *lease_progress_json(const apr_array_header_t *progress, apr_p
 }
 
 /* Rows for small parts that take longer than expected. */
-static apr_status_t lease_write_small(mdl_db_t *db, const mdl_lease_tick_t *tick, apr_pool_t *p)
+static apr_status_t meter_write_small(mdl_db_t *db, const mdl_meter_tick_t *tick, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
@@ -41,7 +41,7 @@ static apr_status_t lease_write_small(mdl_db_t *db, const mdl_lease_tick_t *tick
 }
 
 /* The transfers that moved and have no row any more. */
-static apr_array_header_t *lease_find_lost(const apr_array_header_t *progress, mdl_rows_t *rows,
+static apr_array_header_t *meter_find_lost(const apr_array_header_t *progress, mdl_rows_t *rows,
                                            apr_pool_t *p)
 {
     apr_array_header_t *lost = apr_array_make(p, 4, sizeof(const char *));
@@ -60,26 +60,26 @@ static apr_array_header_t *lease_find_lost(const apr_array_header_t *progress, m
     return lost;
 }
 
-apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
+apr_status_t mdl_meter_renew(mdl_db_t *db, apr_pool_t *p, mdl_meter_tick_t *tick)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_exec(
-        db, NULL, p, MDL_Q(LEASE_RENEW, .id = tick->id, .leased_until = tick->leased_until));
+        db, NULL, p, MDL_Q(METER_RENEW, .id = tick->id, .alive_until = tick->alive_until));
 
     tick->lost = apr_array_make(p, 0, sizeof(const char *));
     if (rv == APR_SUCCESS) {
-        rv = lease_write_small(db, tick, p);
+        rv = meter_write_small(db, tick, p);
     }
     if (rv == APR_SUCCESS && tick->progress->nelts > 0) {
         rv = mdl_db_select(db, &rows, p,
                            MDL_Q(TRANSFERS_PROGRESS, .meter_id = tick->id,
-                                 .progress = lease_progress_json(tick->progress, p)));
-        tick->lost = rv == APR_SUCCESS ? lease_find_lost(tick->progress, rows, p) : tick->lost;
+                                 .progress = meter_progress_json(tick->progress, p)));
+        tick->lost = rv == APR_SUCCESS ? meter_find_lost(tick->progress, rows, p) : tick->lost;
     }
     return rv;
 }
 
-apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
+apr_status_t mdl_meter_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_meter_tick_t *tick)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, &rows, p,
@@ -99,48 +99,48 @@ apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *
     return rv;
 }
 
-static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_sweep_t *sweep,
+static apr_status_t meter_settle(mdl_db_t *db, const char *meter_id, mdl_meter_sweep_t *sweep,
                                  apr_pool_t *p)
 {
     apr_array_header_t *lost = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t settle = {.lease_id = lease_id,
+    mdl_session_settle_t settle = {.meter_id = meter_id,
                                    .deliveries = lost,
                                    .idle = sweep->idle,
                                    .default_download_limit = sweep->default_download_limit};
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, &rows, p, MDL_Q(TRANSFERS_OF_LEASE, .meter_id = lease_id, .limit = sweep->limit));
+        db, &rows, p, MDL_Q(TRANSFERS_OF_METER, .meter_id = meter_id, .limit = sweep->limit));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(lost, mdl_session_delivery_t) = (mdl_session_delivery_t){
-            .transfer_id = MDL_TEXT(rows, transfers_of_lease, id),
-            .session_id = MDL_TEXT(rows, transfers_of_lease, session_id),
-            .generation = MDL_INT(rows, transfers_of_lease, generation),
-            .files = mdl_progress_read(MDL_TEXT(rows, transfers_of_lease, files), p),
-            .bytes = MDL_INT(rows, transfers_of_lease, bytes)};
+            .transfer_id = MDL_TEXT(rows, transfers_of_meter, id),
+            .session_id = MDL_TEXT(rows, transfers_of_meter, session_id),
+            .generation = MDL_INT(rows, transfers_of_meter, generation),
+            .files = mdl_progress_read(MDL_TEXT(rows, transfers_of_meter, files), p),
+            .bytes = MDL_INT(rows, transfers_of_meter, bytes)};
     }
     sweep->more = lost->nelts == sweep->limit;
     return rv == APR_SUCCESS ? mdl_session_settle(db, p, &settle) : rv;
 }
 
-apr_status_t mdl_lease_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats)
+apr_status_t mdl_meter_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats)
 {
-    return mdl_beats_read(db, MDL_Q_LEASE_BEATS, beats, p);
+    return mdl_beats_read(db, MDL_Q_METER_BEATS, beats, p);
 }
 
-/* The lease's row goes once none of its transfers is left. */
-apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *sweep)
+/* The meter's row goes once none of its transfers is left. */
+apr_status_t mdl_meter_sweep(mdl_db_t *db, apr_pool_t *p, mdl_meter_sweep_t *sweep)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, &row, p, MDL_Q(LEASE_LOCK, .id = sweep->lease.id, .leased_until = sweep->lease.beat));
+        db, &row, p, MDL_Q(METER_LOCK, .id = sweep->meter.id, .alive_until = sweep->meter.beat));
 
     sweep->more = 0;
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    rv = lease_settle(db, sweep->lease.id, sweep, p);
+    rv = meter_settle(db, sweep->meter.id, sweep, p);
     return rv == APR_SUCCESS && !sweep->more
-               ? mdl_db_exec(db, NULL, p, MDL_Q(LEASE_REMOVE, sweep->lease.id))
+               ? mdl_db_exec(db, NULL, p, MDL_Q(METER_REMOVE, sweep->meter.id))
                : rv;
 }

@@ -1,0 +1,60 @@
+/*
+ * The timeline of an order: who did what to it, when and why.  Entries are added in the
+ * transaction that they record, and are never changed.
+ */
+#ifndef MDL_CORE_ORDER_TIMELINE_H
+#define MDL_CORE_ORDER_TIMELINE_H
+
+#include <apr_tables.h>
+
+#include "base/text/json.h"
+#include "core/problem.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *action;         /* "assigned", "revoked", … */
+    const char *assignment_ids; /* a JSON array as text; NULL: the whole order */
+    const char *key_id;         /* the API key that asked, or NULL */
+    const char *user;           /* the member who did; both NULL: the service itself */
+    const char *reason;         /* as the caller gave it, or NULL */
+    const char *details;        /* a JSON object as text, or NULL */
+    apr_time_t created_at;      /* set by mdl_timeline_add */
+    int order_is_new;           /* made in this transaction */
+} mdl_timeline_entry_t;
+
+/** What a person saw of an order. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *storefront_order_id;
+    apr_int64_t entry_id; /* the newest one */
+} mdl_timeline_seen_t;
+
+/** Moves an order's updated_at, for a change of what it shows that has no entry. */
+apr_status_t mdl_timeline_touch(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
+
+/** Adds an entry, and moves the order's updated_at. */
+apr_status_t mdl_timeline_add(mdl_db_t *db, apr_int64_t order_id, mdl_timeline_entry_t *entry,
+                              apr_pool_t *p);
+
+/** Asks for the newest entries of an order with lower ids than before. */
+apr_status_t mdl_timeline_ask_list(mdl_db_t *db, apr_int64_t order_id, apr_int64_t before,
+                                   int limit, mdl_rows_t **rows, apr_pool_t *p);
+
+/** Reads them: mdl_timeline_entry_t *, newest first. */
+apr_array_header_t *mdl_timeline_read_all(mdl_rows_t *rows, apr_pool_t *p);
+
+/** Counts an order's entries of an action since a time; *oldest gets the time of the earliest. */
+apr_status_t mdl_timeline_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
+                                apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p);
+
+/**
+ * Locks an order up to the transaction's end, for a person who acts on it as a page showed it.
+ * Refused: 412 precondition_failed when its newest entry is not the one that the person saw (0: any
+ * will do).  An order that there is not is left to what comes next.  An order's updated_at would
+ * not do: it also moves with the fate of an email, which is no reason to stop a person.
+ */
+apr_status_t mdl_timeline_check_seen(mdl_db_t *db, const mdl_timeline_seen_t *seen,
+                                     mdl_problem_t *problem, apr_pool_t *p);
+
+#endif

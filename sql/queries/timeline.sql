@@ -1,0 +1,12 @@
+-- name: timeline_insert
+INSERT INTO order_timeline (order_id, action, assignment_ids, key_id, user_name, reason, details, created_at)
+VALUES (%lld:order_id, %s:action, %s:assignment_ids, %s:key_id, %s:user_name, %s:reason, %s:details,
+    %lld:created_at)
+
+-- name: timeline_of_order
+SELECT id, action, assignment_ids, key_id, user_name, reason, details, created_at FROM order_timeline
+WHERE order_id = %lld AND id < %lld:before ORDER BY id DESC LIMIT %lld
+
+-- name: timeline_count
+SELECT count(*) AS count, min(created_at) AS oldest FROM order_timeline
+WHERE order_id = %lld AND action = %s AND created_at > %lld:since
