@@ -196,7 +196,7 @@ fails 'a redirect off the allowlist names the host',
     redirect('off-list', 'https://CDN.example.com/x?signature=5EC2E7'), 'source_host_not_allowed', 1,
     says => qr/^localhost redirects to cdn\.example\.com, where imports may not go\. Ask the operator/;
 my $log = error_log_since(0);
-like $log, qr/MDL0302: import \S+ attempt 1: source_host_not_allowed: localhost redirects to cdn\.example\.com,/,
+like $log, qr/MDL0302: import \S+ \(req_\S+\), attempt 1: source_host_not_allowed: localhost redirects to cdn\.example\.com,/,
     'so does the log';
 unlike $log, qr/5EC2E7/, 'which has no query';
 fails 'a redirect to a numeric address is not followed',

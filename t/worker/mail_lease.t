@@ -26,7 +26,7 @@ sub taken { my ($to) = @_; return grep { $_->[1] eq 'taken' && $_->[3] eq $to } 
 
 pause_process($second);
 my $order = order_for($shop, 'held@buyer.example');
-wait_for(sub { grep { $_->[1] eq 'open' } $mail->lines }, 10, 'a conversation');
+wait_for(sub { grep { $_->[1] eq 'held' } $mail->lines }, 30, 'a conversation about it');
 my ($job) = map { $_->[0] } sql("SELECT id FROM job WHERE type = 'email'");
 wait_for(sub { sql("SELECT 1 FROM job WHERE id = '$job' AND status = 'running'") }, 10, 'the job');
 pause_process($first);

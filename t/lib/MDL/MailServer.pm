@@ -3,7 +3,7 @@
 #
 #   my $server = MDL::MailServer->new;
 #   … "DownloadsMailTransport smtp://127.0.0.1:" . $server->{port}
-#   my @lines = $server->lines;    # [ time, 'open' | 'taken' | 'quit' | 'closed', connection, address ]
+#   my @lines = $server->lines;    # [ time, 'open' | 'held' | 'taken' | 'quit' | 'closed', connection, address ]
 #
 # The first time that an address is named that begins with "held", the server does not answer before
 # release() is called.
@@ -75,6 +75,7 @@ sub serve
                 my ($answer, $late) = answer($c, $1, $note);
                 if ($c->{to} && $c->{to} =~ /^held/ && !$named{ $c->{to} }++) {
                     push @held, [ 0, $socket, $answer ];
+                    $note->('held', $c->{id}, $c->{to});
                     next;
                 }
                 push @late, [ time + HESITATION, $socket, $answer ] if $late;
