@@ -567,21 +567,49 @@ const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t 
     return t->hashes[kind];
 }
 
+/* Copies what the template keeps out of the parser's pool. */
+static void template_keep(mdl_template_t *t, apr_pool_t *p)
+{
+    for (mdl_template_element_t kind = 0; kind < ELEMENTS; kind++) {
+        t->hashes[kind] = apr_pstrdup(p, t->hashes[kind]);
+    }
+    t->pieces = apr_array_copy(p, t->pieces);
+    for (int i = 0; i < t->pieces->nelts; i++) {
+        piece_t *piece = &APR_ARRAY_IDX(t->pieces, i, piece_t);
+
+        if (piece->type != PIECE_TEXT) {
+            piece->text = piece->length > 0 ? apr_pstrmemdup(p, piece->text, piece->length)
+                                            : apr_pstrdup(p, piece->text);
+        }
+    }
+}
+
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_file_t *file,
                                 const mdl_template_finder_t *finder, const char **why,
                                 apr_pool_t *p)
 {
-    parser_t parser = {.file = file, .finder = finder, .why = why, .p = p};
+    parser_t parser = {.file = file, .finder = finder, .why = why};
     apr_status_t rv;
 
+    apr_pool_create(&parser.p, p);
+    apr_pool_tag(parser.p, "mdl_template_parse");
     parser.end = file->text + strlen(file->text);
     parser.t = *t = apr_pcalloc(p, sizeof *parser.t);
     parser.t->kind = kind;
     parser.t->hashes[MDL_TEMPLATE_STYLE] = parser.t->hashes[MDL_TEMPLATE_SCRIPT] = "";
-    parser.t->pieces = apr_array_make(p, 32, sizeof(piece_t));
+    parser.t->pieces = apr_array_make(parser.p, 32, sizeof(piece_t));
     rv = parse_file(&parser);
-    return rv == APR_SUCCESS && kind == MDL_TEMPLATE_HTML ? parse_elements(&parser) : rv;
+    if (rv == APR_SUCCESS && kind == MDL_TEMPLATE_HTML) {
+        rv = parse_elements(&parser);
+    }
+    if (rv == APR_SUCCESS) {
+        template_keep(*t, p);
+    } else {
+        *why = apr_pstrdup(p, *why);
+    }
+    apr_pool_destroy(parser.p);
+    return rv;
 }
 
 static apr_status_t template_read_text(const char *path, const char **text, apr_pool_t *p)
