@@ -33,15 +33,10 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_string(to, "storefront_order_id", job->storefront_order_id);
     object = mdl_json_add_object(to, "progress");
     mdl_json_add_int(object, "bytes_received", job->bytes_received);
-    if (job->bytes_total >= 0) {
-        mdl_json_add_int(object, "bytes_total", job->bytes_total);
-        mdl_json_add_int(object, "percent",
-                         job->bytes_total == 0 ? 100
-                                               : job->bytes_received * 100 / job->bytes_total);
-    } else {
-        mdl_json_add_null(object, "bytes_total");
-        mdl_json_add_null(object, "percent");
-    }
+    mdl_json_add_int_if(object, "bytes_total", job->bytes_total, job->bytes_total >= 0);
+    mdl_json_add_int_if(object, "percent",
+                        job->bytes_total == 0 ? 100 : job->bytes_received * 100 / job->bytes_total,
+                        job->bytes_total >= 0);
     mdl_json_add_int(to, "attempts", job->attempts);
     mdl_json_add_int(to, "max_attempts", job->max_attempts);
     mdl_json_add_time(to, "next_attempt_at", job->status == MDL_JOB_QUEUED ? job->due_at : 0);

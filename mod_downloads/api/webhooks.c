@@ -1,7 +1,5 @@
 #include "api/routes.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 
 #include "api/list.h"
@@ -12,19 +10,6 @@
 
 /* --- endpoints --- */
 
-static void webhook_add_types(mdl_json_t *to, const char *types, apr_pool_t *p)
-{
-    mdl_json_t *list;
-    const char *why;
-
-    if (types != NULL &&
-        mdl_json_parse(&list, types, strlen(types), MDL_JSON_MAX_VALUES, &why, p) == APR_SUCCESS) {
-        mdl_json_add_copy(to, "event_types", list);
-    } else {
-        mdl_json_add_null(to, "event_types");
-    }
-}
-
 /* The secret comes with the answer to its making alone. */
 static const char *webhook_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
@@ -33,7 +18,7 @@ static const char *webhook_write_members(mdl_json_t *to, mdl_request_t *request,
     mdl_json_add_int(to, "id", webhook->id);
     mdl_json_add_string(to, "url", webhook->url);
     mdl_json_add_string(to, "description", webhook->description);
-    webhook_add_types(to, webhook->types, request->r->pool);
+    mdl_json_add_copy(to, "event_types", mdl_json_stored(webhook->types, request->r->pool));
     mdl_json_add_bool(to, "is_active", webhook->is_active);
     if (webhook->secret != NULL) {
         mdl_json_add_string(to, "secret", webhook->secret);

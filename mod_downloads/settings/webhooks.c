@@ -40,18 +40,6 @@ static void type_add(mdl_json_t *to, const char *type, apr_pool_t *p)
     mdl_json_add_bool(mdl_json_add_object(to, "event"), name, 1);
 }
 
-/* An endpoint's types as they were kept; NULL: all. */
-static const mdl_json_t *types_parse(const char *types, apr_pool_t *p)
-{
-    mdl_json_t *list = NULL;
-    const char *why;
-
-    if (types != NULL) {
-        mdl_json_parse(&list, types, strlen(types), MDL_JSON_MAX_VALUES, &why, p);
-    }
-    return list;
-}
-
 static int types_have(const mdl_json_t *types, const char *type)
 {
     for (apr_size_t i = 0; i < mdl_json_length(types); i++) {
@@ -64,7 +52,7 @@ static int types_have(const mdl_json_t *types, const char *type)
 
 static void webhook_add(mdl_json_t *to, const mdl_webhook_t *webhook, apr_pool_t *p)
 {
-    const mdl_json_t *types = types_parse(webhook->types, p);
+    const mdl_json_t *types = mdl_json_stored(webhook->types, p);
     mdl_json_t *list = mdl_json_add_array(to, "types");
 
     mdl_json_add_int(to, "webhook_id", webhook->id);
@@ -88,7 +76,7 @@ static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_webho
     int typed = visit->fields != NULL;
     const char *events = mdl_visit_field(visit, "events");
     const char *kept = webhook != NULL ? webhook->types : NULL;
-    const mdl_json_t *types = types_parse(kept, p);
+    const mdl_json_t *types = mdl_json_stored(kept, p);
     mdl_json_t *form = mdl_json_add_object(data, "form"), *list;
 
     mdl_json_add_string(form, "typed_url",
