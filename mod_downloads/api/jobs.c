@@ -53,8 +53,7 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_time(to, "finished_at", job->finished_at);
 }
 
-/* Whoever polls gets slower with the job's age, so that one poller leaves the key tokens for other
-   requests. */
+/* Retry-After grows with the job's age: polling leaves the key's tokens for other requests. */
 static void job_set_retry_after(mdl_request_t *request, const mdl_job_t *job)
 {
     apr_int64_t seconds = apr_time_sec(apr_time_now() - job->created_at) / 10;
@@ -112,7 +111,7 @@ static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const v
 
 MDL_EFFECT(mdl_job_page, mdl_job_page_t *)
 
-/* Emails are jobs, too, and are no entries of the list. */
+/* Emails are jobs, too, but the list leaves them out. */
 static const char *const listed_types[] = {"asset_import", "upload_verification",
                                            "storefront_lookup", NULL};
 

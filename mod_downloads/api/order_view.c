@@ -25,7 +25,7 @@ static void order_write_links(mdl_json_t *to, const apr_array_header_t *links)
     }
 }
 
-/* Null for those that the key may not have, and for those that the secret does not open. */
+/* Adds null if the API key may not see license keys or the secret does not open them. */
 static void order_write_license_keys(mdl_json_t *to, const mdl_request_t *request,
                                      const mdl_assignment_t *assignment)
 {

@@ -10,7 +10,7 @@
 
 /* --- endpoints --- */
 
-/* The secret comes with the answer to its making alone. */
+/* Only the response that creates the secret shows it. */
 static const char *webhook_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
     const mdl_webhook_t *webhook = entity;
@@ -42,7 +42,7 @@ static const char *webhook_url_of(mdl_request_t *request, mdl_members_t *members
     return url;
 }
 
-/* A JSON array as text; NULL for all. */
+/* The event types as JSON text; NULL for all. */
 static const char *webhook_types_of(mdl_request_t *request, mdl_members_t *members)
 {
     const mdl_json_t *types = mdl_members_names(members, "event_types", mdl_event_type_names);
