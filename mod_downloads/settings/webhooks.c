@@ -14,7 +14,7 @@
 
 #define LINES 50
 
-/* The endpoint that the path names, if it is still as the form's page has shown. */
+/* The endpoint of the path, in the version that the form's page has shown. */
 static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
 {
     const char *seen = mdl_visit_field(visit, "seen");
@@ -26,9 +26,9 @@ static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
         .problem = &visit->problem};
 }
 
-/* --- what the templates get ----------------------------------------------------------------- */
+/* --- data for templates --------------------------------------------------------------------- */
 
-/* The type, and a member of its name for a template to have words for. */
+/* Adds the type, and a member of its name that templates test. */
 static void type_add(mdl_json_t *to, const char *type, apr_pool_t *p)
 {
     char *name = apr_pstrdup(p, type);
@@ -69,7 +69,7 @@ static void webhook_add(mdl_json_t *to, const mdl_webhook_t *webhook, apr_pool_t
     mdl_json_add_int(to, "webhook_version", mdl_version(webhook->updated_at));
 }
 
-/* What a form shows: what was typed into it, or else the endpoint; NULL is a new one. */
+/* Adds what a form shows: what was typed, else the endpoint's values; NULL for a new endpoint. */
 static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_webhook_t *webhook)
 {
     apr_pool_t *p = visit->r->pool;
@@ -132,7 +132,7 @@ static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, ap
     mdl_json_add_int_if(data, "before", each != NULL ? each->id : 0, found->nelts > LINES);
 }
 
-/* --- all of a shop -------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------------- */
 
 MDL_EFFECT(mdl_webhook_page, mdl_list_page_t *)
 
@@ -256,7 +256,7 @@ static int webhooks_create(mdl_visit_t *visit)
                              : mdl_frame_failure(visit, rv);
 }
 
-/* --- one of them ---------------------------------------------------------------------------- */
+/* --- one endpoint --------------------------------------------------------------------------- */
 
 MDL_EFFECT(mdl_webhook_delivery_page, mdl_webhook_delivery_page_t *)
 
@@ -286,7 +286,7 @@ static int webhooks_show_one(mdl_visit_t *visit)
     return webhook_send(visit, HTTP_OK);
 }
 
-/* Back to the endpoint's page after a form of it. */
+/* Redirects to the endpoint's page after its form. */
 static int webhook_done(mdl_visit_t *visit, apr_status_t rv)
 {
     return mdl_frame_done(visit, rv,
