@@ -64,7 +64,7 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
 {
     request_rec *r = visit->r;
     const char *origin = apr_table_get(r->headers_in, "Origin");
-    const char *whose = visit->user != NULL ? visit->user
+    const char *owner = visit->user != NULL ? visit->user
                                             : mdl_rate_limit_network(r->useragent_ip, r->pool);
     const char *token;
     apr_status_t rv;
@@ -78,7 +78,7 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
                       mdl_frame_origin());
         return HTTP_FORBIDDEN;
     }
-    status = mdl_request_body_form(r, whose, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
+    status = mdl_request_body_form(r, owner, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;
