@@ -19,7 +19,7 @@
 extern module AP_MODULE_DECLARE_DATA downloads_module;
 APLOG_USE_MODULE(downloads);
 
-#define HTTPD_MAX_WORDS  64 /* server/config.c silently drops the words behind them */
+#define HTTPD_MAX_WORDS  64 /* server/config.c silently drops further words */
 #define DBD_DEFAULT_MIN  1
 #define DBD_DEFAULT_KEEP 2
 #define DBD_DEFAULT_MAX  10 /* mod_dbd's */
@@ -72,10 +72,10 @@ typedef struct {
     apr_array_header_t *locations; /* const char *: paths */
 } handler_t;
 
-/* So many threads share a connection well: most of a request's time goes without one. */
+/* Threads that can share a connection: most of a request's time passes without it. */
 #define THREADS_PER_CONNECTION 8
 
-/* One check and what it has found. */
+/* The state of a check, and what it has found. */
 typedef struct {
     mdl_settings_t *settings;
     apr_array_header_t *errors; /* const char *: sentences */
@@ -199,7 +199,7 @@ static void check_handlers(check_t *check)
     }
 }
 
-/* What is appended to the URL begins with a slash. */
+/* Whether the handler serves a URL's path; what is appended to a URL begins with a slash. */
 static int is_served(const handler_t *handler, const char *path)
 {
     for (int i = 0; i < handler->locations->nelts; i++) {
@@ -268,8 +268,7 @@ static void check_modules(check_t *check)
     }
 }
 
-/* Users other than root and the secret's owner can test a configuration, but not read the secret.
- */
+/* Users other than root and the secret's owner may test a configuration without the secret. */
 static void config_check_secret(check_t *check)
 {
     int testing = ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST;

@@ -31,7 +31,7 @@ struct mdl_connection_t {
     ap_dbd_t *dbd;
     mdl_db_t *db;
     mdl_db_cost_t before;
-    int scout; /* whether it finds out for the others if the server can be heard again */
+    int probe; /* whether it probes the silent server for all threads */
 };
 
 static APR_OPTIONAL_FN_TYPE(ap_dbd_open) * dbd_open;
@@ -53,8 +53,8 @@ static void connection_hold_signals(int how)
     }
 }
 
-/* mod_dbd would let a thread wait for ever, so the threads wait here.  Each child has a semaphore
-   of its own, for it is not shared. */
+/* mod_dbd would let a thread wait for ever, so threads wait here.  Each child has its own
+   semaphore, which is not shared. */
 static sem_t vacant;
 
 static int connection_take_turn(void)
@@ -74,22 +74,22 @@ static int connection_take_turn(void)
     return 1;
 }
 
-/* While the server is silent one thread at a time asks it, and the others turn back. */
+/* While the database server does not answer, one thread at a time probes it; the others fail. */
 static struct {
     pthread_mutex_t mutex;
     int silent;
-    int scouted;
+    int probing;
 } server = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Returns whether a thread may ask the server.  *scout: whether it is the one that does. */
-static int server_approach(int *scout)
+/* Whether a thread may use the server; *probe gets whether it is the one that probes. */
+static int server_approach(int *probe)
 {
     int may;
 
     pthread_mutex_lock(&server.mutex);
-    *scout = server.silent && !server.scouted;
-    server.scouted |= *scout;
-    may = !server.silent || *scout;
+    *probe = server.silent && !server.probing;
+    server.probing |= *probe;
+    may = !server.silent || *probe;
     pthread_mutex_unlock(&server.mutex);
     return may;
 }
@@ -104,23 +104,23 @@ static int server_is_silent(void)
     return silent;
 }
 
-/* Notes what a thread has found out.  Only a scout has news of an answer: that of another one may
-   be older than the silence. */
-static void server_note(int *scout, int silent)
+/* Notes whether the server has answered a thread.  Only a probe's answer ends the silence: another
+   thread's may be older. */
+static void server_note(int *probe, int silent)
 {
     pthread_mutex_lock(&server.mutex);
     if (silent && !server.silent) {
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0122: the database's server is silent: one request at a time asks it, the "
                 "others get 503");
-    } else if (*scout && !silent) {
+    } else if (*probe && !silent) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0123: the database's server is not silent any more");
     }
-    if (silent || *scout) {
+    if (silent || *probe) {
         server.silent = silent;
     }
-    if (*scout) {
-        server.scouted = *scout = 0;
+    if (*probe) {
+        server.probing = *probe = 0;
     }
     pthread_mutex_unlock(&server.mutex);
 }
@@ -129,7 +129,7 @@ void mdl_connection_init(int max)
 {
     int threaded;
 
-    setenv("PGCONNECT_TIMEOUT", "2", 0); /* what DBDParams may overrule */
+    setenv("PGCONNECT_TIMEOUT", "2", 0); /* DBDParams may overrule it */
     sem_init(&vacant, 0, (unsigned)max);
 
     single_threaded = ap_mpm_query(AP_MPMQ_IS_THREADED, &threaded) == APR_SUCCESS &&
@@ -138,10 +138,10 @@ void mdl_connection_init(int max)
     dbd_close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
 }
 
-/* apr_reslist connects with its lock held.  Who waited for that could not turn back when the server
-   turns out to be silent, so the threads wait here. */
+/* apr_reslist connects with its lock held.  A thread that waited for that lock could not give up
+   when the server turns out to be silent, so threads wait here. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static int refused; /* whether the last one could not be had */
+static int refused; /* whether the last connection was refused */
 
 static void connection_note_refused(const ap_dbd_t *dbd)
 {
@@ -153,16 +153,16 @@ static void connection_note_refused(const ap_dbd_t *dbd)
     refused = dbd == NULL;
 }
 
-static ap_dbd_t *connection_take(request_rec *r, int *scout)
+static ap_dbd_t *connection_take(request_rec *r, int *probe)
 {
     ap_dbd_t *dbd = NULL;
 
     pthread_mutex_lock(&opening);
-    if (*scout || !server_is_silent()) {
+    if (*probe || !server_is_silent()) {
         apr_time_t began = mdl_clock_monotonic();
 
         if ((dbd = dbd_open(r->pool, ap_server_conf)) == NULL) {
-            server_note(scout, mdl_clock_monotonic() - began >= SILENCE);
+            server_note(probe, mdl_clock_monotonic() - began >= SILENCE);
         }
         connection_note_refused(dbd);
     }
@@ -195,9 +195,9 @@ static apr_status_t connection_attach(mdl_connection_t *connection)
     }
     mdl_db_set_request(connection->db, mdl_request_id(r));
     connection->before = mdl_db_cost(connection->db);
-    if (connection->scout) {
+    if (connection->probe) {
         rv = mdl_db_ask(connection->db, r->pool);
-        server_note(&connection->scout, mdl_db_silent(connection->db));
+        server_note(&connection->probe, mdl_db_silent(connection->db));
     }
     return rv;
 }
@@ -207,15 +207,15 @@ mdl_connection_t *mdl_connection_open(request_rec *r)
     mdl_connection_t *connection = apr_pcalloc(r->pool, sizeof *connection);
 
     connection->r = r;
-    if (!server_approach(&connection->scout)) {
+    if (!server_approach(&connection->probe)) {
         return NULL;
     }
     if (!connection_take_turn()) {
-        server_note(&connection->scout, connection->scout);
+        server_note(&connection->probe, connection->probe);
         return NULL;
     }
     connection_hold_signals(SIG_BLOCK);
-    connection->dbd = connection_take(r, &connection->scout);
+    connection->dbd = connection_take(r, &connection->probe);
     if (connection->dbd == NULL) {
         connection_hold_signals(SIG_UNBLOCK);
         sem_post(&vacant);
@@ -247,7 +247,7 @@ unsigned mdl_connection_rows(const mdl_connection_t *connection)
     return mdl_db_cost(connection->db).rows - connection->before.rows;
 }
 
-/* A request that has taken several connections has a word for each. */
+/* A request that took several connections has an entry for each. */
 static void connection_note_cost(const mdl_connection_t *connection)
 {
     mdl_db_cost_t before = connection->before;
@@ -265,7 +265,7 @@ void mdl_connection_close(mdl_connection_t *connection)
         if (connection->db != NULL) {
             connection_note_cost(connection);
             mdl_db_set_request(connection->db, NULL);
-            server_note(&connection->scout, mdl_db_silent(connection->db));
+            server_note(&connection->probe, mdl_db_silent(connection->db));
         }
         dbd_close(ap_server_conf, connection->dbd);
         connection_hold_signals(SIG_UNBLOCK);

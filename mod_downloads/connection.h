@@ -16,10 +16,8 @@ const char *mdl_request_id(request_rec *r);
 /** Looks up mod_dbd's functions; to be called in post_config with DBDMax. */
 void mdl_connection_init(int max);
 
-/**
- * Takes a connection.  Returns NULL when the database is out of reach, or when this process has had
- * none to spare for 5 s.  Take it late.  What is written by it notes the request's id.
- */
+/** Takes a connection.  Returns NULL when the database is out of reach, or when this process had no
+    free connection for 5 s.  Take it late.  What is written on it notes the request's id. */
 mdl_connection_t *mdl_connection_open(request_rec *r);
 
 /** Runs an effect by mdl_db_read, mdl_db_snapshot or mdl_db_write on *connection, which is opened
@@ -29,11 +27,11 @@ apr_status_t mdl_connection_run(mdl_connection_t **connection, request_rec *r, m
 
 mdl_db_t *mdl_connection_db(mdl_connection_t *connection);
 
-/** The rows that were read on it for this request. */
+/** The rows that were read on the connection for this request. */
 unsigned mdl_connection_rows(const mdl_connection_t *connection);
 
-/** Gives it back, before a body is sent; NULL is taken too.  The request's note "downloads-db" says
-    what it has cost, for a log: "statements=3;trips=5;rows=12". */
+/** Gives the connection back; call it before a body is sent.  NULL is allowed.  The request's note
+    "downloads-db" says what the connection has cost, for a log: "statements=3;trips=5;rows=12". */
 void mdl_connection_close(mdl_connection_t *connection);
 
 #endif

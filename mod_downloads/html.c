@@ -7,7 +7,7 @@
 
 #include "request_body.h"
 
-/* What the headers say of a page, which is known once it was rendered. */
+/* What the headers tell of a rendered page. */
 typedef struct {
     const char *whole; /* the page, unless it came in pieces */
     apr_size_t length;
@@ -75,8 +75,7 @@ void mdl_html_send_text(request_rec *r, int status, const char *text,
     html_write(r, text, length, 1);
 }
 
-/* A page that doesn't fit into a piece is rendered twice: kept meanwhile, the largest would take
-   30 MB. */
+/* A page larger than a piece is rendered twice: in memory, the largest would take 30 MB. */
 void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,
                    const mdl_html_policy_t *policy)

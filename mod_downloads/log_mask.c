@@ -12,7 +12,7 @@
 #include <http_request.h>
 #include <util_filter.h>
 
-/* Shorter text is no token; the scoreboard cuts some short. */
+/* Shorter text is not taken for a token, which the scoreboard may have cut. */
 #define MIN_LENGTH 20
 #define CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_%"
 
@@ -46,8 +46,7 @@ void mdl_log_mask_child_init(apr_pool_t *p, const mdl_settings_t *settings)
     prefixes_add(settings->upload_url, upload, p);
 }
 
-/* The length of a prefix at the beginning of text, where any of it may be escaped; 0: it is not
-   there. */
+/* The length of prefix at the beginning of text, escapes included; 0 if it is not there. */
 static apr_size_t prefix_length(const char *text, const char *prefix)
 {
     const char *at = text;
@@ -80,7 +79,7 @@ static int mask_behind(char *text, const char *prefix)
     return found;
 }
 
-/* Masks the tokens in text; whether there were any. */
+/* Masks the tokens in text; false if there are none. */
 static int mask(char *text)
 {
     int found = 0;
@@ -91,7 +90,7 @@ static int mask(char *text)
     return found;
 }
 
-/* The same for text that may belong to somebody else: *text becomes a copy. */
+/* The same for shared text: *text becomes a masked copy. */
 static int mask_copy(char **text, apr_pool_t *p)
 {
     char *copy = *text != NULL ? apr_pstrdup(p, *text) : NULL;
@@ -146,7 +145,7 @@ static void mask_request(request_rec *r)
     mask_table(r->notes, r->pool);
 }
 
-/* A request with an error document is several. */
+/* An internal redirect, as to an error document, makes several of a request. */
 static int mask_all(request_rec *r)
 {
     for (; prefixes != NULL && r != NULL; r = r->next) {

@@ -115,9 +115,9 @@ static const char *module_configured_handler(request_rec *r)
     return config->expr_handler != NULL ? ap_expr_str_exec(r, config->expr_handler, &error) : NULL;
 }
 
-/* No file lies behind a URL of this module, so httpd need not look for it, nor for what is
-   configured for its folders.  Logs name the file, which else would be one with a customer's token.
-   Around this hook httpd has the server's configuration alone. */
+/* A URL of this module has no file, so httpd need not look for it or for the configuration of its
+   folders.  Logs name r->filename, which would hold a customer's token.  Outside of this hook r has
+   only the server's configuration. */
 static int module_map_to_storage(request_rec *r)
 {
     const char *name = ap_location_walk(r) == OK ? module_configured_handler(r) : NULL;

@@ -16,7 +16,7 @@
 #define WORTH_READING 65536 /* bytes that cost less than another connection */
 #define READ_SIZE     65536
 
-#define SHARES      8 /* into which a process's threads fall, of those that wait for bodies */
+#define SHARES      8 /* one owner's bodies may hold an eighth of a process's threads */
 #define LEAST_SHARE 2
 #define IMPATIENCE  apr_time_from_sec(1)
 #define STREAM_STEP apr_time_from_msec(5)
@@ -41,7 +41,7 @@ int mdl_request_body_is_encoded(request_rec *r)
     return 0;
 }
 
-/* Reads what has arrived, without waiting and no more than is worth it; true when that was all. */
+/* Reads what has arrived, without waiting and up to WORTH_READING; true at the end of the body. */
 static int request_body_drain(request_rec *r)
 {
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
@@ -69,15 +69,15 @@ void mdl_request_body_discard(request_rec *r)
 
 /* A thread that waits for more of a body, on its own stack. */
 typedef struct waiter_t {
-    const char *whose;
+    const char *owner;
     struct waiter_t *next;
 } waiter_t;
 
-/* Of this process. */
+/* The threads of this process that wait for bodies. */
 static struct {
-    apr_thread_mutex_t *lock; /* of first and the list */
+    apr_thread_mutex_t *lock; /* guards the list */
     waiter_t *first;
-    int share; /* of the threads, for one */
+    int share; /* threads that one owner may hold */
 } waiting;
 
 void mdl_request_body_child_init(apr_pool_t *p)
@@ -115,14 +115,14 @@ static int waiter_is_of_many(const waiter_t *waiter)
     int count = 0;
 
     apr_thread_mutex_lock(waiting.lock);
-    for (const waiter_t *one = waiting.first; one != NULL; one = one->next) {
-        count += strcmp(one->whose, waiter->whose) == 0;
+    for (const waiter_t *other = waiting.first; other != NULL; other = other->next) {
+        count += strcmp(other->owner, waiter->owner) == 0;
     }
     apr_thread_mutex_unlock(waiting.lock);
     return count > waiting.share;
 }
 
-/* What is being read, and for how long a thread has waited for it. */
+/* A body that is read, and for how long a thread has waited for it. */
 typedef struct {
     request_rec *r;
     waiter_t waiter;
@@ -147,8 +147,7 @@ static apr_status_t reader_poll(const reader_t *reader, apr_interval_time_t time
     return APR_STATUS_IS_TIMEUP(rv) || APR_STATUS_IS_EINTR(rv) ? APR_SUCCESS : rv;
 }
 
-/* Waits for more, for as long as httpd's Timeout; what mod_reqtimeout allows is looked at with each
-   read. */
+/* Waits for more, for as long as httpd's Timeout; each read checks the limits of mod_reqtimeout. */
 static apr_status_t reader_wait(reader_t *reader, apr_time_t since)
 {
     apr_time_t began = mdl_clock_monotonic();
@@ -172,8 +171,8 @@ static apr_status_t reader_get(const reader_t *reader, apr_bucket_brigade *briga
     return rv == APR_SUCCESS && APR_BRIGADE_EMPTY(brigade) ? APR_EAGAIN : rv;
 }
 
-/* A client that asks first (RFC 9110, section 10.1.1) is told to go on; httpd does so only before a
-   read that blocks. */
+/* Sends 100 Continue to a client that expects it (RFC 9110, section 10.1.1); httpd does so only
+   before a read that blocks. */
 static void reader_welcome(request_rec *r)
 {
     int status = r->status;
@@ -231,13 +230,13 @@ static apr_status_t body_append(apr_bucket_brigade *brigade, char *body, apr_siz
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_request_body_read(request_rec *r, const char *whose, apr_size_t max, char **body,
+apr_status_t mdl_request_body_read(request_rec *r, const char *owner, apr_size_t max, char **body,
                                    apr_size_t *length)
 {
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
     apr_off_t announced = mdl_request_body_length(r);
     apr_size_t room = announced >= 0 ? (apr_size_t)announced : max;
-    reader_t reader = {.r = r, .waiter = {.whose = whose}};
+    reader_t reader = {.r = r, .waiter = {.owner = owner}};
     apr_status_t rv = APR_SUCCESS;
     int ended = 0;
 
@@ -257,7 +256,7 @@ apr_status_t mdl_request_body_read(request_rec *r, const char *whose, apr_size_t
     return rv;
 }
 
-/* Checked before it is read. */
+/* Checks a form before its body is read. */
 static int form_check(request_rec *r, apr_size_t max_length)
 {
     const char *type = apr_table_get(r->headers_in, "Content-Type");
@@ -272,7 +271,7 @@ static int form_check(request_rec *r, apr_size_t max_length)
     return length > (apr_off_t)max_length ? HTTP_REQUEST_ENTITY_TOO_LARGE : OK;
 }
 
-/* Takes apart what a form has sent; *text is used up. */
+/* Parses a form's body in place. */
 static int form_parse(char *text, apr_size_t max_fields, apr_table_t *fields)
 {
     char *value, *rest;
@@ -294,7 +293,7 @@ static int form_parse(char *text, apr_size_t max_fields, apr_table_t *fields)
     return OK;
 }
 
-int mdl_request_body_form(request_rec *r, const char *whose, apr_size_t max_length,
+int mdl_request_body_form(request_rec *r, const char *owner, apr_size_t max_length,
                           apr_size_t max_fields, apr_table_t **fields)
 {
     int status = form_check(r, max_length);
@@ -305,7 +304,7 @@ int mdl_request_body_form(request_rec *r, const char *whose, apr_size_t max_leng
     if (status != OK) {
         return status;
     }
-    rv = mdl_request_body_read(r, whose, max_length, &text, &length);
+    rv = mdl_request_body_read(r, owner, max_length, &text, &length);
     if (rv != APR_SUCCESS) {
         r->connection->keepalive = AP_CONN_CLOSE;
         return APR_STATUS_IS_TIMEUP(rv) ? HTTP_REQUEST_TIME_OUT : HTTP_BAD_REQUEST;

@@ -1,5 +1,5 @@
 /*
- * A request's body as every handler meets it, before anybody reads it.
+ * Reading or discarding a request's body, for all handlers.
  */
 #ifndef MDL_REQUEST_BODY_H
 #define MDL_REQUEST_BODY_H
@@ -12,23 +12,20 @@ apr_off_t mdl_request_body_length(request_rec *r);
 /** Whether the body has a content coding other than identity (RFC 9110 section 8.4). */
 int mdl_request_body_is_encoded(request_rec *r);
 
-/**
- * Before a response to a request whose body nobody wants: reads what has arrived of a short one,
- * and has the connection closed rather than wait for the rest or read a long one.
- */
+/** Discards a body before the response: reads what has arrived of a short one, else has the
+    connection closed rather than wait for the rest. */
 void mdl_request_body_discard(request_rec *r);
 
 /** For each httpd child, before its threads. */
 void mdl_request_body_child_init(apr_pool_t *p);
 
 /**
- * Reads a body of at most max bytes into r->pool; a NUL follows it.  A thread waits with a body
- * that comes slowly, so not all may wait for the same: when more than an eighth of this process's
- * threads wait for what belongs to `whose`, a shop or a network, say, each waits a second at most.
- * Returns APR_ENOSPC for a longer body, APR_TIMEUP, AP_FILTER_ERROR when httpd has answered
- * already, or what failed.
+ * Reads a body of at most max bytes into r->pool; a NUL follows it.  A slow body holds a thread:
+ * when more than an eighth of this process's threads wait for bodies of one owner, such as a shop
+ * or a network, each waits a second at most.  Returns APR_ENOSPC for a longer body, APR_TIMEUP,
+ * AP_FILTER_ERROR when httpd has answered already, or another error.
  */
-apr_status_t mdl_request_body_read(request_rec *r, const char *whose, apr_size_t max, char **body,
+apr_status_t mdl_request_body_read(request_rec *r, const char *owner, apr_size_t max, char **body,
                                    apr_size_t *length);
 
 /**
@@ -38,7 +35,7 @@ apr_status_t mdl_request_body_read(request_rec *r, const char *whose, apr_size_t
  * max_length bytes, which are not read, 408, or 400 for what is no such form or has more than
  * max_fields.
  */
-int mdl_request_body_form(request_rec *r, const char *whose, apr_size_t max_length,
+int mdl_request_body_form(request_rec *r, const char *owner, apr_size_t max_length,
                           apr_size_t max_fields, apr_table_t **fields);
 
 #endif

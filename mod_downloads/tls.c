@@ -21,7 +21,7 @@ static int tls_is_loopback(apr_sockaddr_t *address, apr_pool_t *p)
     return 0;
 }
 
-static int header_is_proxys(void *found, const char *name, const char *value)
+static int header_is_from_proxy(void *found, const char *name, const char *value)
 {
     (void)value;
     *(int *)found = strncasecmp(name, "X-Forwarded-", 12) == 0 || strcasecmp(name, "Via") == 0 ||
@@ -29,12 +29,12 @@ static int header_is_proxys(void *found, const char *name, const char *value)
     return !*(int *)found;
 }
 
-/* mod_remoteip removes the header that it has read, and leaves another address. */
+/* mod_remoteip removes the header that it has read and changes the client's address. */
 static int tls_is_forwarded(request_rec *r, const conn_rec *c)
 {
     int found = 0;
 
-    apr_table_do(header_is_proxys, &found, r->headers_in, NULL);
+    apr_table_do(header_is_from_proxy, &found, r->headers_in, NULL);
     return found || strcmp(r->useragent_ip, c->client_ip) != 0;
 }
 

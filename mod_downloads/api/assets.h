@@ -11,16 +11,15 @@
 /** Adds an asset to the response, as its member "asset". */
 void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset);
 
-/* Members that a body has of an asset, read and checked; NULL, or 0, when absent or faulty. */
+/* Read and check an asset's members in a request's body; NULL, or 0, when absent or faulty. */
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence);
 const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence);
 const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presence);
 apr_int64_t mdl_asset_category_id(mdl_members_t *members);
-/** In lower case, whatever was sent. */
+/** The digest in lower case. */
 const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p);
 
-/** Refuses new bytes (size -1: not known) with 507 insufficient_storage when the disk has no room.
- */
+/** Refuses new bytes with 507 insufficient_storage when the disk is full.  size: -1 if unknown. */
 apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size);
 
 #endif

@@ -50,7 +50,7 @@ static apr_status_t assignment_parse(mdl_request_t *request)
         return mdl_order_refuse_unknown(&request->problem);
     }
     list->id = mdl_identifier_parse(request->parameters[1]);
-    /* An impossible id is looked up all the same: an unknown order is reported first. */
+    /* A malformed id is looked up, too, since an unknown order is reported first. */
     if (list->id == 0) {
         list->id = -1;
     }
@@ -156,7 +156,7 @@ const mdl_route_t mdl_assignment_routes[] = {
      .write = mdl_list_write},
     {"GET", "/orders/{}/assignments/{}", .parse = assignment_parse, .snapshot = 1,
      .effect = assignment_read, .write = assignment_write},
-    /* whoever has such a URL may download */
+    /* these URLs are the right to download */
     {"GET", "/orders/{}/assignments/{}/download-urls", .scope = MDL_KEY_SCOPE_DELIVER,
      .parse = assignment_parse, .snapshot = 1, .effect = urls_read, .write = urls_write},
     {0},

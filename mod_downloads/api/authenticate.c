@@ -48,7 +48,7 @@ apr_status_t mdl_authenticate(mdl_request_t *request)
     case MDL_KEY_INVALID:
         break;
     }
-    /* Only now: whoever has a valid key can't be locked out by others of the same network. */
+    /* Charged only now, so that others of its network can't lock out a valid key. */
     if (token != NULL && (rv = mdl_rate_charge_forged(request)) != APR_SUCCESS) {
         return rv;
     }

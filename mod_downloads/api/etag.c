@@ -24,7 +24,7 @@ static int etag_number(const char *digits, int length)
     return number;
 }
 
-/* The time of 17 digits, such as 20261123070501123; false if there is none. */
+/* Parses 17 digits such as 20261123070501123; false if they are no time. */
 static int etag_read_time(const char *digits, apr_time_t *when)
 {
     apr_time_exp_t exploded = {0};
@@ -57,7 +57,7 @@ static void etag_add_version(apr_array_header_t *versions, const char *id, const
     }
 }
 
-/* The length of an entity tag without its quotes, which begins behind the first; -1: it is none. */
+/* The length of an entity tag without its quotes; tag begins after the first.  -1: malformed. */
 static apr_ssize_t etag_length(const char *tag)
 {
     apr_ssize_t length = 0;
@@ -154,7 +154,7 @@ const char *mdl_etag_of(const mdl_request_t *request, const char *text)
                        mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL);
 }
 
-/* Takes the marks of mod_deflate and mod_brotli from a list of entity tags. */
+/* Strips the suffixes of mod_deflate and mod_brotli from a list of entity tags. */
 static const char *etag_unmark(const char *list, apr_pool_t *p)
 {
     static const char *const marks[] = {"-gzip\"", "-br\""};

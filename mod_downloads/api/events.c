@@ -11,7 +11,7 @@
 #define LATEST   "latest"
 #define FEED_MAX 40 /* characters */
 
-/* A number, which may be 0, or the place behind the last event. */
+/* Reads after: the number of an event, 0, or "latest" for the end of the feed. */
 static void events_read_after(mdl_list_t *query, mdl_event_list_t *list)
 {
     const char *after = mdl_list_text(query, "after", 16);

@@ -71,8 +71,7 @@ static void gate_add_member(void *baton, const char *name, mdl_json_t *value)
                          : name;
 }
 
-/* The reason that was given; of a change the names of the members that were sent, for their values
-   may be a secret. */
+/* The reason given or, for a PATCH without one, the names of its members: values may be secret. */
 static const char *gate_audit_detail(const mdl_request_t *request)
 {
     gate_members_t members = {.pool = request->r->pool};
@@ -107,7 +106,7 @@ static apr_status_t gate_run_write(mdl_request_t *request, mdl_write_t *write)
 {
     apr_status_t rv = mdl_request_run(request, mdl_db_write, mdl_write_effect, write);
 
-    /* Another request with this key committed first: its response is there now. */
+    /* Another request with this key has committed first: the second run finds its response. */
     if (rv == MDL_DB_ENULL) {
         rv = mdl_request_run(request, mdl_db_write, mdl_write_effect, write);
     }
@@ -147,7 +146,7 @@ static apr_status_t gate_prepare_write(mdl_request_t *request, gate_write_t *wri
     return APR_SUCCESS;
 }
 
-/* Members and query; what is no list takes no parameters. */
+/* Parses members and query; only a list takes parameters. */
 static apr_status_t gate_parse(mdl_request_t *request)
 {
     apr_status_t rv = request->route->parse != NULL ? request->route->parse(request) : APR_SUCCESS;
@@ -214,8 +213,8 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
         (rv = gate_parse(request)) == APR_SUCCESS) {
         rv = gate_run_write(request, &write.write);
     }
-    /* A request that succeeded once gets that response again, even if it would be refused by
-       now: its own effect, another request or a setting may have made it so. */
+    /* A request that succeeded once gets its response again, even if its own effect, another
+       request or a setting would make it fail now. */
     if (rv == MDL_EPROBLEM && mdl_request_run(request, mdl_db_read, mdl_write_replay_effect,
                                               &write.write) == APR_SUCCESS) {
         request->retry_after = 0;
@@ -243,14 +242,13 @@ static apr_status_t gate_admit(mdl_request_t *request, int writes)
     if (rv == APR_SUCCESS) {
         return mdl_rate_charge(request, writes);
     }
-    /* The client learns how a valid key stands, even when the request is refused. */
+    /* A valid key gets its rate limit headers even when the request is refused. */
     if (request->caller.key_id[0] != '\0') {
         mdl_rate_show(request);
     }
     return rv;
 }
 
-/* Everything up to the response. */
 static apr_status_t gate_pass(mdl_request_t *request, mdl_stored_response_t *response)
 {
     int writes = request->r->method_number != M_GET;

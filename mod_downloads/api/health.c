@@ -21,8 +21,8 @@ MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
 MDL_EFFECT(mdl_node_list, apr_array_header_t **)
 
-/* A mount point whose file system is gone is an empty folder: it can be written to, but has not the
-   identity that the database knows. */
+/* A mount point without its file system is an empty folder: writable, but without the identity that
+   the database knows. */
 static int ready_storage(mdl_request_t *request)
 {
     const mdl_storage_t *storage = mdl_child_storage();
@@ -35,7 +35,7 @@ static int ready_storage(mdl_request_t *request)
                                 request->r->pool) != APR_EMISMATCH);
 }
 
-/* On a node that has none, another one's will do. */
+/* A node without a worker relies on another node's. */
 static int ready_worker(mdl_request_t *request)
 {
     apr_array_header_t *nodes;
@@ -58,7 +58,7 @@ static const char *ready_word(int well)
     return well ? "ok" : "failing";
 }
 
-/* That a part fails is the answer here, not a failure of the request. */
+/* A failing part is reported in the response; the request itself does not fail. */
 static void ready_write(mdl_request_t *request)
 {
     mdl_readiness_t *readiness = request->service->readiness;
@@ -81,7 +81,7 @@ static void ready_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "worker", ready_word(ready.worker));
 }
 
-/* All of it is known from the key. */
+/* Authentication has read all of this. */
 static void ping_write(mdl_request_t *request)
 {
     const mdl_caller_t *caller = &request->caller;

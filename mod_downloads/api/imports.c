@@ -16,13 +16,13 @@
 #define MAX_URL       8192
 #define MAX_UPLOAD_ID 64
 
-/* New bytes for an asset: an import, or an upload when that has an id. */
+/* New bytes for an asset: from an upload if upload.id is set, else from an import. */
 typedef struct {
     mdl_version_t version;
     mdl_upload_complete_t upload;
 } new_version_t;
 
-/* Reads source_url; *host gets whether the allowlist has it, *filename its last segment or NULL. */
+/* Reads source_url; *host gets the allowlist's verdict, *filename the last segment or NULL. */
 static const char *import_source(mdl_request_t *request, mdl_members_t *members,
                                  mdl_presence_t presence, mdl_http_result_t *host,
                                  const char **filename)
@@ -135,7 +135,7 @@ static apr_status_t version_parse(mdl_request_t *request)
 
     import_begin(request, members, &version->import);
     version->asset_id = mdl_identifier_parse(request->parameters[0]);
-    /* An impossible id is looked up all the same: without an asset an upload makes one. */
+    /* A malformed id is looked up, too: an upload without an asset id would create an asset. */
     if (version->asset_id == 0) {
         version->asset_id = -1;
     }

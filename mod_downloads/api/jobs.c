@@ -33,15 +33,10 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_string(to, "storefront_order_id", job->storefront_order_id);
     object = mdl_json_add_object(to, "progress");
     mdl_json_add_int(object, "bytes_received", job->bytes_received);
-    if (job->bytes_total >= 0) {
-        mdl_json_add_int(object, "bytes_total", job->bytes_total);
-        mdl_json_add_int(object, "percent",
-                         job->bytes_total == 0 ? 100
-                                               : job->bytes_received * 100 / job->bytes_total);
-    } else {
-        mdl_json_add_null(object, "bytes_total");
-        mdl_json_add_null(object, "percent");
-    }
+    mdl_json_add_int_if(object, "bytes_total", job->bytes_total, job->bytes_total >= 0);
+    mdl_json_add_int_if(object, "percent",
+                        job->bytes_total == 0 ? 100 : job->bytes_received * 100 / job->bytes_total,
+                        job->bytes_total >= 0);
     mdl_json_add_int(to, "attempts", job->attempts);
     mdl_json_add_int(to, "max_attempts", job->max_attempts);
     mdl_json_add_time(to, "next_attempt_at", job->status == MDL_JOB_QUEUED ? job->due_at : 0);
@@ -58,8 +53,7 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_time(to, "finished_at", job->finished_at);
 }
 
-/* Whoever polls gets slower with the job's age, so that one poller leaves the key tokens for other
-   requests. */
+/* Retry-After grows with the job's age: polling leaves the key's tokens for other requests. */
 static void job_set_retry_after(mdl_request_t *request, const mdl_job_t *job)
 {
     apr_int64_t seconds = apr_time_sec(apr_time_now() - job->created_at) / 10;
@@ -117,7 +111,7 @@ static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const v
 
 MDL_EFFECT(mdl_job_page, mdl_job_page_t *)
 
-/* Emails are jobs, too, and are no entries of the list. */
+/* Emails are jobs, too, but the list leaves them out. */
 static const char *const listed_types[] = {"asset_import", "upload_verification",
                                            "storefront_lookup", NULL};
 

@@ -7,7 +7,7 @@
 #include "api/request.h"
 #include "core/job.h"
 
-/** Adds a job to the response, as its member "job", and Retry-After while it is not over. */
+/** Adds a job to the response, as its member "job", and Retry-After until the job has ended. */
 void mdl_job_write(mdl_request_t *request, const mdl_job_t *job);
 
 #endif

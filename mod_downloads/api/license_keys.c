@@ -10,7 +10,7 @@
 #define MAX_THRESHOLD 1000000000
 #define MAX_KEYS      10000
 #define MAX_KEY       512
-#define MAX_KEY_BYTES 1024 /* sealed, it has to fit into an entry of an index */
+#define MAX_KEY_BYTES 1024 /* a sealed key has to fit into an index entry */
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
 static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *request,
@@ -145,7 +145,7 @@ const mdl_route_t mdl_license_key_routes[] = {
      .optional_body = 1, .write_entity = license_tag_write_members,
      .parse = mdl_resource_parse_delete, .effect = mdl_license_tag_delete_effect,
      .write = mdl_resource_write_deleted},
-    /* so that a list that is too long is named */
+    /* values for more than MAX_KEYS, so that a list that is too long is refused as such */
     {"POST", "/license-key-tags/{}/keys", "license_key_tag", "keys_added", .versioned = 1,
      .max_body = MAX_KEYS_BODY, .max_values = 2 * MAX_KEYS, .parse = license_keys_parse_add,
      .effect = mdl_license_add_effect, .write = license_keys_write_add},

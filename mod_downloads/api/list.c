@@ -26,8 +26,8 @@ struct mdl_list_t {
     mdl_request_t *request;
     apr_pool_t *pool;
     apr_array_header_t *given; /* parameter_t, of the query */
-    const char *filters;       /* name=value lines, what a cursor is bound to */
-    const char *link;          /* the same parameters as a query again, each with "&" behind it */
+    const char *filters;       /* name=value lines, to which a cursor is bound */
+    const char *link;          /* the same parameters as a query, each followed by "&" */
     int limit;
     int summary;
     const char *after; /* position; NULL: from the newest */
@@ -39,7 +39,7 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
                            message, list->pool);
 }
 
-/* A name that a client made up, if it can be part of a pointer; else "". */
+/* A name from the query if it can stand in a pointer, else "". */
 static const char *list_shown(const char *name)
 {
     return strspn(name, WORD) == strlen(name) ? name : "";
@@ -106,7 +106,7 @@ static mdl_list_t *list_read_query(mdl_request_t *request)
     return list;
 }
 
-/* Refuses a query with a fault, or with a parameter that nobody has asked for. */
+/* Refuses a query with a fault or with a parameter that was not read. */
 static apr_status_t list_refuse_faults(mdl_list_t *list)
 {
     for (int i = 0; i < list->given->nelts; i++) {
@@ -224,7 +224,7 @@ void mdl_list_view(mdl_list_t *list)
 
 #define CURSOR_PURPOSE "cursor"
 
-/* What is signed: a position in this list, of this shop, under these filters. */
+/* The text that a cursor signs: shop, list, filters and position. */
 static const char *list_signed(const mdl_list_t *list, const char *position)
 {
     return apr_psprintf(list->pool, "%" APR_INT64_T_FMT "\n%s\n%s%s", list->request->caller.shop_id,
@@ -242,7 +242,7 @@ static const char *list_cursor(const mdl_list_t *list, const char *position)
     return mdl_base64url(bytes, MAC_LENGTH + length, list->pool);
 }
 
-/* The position that a cursor names; NULL unless we made it, for this list. */
+/* The position that a cursor names; NULL unless the cursor was made here for this list. */
 static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
 {
     unsigned char bytes[MAC_LENGTH + MAX_POSITION + 1];
@@ -255,7 +255,7 @@ static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
         return NULL;
     }
     bytes[length] = '\0';
-    /* A position with more than an id in it could be taken for filters and a position. */
+    /* With other characters a position could pass for filters and a position. */
     if (strspn(position, WORD) != length - MAC_LENGTH) {
         return NULL;
     }

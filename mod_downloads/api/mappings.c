@@ -11,7 +11,7 @@
 
 #define MAX_PRODUCT 255
 
-/* What the members say; one that is left out is as in old, or has its default where old is NULL. */
+/* Read members.  One that is left out has its value in old, or its default if old is NULL. */
 
 static apr_array_header_t *mapping_ids(mdl_members_t *members, const char *name,
                                        apr_array_header_t *old)
@@ -171,7 +171,7 @@ typedef struct {
     mdl_request_t *request;
 } mapping_change_t;
 
-/* The members are read by the effect, which knows what they change. */
+/* The effect reads the members, since those left out keep the values of the locked mapping. */
 static apr_status_t mapping_parse_change(mdl_request_t *request)
 {
     mapping_change_t *change = apr_pcalloc(request->r->pool, sizeof *change);

@@ -101,7 +101,7 @@ apr_status_t mdl_members_end(mdl_members_t *members)
                            "The request has faulty members; see details.");
 }
 
-/* The member, or NULL when it is absent or null; a fault is noted unless it may be that. */
+/* The member, or NULL when it is absent or null; notes a fault if presence forbids that. */
 static const mdl_json_t *member_ask(mdl_members_t *members, const char *name,
                                     mdl_presence_t presence)
 {
@@ -371,7 +371,7 @@ apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name
     return array != NULL ? member_ids_of(members, name, array) : NULL;
 }
 
-/* The same with at least one element. */
+/* ask_array for at least one element. */
 static const mdl_json_t *ask_filled(mdl_members_t *members, const char *name,
                                     mdl_presence_t presence, apr_size_t max)
 {

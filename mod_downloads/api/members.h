@@ -1,7 +1,7 @@
 /*
- * The members of a request's body: read by name and type, each fault noted with its pointer, so
- * that a client sees them all at once.  What a function returns for a faulty or absent member is
- * its fallback, so that reading goes on.  Only a member that is read as MDL_NULLABLE may be null.
+ * The members of a request's body, read by name and type.  A fault is noted with its pointer and
+ * reading goes on with a fallback, so that a client sees all faults at once.  Only a member that is
+ * read as MDL_NULLABLE may be null.
  */
 #ifndef MDL_API_MEMBERS_H
 #define MDL_API_MEMBERS_H
@@ -10,33 +10,31 @@
 
 typedef struct mdl_members_t mdl_members_t;
 
-/** May be left out; may also be null, or an empty text, which means the same; or neither. */
+/** Optional: may be left out.  Nullable: also null, or empty text, which counts as null. */
 typedef enum { MDL_OPTIONAL, MDL_NULLABLE, MDL_REQUIRED } mdl_presence_t;
 
-/** Begins with an object at a pointer ("" for the body itself). */
+/** Begins reading an object at a JSON pointer, "" for the body itself. */
 mdl_members_t *mdl_members_begin(mdl_request_t *request, const mdl_json_t *object,
                                  const char *pointer);
 
-/**
- * Ends: members that were not asked for are faults.  For the body itself (pointer "") returns
- * MDL_EPROBLEM with 400 invalid_request when there was any fault, also in nested objects.
- */
+/** Ends reading: a member that was not asked for is a fault.  For the body itself (pointer "")
+    returns MDL_EPROBLEM with 400 invalid_request after any fault, also one in a nested object. */
 apr_status_t mdl_members_end(mdl_members_t *members);
 
 /** Notes a fault of a member. */
 void mdl_members_fault(mdl_members_t *members, const char *name, const char *code,
                        const char *message);
 
-/** Whether a member is there, if only as null: what a PATCH changes. */
+/** Whether the object has the member, be it null: a PATCH changes it then. */
 int mdl_members_given(const mdl_members_t *members, const char *name);
 
-/** Text as mdl_utf8_trimmed, of 1 to max characters, none of them a control; NULL when absent, null
-    or faulty. */
+/** Text, trimmed (mdl_utf8_trimmed), of 1 to max characters without control characters; NULL when
+    absent, null or faulty. */
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
-/** The address that a member, read as text or NULL, gives (mdl_mime_address_of); notes a fault if
-   it gives none. */
+/** The email address in a member's text, which may be NULL (mdl_mime_address_of); notes a fault if
+    the text has none. */
 const char *mdl_members_email(mdl_members_t *members, const char *name, const char *email);
 
 /** The value of an enum by its name, see base/names.h. */
@@ -79,8 +77,7 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
                                     apr_size_t max_length, apr_size_t max_bytes);
 
-/** A list of distinct names of an enum's values (base/names.h); NULL when absent, null or faulty.
- */
+/** Distinct names of an enum's values (base/names.h); NULL when absent, null or faulty. */
 const mdl_json_t *mdl_members_names(mdl_members_t *members, const char *name,
                                     const char *const *names);
 

@@ -10,7 +10,7 @@
 #include "core/identifier.h"
 #include "core/order/assignment.h"
 
-/* Storefronts have several lines of one product, which are one item here. */
+/* Joins an order's lines of one product and variant into one item. */
 static void item_join(mdl_members_t *members, mdl_order_item_t *item, int quantity, apr_pool_t *p)
 {
     item->quantity_given = 1;
@@ -76,7 +76,7 @@ static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_member
     return items;
 }
 
-/* Null clears what is known. */
+/* Null clears the stored value. */
 static const char *assign_customer_text(mdl_members_t *members, const char *name, apr_size_t max,
                                         mdl_order_assign_t *assign, unsigned member)
 {

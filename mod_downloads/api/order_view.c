@@ -1,7 +1,5 @@
 #include "api/order_view.h"
 
-#include <string.h>
-
 #include "core/download/signed_url.h"
 
 static void order_write_file(mdl_json_t *to, const mdl_order_file_t *file)
@@ -27,7 +25,7 @@ static void order_write_links(mdl_json_t *to, const apr_array_header_t *links)
     }
 }
 
-/* Null for those that the key may not have, and for those that the secret does not open. */
+/* Adds null if the API key may not see license keys or the secret does not open them. */
 static void order_write_license_keys(mdl_json_t *to, const mdl_request_t *request,
                                      const mdl_assignment_t *assignment)
 {
@@ -83,27 +81,15 @@ void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email)
     mdl_json_add_time(to, "sent_at", email->sent_at);
 }
 
-/* A document that was stored as text; NULL is null. */
-static void order_add_stored(mdl_json_t *to, const char *name, const char *text, apr_pool_t *p)
-{
-    mdl_json_t *value = NULL;
-    const char *why;
-
-    if (text != NULL) {
-        mdl_json_parse(&value, text, strlen(text), MDL_JSON_MAX_VALUES, &why, p);
-    }
-    mdl_json_add_copy(to, name, value);
-}
-
 void mdl_order_write_entry(mdl_json_t *to, const mdl_timeline_entry_t *entry, apr_pool_t *p)
 {
     mdl_json_add_int(to, "id", entry->id);
     mdl_json_add_string(to, "action", entry->action);
-    order_add_stored(to, "assignment_ids", entry->assignment_ids, p);
+    mdl_json_add_copy(to, "assignment_ids", mdl_json_stored(entry->assignment_ids, p));
     mdl_json_add_string(to, "key_id", entry->key_id);
     mdl_json_add_string(to, "user", entry->user);
     mdl_json_add_string(to, "reason", entry->reason);
-    order_add_stored(to, "details", entry->details, p);
+    mdl_json_add_copy(to, "details", mdl_json_stored(entry->details, p));
     mdl_json_add_time(to, "created_at", entry->created_at);
 }
 
@@ -178,8 +164,9 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_string(object, "level",
                         order->fraud_signals != NULL ? mdl_risk_names[order->fraud_level] : NULL);
     if (order->assignments != NULL) {
-        order_add_stored(object, "signals",
-                         order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
+        mdl_json_add_copy(
+            object, "signals",
+            mdl_json_stored(order->fraud_signals != NULL ? order->fraud_signals : "[]", p));
     }
     mdl_order_write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",

@@ -9,8 +9,8 @@
 #include "core/order/timeline.h"
 #include "core/order/order.h"
 
-/** Adds an order's members; its events and downloads too, when they were read.  In a summary it has
-    assignment_count in place of its assignments, and no signals. */
+/** Adds an order's members, with its events and downloads if they were read.  A summary has
+    assignment_count in place of assignments, and no signals. */
 void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *order);
 
 /** Adds an assignment's members. */

@@ -41,8 +41,8 @@ static const char *rate_shop(const mdl_request_t *request)
     return apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, request->caller.shop_id);
 }
 
-/* Takes cost tokens of the key and of its shop, of both or none, and shows what has less left.
-   False when there are too few; kind and state are of those that are shown. */
+/* Takes cost tokens from both the key and its shop, or from neither; false when there are too few.
+   Shows the limit that has less left, by which kind and state are set. */
 static int rate_take(mdl_request_t *request, int cost, mdl_rate_kind_t *kind,
                      mdl_rate_state_t *state)
 {

@@ -42,7 +42,7 @@ static const char *refusal_code(int status)
     return status < 500 ? "invalid_request" : "internal_error";
 }
 
-/* The path as far as it is known: of a line that could not be parsed its second word. */
+/* The request's path; the second word of a request line that httpd could not parse. */
 static char *refusal_path(request_rec *r)
 {
     const char *path = r->uri;
@@ -61,7 +61,7 @@ static char *refusal_path(request_rec *r)
     return copy;
 }
 
-/* The handler that the request would have met: early refusals come before httpd looks for one. */
+/* The handler that the request would have reached: httpd may refuse before it looks for one. */
 static const char *refusal_handler(request_rec *r)
 {
     ap_conf_vector_t *config = r->per_dir_config;
@@ -85,7 +85,7 @@ static const char *refusal_handler(request_rec *r)
     return handler != NULL ? handler : "";
 }
 
-/* httpd's page is thrown away; its end is that of the envelope. */
+/* Drops httpd's page and sends the envelope at its end. */
 static apr_status_t refusal_write(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     request_rec *r = f->r;

@@ -11,10 +11,10 @@
 /** An id as text. */
 const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id);
 
-/** The shop, and the id of the path, if it has one. */
+/** The caller's shop, and the id in the path if there is one. */
 mdl_entity_ref_t mdl_resource_ref(mdl_request_t *request);
 
-/** Makes request->arg, of size bytes, and begins it with that. */
+/** Allocates request->arg, of size bytes, and fills the mdl_entity_ref_t at its beginning. */
 void *mdl_resource_begin(mdl_request_t *request, apr_size_t size);
 
 /** Parses an mdl_entity_ref_t from the path: the parse of a route without a body. */
@@ -32,8 +32,7 @@ void mdl_resource_write_created(mdl_request_t *request);
 /** Writes status 204. */
 void mdl_resource_write_deleted(mdl_request_t *request);
 
-/** The entity that a response is about: itself or, where two nouns are in it, its member that the
-    route's noun names. */
+/** The response's entity: itself or, if it has two, its member named by the route's noun. */
 const mdl_json_t *mdl_resource_entity(const mdl_request_t *request);
 
 #endif

@@ -8,7 +8,7 @@
 
 APLOG_USE_MODULE(downloads);
 
-/* Whether the response is what the route is for, and no problem. */
+/* Whether the response is the route's own, not a problem. */
 static int response_succeeds(const mdl_request_t *request)
 {
     return request->route != NULL && request->problem.code == NULL;

@@ -46,14 +46,14 @@ static int router_split_path(mdl_request_t *request)
     return 1;
 }
 
-/* What the path of a request has. */
+/* The routes that match a path. */
 typedef struct {
-    int variables;     /* segments of its form */
-    const char *allow; /* its methods; NULL when there is no such path */
+    int variables;     /* variable segments of the routes noted */
+    const char *allow; /* their methods; NULL when no route matches */
 } route_path_t;
 
-/* Notes a route if it is one of the path.  A literal segment outranks a variable one:
-   "/assets/uploads" is no asset. */
+/* Notes a route if it matches the path.  A literal segment outranks a variable one:
+   "/assets/uploads" is not an asset. */
 static void route_consider(mdl_request_t *request, const mdl_route_t *route, route_path_t *path)
 {
     const char *method = request->r->method_number == M_GET ? "GET" : request->r->method;
@@ -78,7 +78,7 @@ static void route_consider(mdl_request_t *request, const mdl_route_t *route, rou
     }
 }
 
-/* Finds the route of path and method; returns the methods that the path has. */
+/* Finds the route of path and method; returns the methods of the path, NULL for an unknown path. */
 static const char *route_find(mdl_request_t *request)
 {
     route_path_t path = {0};

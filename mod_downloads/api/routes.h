@@ -1,6 +1,6 @@
 /*
- * The routes of each resource, which end with one that has no method; api/router.c looks among
- * them.
+ * The routes of each resource, which api/router.c searches.  Each array ends with a route without a
+ * method.
  */
 #ifndef MDL_API_ROUTES_H
 #define MDL_API_ROUTES_H

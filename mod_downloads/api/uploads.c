@@ -24,8 +24,8 @@ static apr_status_t upload_check_storage(mdl_request_t *request)
                                  "The service can't reach its storage.");
 }
 
-/* Whoever has the address may write: only a key that could have begun the upload gets it, and only
-   while the upload is open. */
+/* The URL is the right to write, so only a key that may begin uploads gets it, and only while the
+   upload is open. */
 static const char *upload_url_of(const mdl_request_t *request, const mdl_upload_t *upload)
 {
     const mdl_settings_t *settings = request->service->settings;

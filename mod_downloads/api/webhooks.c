@@ -1,7 +1,5 @@
 #include "api/routes.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 
 #include "api/list.h"
@@ -12,20 +10,7 @@
 
 /* --- endpoints --- */
 
-static void webhook_add_types(mdl_json_t *to, const char *types, apr_pool_t *p)
-{
-    mdl_json_t *list;
-    const char *why;
-
-    if (types != NULL &&
-        mdl_json_parse(&list, types, strlen(types), MDL_JSON_MAX_VALUES, &why, p) == APR_SUCCESS) {
-        mdl_json_add_copy(to, "event_types", list);
-    } else {
-        mdl_json_add_null(to, "event_types");
-    }
-}
-
-/* The secret comes with the answer to its making alone. */
+/* Only the response that creates the secret shows it. */
 static const char *webhook_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
     const mdl_webhook_t *webhook = entity;
@@ -33,7 +18,7 @@ static const char *webhook_write_members(mdl_json_t *to, mdl_request_t *request,
     mdl_json_add_int(to, "id", webhook->id);
     mdl_json_add_string(to, "url", webhook->url);
     mdl_json_add_string(to, "description", webhook->description);
-    webhook_add_types(to, webhook->types, request->r->pool);
+    mdl_json_add_copy(to, "event_types", mdl_json_stored(webhook->types, request->r->pool));
     mdl_json_add_bool(to, "is_active", webhook->is_active);
     if (webhook->secret != NULL) {
         mdl_json_add_string(to, "secret", webhook->secret);
@@ -57,7 +42,7 @@ static const char *webhook_url_of(mdl_request_t *request, mdl_members_t *members
     return url;
 }
 
-/* A JSON array as text; NULL for all. */
+/* The event types as JSON text; NULL for all. */
 static const char *webhook_types_of(mdl_request_t *request, mdl_members_t *members)
 {
     const mdl_json_t *types = mdl_members_names(members, "event_types", mdl_event_type_names);

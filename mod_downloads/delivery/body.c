@@ -47,7 +47,7 @@ apr_bucket *mdl_body_bucket(mdl_body_t *body, apr_bucket_alloc_t *alloc)
     return bucket;
 }
 
-/* For a filter before ours that wants to see the bytes: the first of them become a heap bucket. */
+/* For an earlier filter that reads the bytes: the first of them become a heap bucket. */
 static apr_status_t read_part(apr_bucket *bucket, const char **bytes, apr_size_t *length,
                               apr_read_type_e block)
 {

@@ -13,18 +13,16 @@ typedef struct mdl_body_t mdl_body_t;
 
 struct mdl_body_t {
     apr_int64_t size;
-    int lasting; /* the buckets that take gave stay valid after its next call, too */
-    int is_read; /* out: a filter in between has read it, and passes on bytes of its own */
+    int lasting; /* buckets from take stay valid after its next call */
+    int is_read; /* out: another filter has read the body and passes on bytes of its own */
 
-    /** NULL, or called when all was taken, before the last of it is passed on.  What take gave
-       stays valid. */
+    /** NULL, or called when all was taken, before the last buckets are passed on: they stay
+        valid. */
     void (*end)(void *owner);
     void *owner;
 
-    /**
-     * Appends buckets for at least 1 and at most length bytes from offset, and says how many in
-     * *taken.  The buckets and what they need stay valid until the next call for this body.
-     */
+    /** Appends buckets for at least 1 and at most length bytes from offset; *taken gets how many.
+        Buckets stay valid until the next call for this body. */
     apr_status_t (*take)(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
                          apr_bucket_brigade *to, apr_int64_t *taken);
 };

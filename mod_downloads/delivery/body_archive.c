@@ -4,7 +4,7 @@
 #include <apr_file_io.h>
 #include <http_core.h>
 
-/* The most that one call of take gives. */
+/* Limits of one call of take. */
 #define FILES        16
 #define FILE_BYTES   (8 * 1024 * 1024)
 #define HEADER_BYTES (32 * 1024)
@@ -31,7 +31,7 @@ static const char *path_of(const archive_t *archive, int i, apr_pool_t *p)
         mdl_hex(archive_file_at(archive->archive, i)->sha256, MDL_SHA256_LENGTH, p), p);
 }
 
-/* Each bucket has an apr_file_t of its own, for a call takes at most one piece of each file. */
+/* Each bucket has its own apr_file_t, since a call takes at most one piece of each file. */
 static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece,
                                 apr_bucket_brigade *to)
 {
@@ -41,7 +41,7 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     apr_bucket *bucket;
     apr_status_t rv;
 
-    /* A thread waits for the client in either case. */
+    /* A thread waits for the client with or without sendfile. */
     if (core->enable_sendfile != ENABLE_SENDFILE_OFF &&
         (piece->length < COPIED_MIN || core->enable_mmap == ENABLE_MMAP_OFF)) {
         flags |= APR_FOPEN_SENDFILE_ENABLED;
@@ -66,7 +66,7 @@ static apr_int64_t least(apr_int64_t a, apr_int64_t b)
     return a < b ? a : b;
 }
 
-/* What the last call opened is closed first: reading a file takes memory of its pool. */
+/* Closes the files of the last call first: reading a file takes memory from its pool. */
 static apr_status_t archive_body_take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
                                       apr_bucket_brigade *to, apr_int64_t *taken)
 {

@@ -11,9 +11,9 @@
 #include "storage/storage.h"
 
 /**
- * Makes a body of an archive, which must live until all of it was taken.  Looks for each of its
- * files first: APR_ENOENT when one is not there, APR_EINCOMPLETE when it has another length, with
- * its place in *missing.  Files are opened as they are sent, 16 at a time.
+ * Makes a body of an archive, which must live until all of it was taken.  Checks its files first:
+ * APR_ENOENT when a file is missing, APR_EINCOMPLETE when its length differs, with its index in
+ * *missing.  Files are opened as they are sent, 16 at a time.
  */
 apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
                                    const mdl_archive_t *archive, int *missing);

@@ -16,10 +16,8 @@ static apr_status_t close_file(void *data)
     return apr_file_close(data);
 }
 
-/*
- * One bucket of the whole file, of which each call copies a part.  A second bucket of the same
- * apr_file_t would lose its descriptor when the first one is set aside.
- */
+/* Makes one bucket of the whole file; each call of take copies a part of it.  A second bucket of
+   the same apr_file_t would lose its descriptor when the first one is set aside. */
 static void make_whole(blob_t *blob, apr_bucket_brigade *to)
 {
     const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);

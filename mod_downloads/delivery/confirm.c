@@ -15,8 +15,8 @@ APLOG_USE_MODULE(downloads);
 MDL_EFFECT(mdl_staff_address_find, mdl_staff_address_t *)
 MDL_EFFECT(mdl_staff_address_confirm, mdl_staff_address_t *)
 
-/* Reads the address of a token, and confirms it if the button was pressed.  APR_ENOENT when it is
-   not one of ours or nobody's any more, APR_TIMEUP when it is too old. */
+/* Reads the address of a token, and confirms it if the button was pressed.  APR_ENOENT when the
+   token is forged or its address is no longer anybody's, APR_TIMEUP when it is too old. */
 static apr_status_t confirm_run(request_rec *r, const mdl_service_t *service, const char *token,
                                 int pressed, mdl_staff_address_t *of)
 {

@@ -1,6 +1,6 @@
 /*
- * The page on which whoever reads an address of a shop's staff confirms it.  It needs no sign-in:
- * the link was sent to that address alone.
+ * The page on which a shop's staff confirm an email address.  It needs no sign-in: the link was
+ * sent to that address alone.
  */
 #ifndef MDL_DELIVERY_CONFIRM_H
 #define MDL_DELIVERY_CONFIRM_H
@@ -13,7 +13,7 @@
     servers and readers open links by themselves. */
 int mdl_confirm_show(request_rec *r, const mdl_service_t *service, const char *token);
 
-/** POST, the page's button: confirms the address; once more does nothing. */
+/** POST, the page's button: confirms the address; a repetition changes nothing. */
 int mdl_confirm_press(request_rec *r, const mdl_service_t *service, const char *token);
 
 /** 405 for any other method, to which the caller adds Allow. */

@@ -15,13 +15,13 @@
 apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
                                 mdl_effect_fn *effect, mdl_order_t **order);
 
-/** Charges a request to the page of an order; APR_EAGAIN, with Retry-After, for one too many. */
+/** Charges a request to an order's page; APR_EAGAIN, with Retry-After, when there are too many. */
 apr_status_t mdl_customer_charge(request_rec *r, const mdl_service_t *service, const char *page_id);
 
 /** Sets Retry-After. */
 void mdl_customer_wait(request_rec *r, apr_interval_time_t wait);
 
-/** Logs that the request's link is not one of ours. */
+/** Logs a forged link. */
 void mdl_customer_forged(request_rec *r, const mdl_service_t *service);
 
 /** Whether the request is a browser's prefetch. */

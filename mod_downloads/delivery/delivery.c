@@ -108,9 +108,9 @@ int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
 {
     apr_size_t length = strlen(root);
 
-    /* It may hold the page's token, and httpd would add it to each line of its logs. */
+    /* The Referer may hold the page's token, and httpd adds it to each line of its error log. */
     apr_table_unset(r->headers_in, "Referer");
-    /* mod_mime's, of the name in the URL, which is not what is sent. */
+    /* mod_mime has set these by the URL's name, which does not describe what is sent. */
     r->content_languages = NULL;
     r->content_encoding = NULL;
     if (!mdl_tls_admits(r, service->settings)) {

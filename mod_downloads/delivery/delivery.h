@@ -5,7 +5,7 @@
  *   POST       /o/{token}          its button
  *   GET, HEAD  /f/{token}[/name]   a file: file.h; the name is for the client alone
  *   GET, HEAD  /z/{token}[/name]   an archive of all files of an assignment, likewise
- *   GET, HEAD  /l/{token}          the way to a link: link.h
+ *   GET, HEAD  /l/{token}          redirects to a link: link.h
  */
 #ifndef MDL_DELIVERY_DELIVERY_H
 #define MDL_DELIVERY_DELIVERY_H

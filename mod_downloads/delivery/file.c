@@ -33,13 +33,13 @@ APLOG_USE_MODULE(downloads);
 
 #define CROWD_WAIT    "5"          /* seconds */
 #define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
-#define ARCHIVE_LARGE 2000         /* files; what more of them take is given back to the system */
+#define ARCHIVE_LARGE 2000 /* files; the memory of a larger archive is returned to the system */
 #define SETTLE_NAP    apr_time_from_msec(20)
 #define SETTLE_ROUNDS 25
 
 typedef struct {
     request_rec *r;
-    apr_pool_t *pool; /* of what the database says */
+    apr_pool_t *pool; /* for what is read from the database */
     const mdl_service_t *service;
     mdl_signed_file_t link;
     mdl_download_t download;
@@ -96,7 +96,7 @@ static void log_request(const serve_t *serve, const char *why)
                   serve->link.assignment_id, why);
 }
 
-/* They are the file's, not those of a page that is sent in its place. */
+/* Drops the file's validators before an error page is sent. */
 static void unset_validators(request_rec *r)
 {
     apr_table_unset(r->headers_out, "ETag");
@@ -170,8 +170,8 @@ static apr_pool_t *archive_pool(request_rec *r)
     return pool;
 }
 
-/* Frees what is known of an archive, once.  Each thread's arena of glibc would keep the megabytes
-   that a large one took, between the pages that SQLite allocated meanwhile. */
+/* Frees an archive's memory, once.  glibc would keep the megabytes of a large archive in its
+   arenas, between the pages that SQLite has allocated meanwhile. */
 static void archive_end(void *owner)
 {
     serve_t *serve = owner;
@@ -216,7 +216,7 @@ static apr_status_t file_open_archive(serve_t *serve)
     return APR_SUCCESS;
 }
 
-/* Conditional requests are compared with these. */
+/* Sets the validators that conditional requests are compared with. */
 static void set_validators(serve_t *serve)
 {
     request_rec *r = serve->r;
@@ -258,7 +258,7 @@ static void set_headers(const serve_t *serve)
     apr_table_setn(headers, "Referrer-Policy", "no-referrer");
     apr_table_setn(headers, "Cache-Control", "private");
     apr_table_setn(headers, "Cross-Origin-Resource-Policy", "same-origin");
-    /* A proxy's buffers would be taken for the customer. */
+    /* Bytes in a proxy's buffers would count as delivered. */
     apr_table_setn(headers, "X-Accel-Buffering", "no");
 }
 
@@ -274,7 +274,7 @@ static int file_send(const serve_t *serve)
     return OK;
 }
 
-/* The entity tag and the date that were compared are sent with it. */
+/* 304, with the validators that were compared. */
 static int send_unchanged(const serve_t *serve)
 {
     log_request(serve, "not counted, not modified");
@@ -283,8 +283,8 @@ static int send_unchanged(const serve_t *serve)
     return OK;
 }
 
-/* Waits without a connection to the database while it is unsettled: what was sent a moment ago is
-   settled meanwhile, which decides whether this is another download. */
+/* Waits while bytes that were sent a moment ago are unsettled: they decide whether this is another
+   download.  No connection to the database is held meanwhile. */
 static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
@@ -346,7 +346,7 @@ static const mdl_layout_t *archive_layout(const serve_t *serve)
     return layout;
 }
 
-/* The files of which a download is taken, and where they are. */
+/* The files in the response, each with its offset. */
 static const mdl_layout_t *file_layout(const serve_t *serve)
 {
     unsigned char sha256[MDL_SHA256_LENGTH] = {0};
@@ -362,7 +362,7 @@ static const mdl_layout_t *file_layout(const serve_t *serve)
     return layout;
 }
 
-/* What thousands of files take need not stay in memory until they are sent. */
+/* A pool for what is not needed once bytes are sent: an archive has thousands of files. */
 static apr_pool_t *scratch_pool(const serve_t *serve)
 {
     apr_pool_t *pool;
@@ -372,7 +372,7 @@ static apr_pool_t *scratch_pool(const serve_t *serve)
     return pool;
 }
 
-/* Takes what sending bytes costs, or says why it can't. */
+/* Charges the download that sending bytes costs, or sets the message of a refusal. */
 static apr_status_t file_take(serve_t *serve, message_t *message)
 {
     apr_pool_t *scratch = scratch_pool(serve);
@@ -422,7 +422,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     return rv;
 }
 
-/* Everything that decides and costs nothing. */
+/* All checks that cost nothing. */
 static message_t file_decide(serve_t *serve)
 {
     request_rec *r = serve->r;

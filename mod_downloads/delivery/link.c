@@ -47,8 +47,7 @@ static int link_leave(const visit_t *visit, const mdl_order_link_t *link)
 
 MDL_EFFECT(mdl_order_find, mdl_order_find_t *)
 
-/* Fills the order; APR_ENOENT when the token leads to none, APR_EAGAIN when it was asked for too
-   often. */
+/* Fills the order; APR_ENOENT for an unknown token, APR_EAGAIN after too many requests. */
 static apr_status_t link_find(visit_t *visit, const char *token)
 {
     request_rec *r = visit->r;

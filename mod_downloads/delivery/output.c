@@ -11,7 +11,7 @@
 
 static ap_filter_rec_t *filter;
 
-/* A response, over all calls of the filter. */
+/* A response's state over all calls of the filter. */
 typedef struct {
     ap_filter_t *f;
     mdl_transfer_t *transfer;
@@ -19,13 +19,12 @@ typedef struct {
     apr_bucket_brigade *out;   /* waits to be passed */
     apr_bucket_brigade *taken; /* from the body */
     apr_int64_t piece; /* bytes of the body that are passed at a time; 0: as many as it gives */
-    int is_last;       /* nothing of the body comes after the part that is expanded */
-    /* When another filter made its own bytes of the body, they are counted as these of the body's:
-     */
+    int is_last;       /* the part that is expanded is the body's last */
+    /* Another filter's bytes are counted as the body's bytes from next to before end. */
     int counting;
-    apr_int64_t next; /* from this one, */
-    apr_int64_t end;  /* to before this one */
-    int in_parts;     /* several ranges, and there is no telling which */
+    apr_int64_t next;
+    apr_int64_t end;
+    int in_parts; /* several ranges: which bytes they hold is not known */
 } output_t;
 
 static apr_status_t output_pass(output_t *output, int flush)
@@ -47,9 +46,8 @@ static apr_status_t output_pass(output_t *output, int flush)
     return rv != APR_SUCCESS || !output->f->c->aborted ? rv : APR_ECONNABORTED;
 }
 
-/* Reads the bytes of a stream: its connection belongs to another thread, which may still be sending
-   when the files that buckets refer to are closed.  Mapping each piece would cost more than reading
-   it. */
+/* Reads a stream's files into memory: another thread may still send them after they are closed
+   here.  Mapping each piece would cost more. */
 static apr_status_t output_read(output_t *output)
 {
     for (apr_bucket *bucket = APR_BRIGADE_FIRST(output->taken);
@@ -71,8 +69,8 @@ static apr_status_t output_read(output_t *output)
     return APR_SUCCESS;
 }
 
-/* Appends bytes of the body, of which so many are left, to what waits, and passes that unless it
-   can go on waiting. */
+/* Appends the next bytes of the body, of which left remain, and passes them on unless they may wait
+   for more. */
 static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, apr_int64_t left,
                                         apr_int64_t *taken)
 {
@@ -118,7 +116,7 @@ static apr_status_t output_expand(output_t *output, apr_int64_t offset, apr_int6
     return rv;
 }
 
-/* Whether a part of the body is its last one: the response ends after it, without another. */
+/* Whether the response ends after this part of the body. */
 static int is_last_part(const apr_bucket_brigade *in, const apr_bucket *part)
 {
     for (const apr_bucket *bucket = APR_BUCKET_NEXT(part); bucket != APR_BRIGADE_SENTINEL(in);
@@ -130,7 +128,7 @@ static int is_last_part(const apr_bucket_brigade *in, const apr_bucket *part)
     return 0;
 }
 
-/* Which bytes of the body a response has that another filter made of it. */
+/* Finds the bytes of the body for which the bytes of another filter stand. */
 static void output_begin_counting(output_t *output)
 {
     const request_rec *r = output->f->r;
@@ -148,8 +146,8 @@ static void output_begin_counting(output_t *output)
     }
 }
 
-/* Counts another filter's bytes as the same number of the body's, and the last as all the rest; but
-   not the rest of several ranges, which nobody asked for. */
+/* Counts another filter's bytes as that many of the body's, and its end as the rest of the body;
+   after several ranges there is no rest that was asked for. */
 static void output_add_foreign(output_t *output, apr_int64_t length, int is_last)
 {
     apr_int64_t left, part;
@@ -207,8 +205,7 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
         rv = output_pass(output, 0);
     }
     if (rv != APR_SUCCESS) {
-        /* The client knows the length, and would take the next response for the rest of this one.
-         */
+        /* A client that knows the length would take the next response for the rest of this one. */
         f->c->keepalive = AP_CONN_CLOSE;
     }
     apr_brigade_cleanup(output->taken);
@@ -238,7 +235,7 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
         output->piece = TLS_PIECE;
     }
     if (transfer != NULL && body->size == 0) {
-        mdl_transfer_add_part(transfer, 0, 0); /* no other will come */
+        mdl_transfer_add_part(transfer, 0, 0); /* no other part will come */
     }
     APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, c->bucket_alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(c->bucket_alloc));

@@ -1,5 +1,5 @@
 /*
- * Sends a body: a filter after httpd's byterange filter turns what that has left of it into bytes.
+ * Sends a body: a filter behind httpd's byterange filter turns the body's buckets into bytes.
  */
 #ifndef MDL_DELIVERY_OUTPUT_H
 #define MDL_DELIVERY_OUTPUT_H

@@ -71,8 +71,7 @@ static int page_show(const page_t *page, int status)
 
 MDL_EFFECT(mdl_order_find, mdl_order_find_t *)
 
-/* Fills the page's order, APR_ENOENT when the token leads to none, APR_EAGAIN when it was asked for
-   too often. */
+/* Fills the page's order; APR_ENOENT for an unknown token, APR_EAGAIN after too many requests. */
 static apr_status_t page_find(page_t *page)
 {
     const char *page_id = mdl_signed_url_page_id(page->service->secret, page->token, page->r->pool);
@@ -119,7 +118,7 @@ int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const ch
                              : mdl_view_failure(r, rv, "page_not_found");
 }
 
-/* Reads the field "file" or "zip"; anything but OK is the status of the answer. */
+/* Reads the field "file" or "zip"; returns OK, or the status of the response. */
 static int read_form(const page_t *page, int *is_archive, const char **id)
 {
     apr_table_t *fields;
@@ -156,7 +155,7 @@ static mdl_signed_file_t link_to(const page_t *page, apr_int64_t assignment_id,
                                .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
 }
 
-/* Why a button that was shown a while ago does not work any more. */
+/* Answers a button that is no longer valid. */
 static int page_refuse(const page_t *page, mdl_entitlement_t entitlement)
 {
     switch (entitlement) {

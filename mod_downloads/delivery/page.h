@@ -14,7 +14,7 @@ int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *toke
 /**
  * POST of a form with file={assignment id}-{asset id}: redirects to a fresh link of that file, or
  * with zip={assignment id} to one of an archive of all its files; or shows the page again with the
- * status that says why not.  What the download costs is taken when that link is used, not here.
+ * status of the refusal.  A download is charged when that link is used, not here.
  */
 int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token);
 

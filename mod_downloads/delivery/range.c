@@ -11,7 +11,7 @@
 
 #include "core/download/coverage.h"
 
-/* Reads digits into *number, which stays at APR_INT64_MAX for a larger one: httpd ignores that. */
+/* Reads digits into *number, APR_INT64_MAX for a larger number: httpd ignores such a header. */
 static const char *read_number(const char *text, apr_int64_t *number, int *ignored)
 {
     char *end = (char *)text;
@@ -95,7 +95,7 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, apr_int64_t *bytes)
     if (ignored || mdl_coverage_is_whole(asked, size)) {
         return MDL_RANGE_WHOLE;
     }
-    /* In place of several that are too many, overlap or go back, httpd sends the whole, too. */
+    /* httpd sends the whole file in place of ranges that are too many, overlap or go backwards. */
     if (specs == 1) {
         *bytes = mdl_coverage_bytes(asked);
     }

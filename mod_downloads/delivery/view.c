@@ -62,8 +62,7 @@ const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id,
     return mdl_signed_url_page(service->secret, service->settings->public_url, page_id, p);
 }
 
-/* A form may lead to the public origin too, since the redirect that follows the page's button does.
- */
+/* Forms may lead to the public origin, since the redirect after the page's button does. */
 static mdl_html_policy_t view_policy(void)
 {
     return (mdl_html_policy_t){.form_action = view.public_origin, .referrer_policy = "no-referrer"};

@@ -20,7 +20,7 @@ void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings);
 /** The path part of DownloadsPublicURL, without a slash at its end; "" for none. */
 const char *mdl_view_public_path(void);
 
-/** What a page shows of its customer: the language, the shop to turn to, the way back. */
+/** What a page shows of its customer: language, the shop to turn to, the way back. */
 typedef struct {
     apr_int64_t shop_id;
     const char *shop_name;
@@ -48,8 +48,7 @@ int mdl_view_message(request_rec *r, int status, const char *state,
 int mdl_view_confirm(request_rec *r, int status, mdl_json_t *data);
 
 /** Sends the page for an error: 404 with the state not_found for APR_ENOENT, 429 for APR_EAGAIN,
-   403 for APR_EACCES, by which a shop is blocked, 503 when the database is out of reach, else 500
-   and a log line. */
+    403 for APR_EACCES (a blocked shop), 503 when the database is out of reach, else 500, logged. */
 int mdl_view_failure(request_rec *r, apr_status_t rv, const char *not_found);
 
 /** The address of an order's page. */

@@ -10,7 +10,7 @@
 
 #define LINES 50
 
-/* What the templates have words for; the filter offers the nouns. */
+/* The nouns and actions that templates have words for; the filter offers the nouns. */
 static const char *const nouns[] = {"order",  "asset", "upload",           "job",     "category",
                                     "pack",   "link",  "license_key_tag",  "mapping", "api_key",
                                     "member", "shop",  "webhook_endpoint", NULL};
@@ -27,7 +27,7 @@ static const char *const actions[] = {
 
 MDL_EFFECT(mdl_audit_list, mdl_audit_list_t *)
 
-/* Why a shop is blocked is between operators. */
+/* Only operators see why a shop is blocked. */
 static int audit_shows_detail(const mdl_visit_t *visit, const mdl_audit_t *entry)
 {
     return visit->role >= MDL_ROLE_OPERATOR || strcmp(entry->action, "blocked") != 0;

@@ -75,7 +75,7 @@ const char *mdl_frame_path(const mdl_visit_t *visit, const char *format, ...)
     return apr_pstrcat(visit->r->pool, frame.path, "/", rest, NULL);
 }
 
-/* What a redirect has said; a template shows what it has a sentence for, and nothing else. */
+/* Adds the action that a redirect reports; a template shows those that it has a sentence for. */
 static void frame_add_done(mdl_json_t *data, const mdl_visit_t *visit)
 {
     const char *query = visit->r->args;
@@ -149,7 +149,7 @@ static const mdl_template_t *frame_choose(request_rec *r, const char *name)
     return template;
 }
 
-/* A browser tells the origin of a form only to the site itself (Fetch standard, section 3.2). */
+/* A browser then sends a form's Origin only to the site itself (Fetch standard, section 3.2). */
 static const mdl_html_policy_t policy = {.form_action = "", .referrer_policy = "same-origin"};
 
 int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,

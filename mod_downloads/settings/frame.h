@@ -1,5 +1,5 @@
 /*
- * The frame of every page of the settings: the templates, what they all show, and the headers.
+ * The frame of every page of the settings: templates, what all of them show, and headers.
  */
 #ifndef MDL_SETTINGS_FRAME_H
 #define MDL_SETTINGS_FRAME_H
@@ -22,33 +22,33 @@ const char *mdl_frame_origin(void);
 const char *mdl_frame_path(const mdl_visit_t *visit, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** An object with what every template gets: user, role, shop, the paths, a form's token, and what a
-    redirect has said that happened. */
+/** An object with what every template gets: user, role, shop, paths, a form's token, and the action
+    that a redirect reports. */
 mdl_json_t *mdl_frame_data(const mdl_visit_t *visit);
 
-/** Adds a member for each of an enum's names: true for that of the value, false for all others, so
-   that a template doesn't take one of the same name from what is around. */
+/** Adds a boolean member for each of an enum's names: true for value's, false for all others, which
+    hide members of the same name in the objects around. */
 void mdl_frame_add_choice(mdl_json_t *to, const char *const *names, int value);
 
-/** How a shop stands, as its forms carry it: "approved", "suspended-blocked". */
+/** A shop's state as its forms carry it: "approved", "suspended-blocked". */
 const char *mdl_frame_shop_state(const mdl_shop_t *shop, apr_pool_t *p);
 
-/** Sends a page that the template of this name ("keys.html") renders; list may be NULL. */
+/** Sends the page of a template ("keys.html"); list may be NULL. */
 int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
                    const mdl_template_list_t *list);
 
 /** Sends message.html with the member state set, such as "not_found". */
 int mdl_frame_message(mdl_visit_t *visit, int status, const char *state);
 
-/** Sends the message for an error that no page has a place for. */
+/** Sends the message for an error that no other page shows. */
 int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv);
 
-/** Leads to a page (303), which then says what was done: a name that its template knows, such as
+/** Redirects (303) to a page, which reports done, a name that its template knows, such as
     "key_revoked". */
 int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done);
 
-/** The answer to a form that is not shown again: leads to a page of the shop, such as "keys", which
-    says what the form has done, or sends the failure. */
+/** Answers a form that is not shown again: redirects to a page of the shop, such as "keys", which
+    reports what the form has done, or sends the failure. */
 int mdl_frame_done(mdl_visit_t *visit, apr_status_t rv, const char *page);
 
 #endif

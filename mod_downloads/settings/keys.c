@@ -12,7 +12,7 @@
 
 #define DAY apr_time_from_sec(86400)
 
-/* What the list of the form offers, in days. */
+/* The lifetimes that the form offers, in days. */
 static const char *const lifetimes[] = {"30", "90", "365", NULL};
 
 MDL_EFFECT(mdl_key_list, mdl_key_list_t *)
@@ -33,7 +33,7 @@ static void keys_add(mdl_json_t *keys, const mdl_key_t *key, apr_time_t now)
     mdl_json_add_bool(to, "live", !expired && key->revoked_at == 0);
 }
 
-/* What was typed into a form that is shown again. */
+/* Adds what was typed into a form that is shown again. */
 static void keys_add_typed(mdl_json_t *data, const mdl_visit_t *visit)
 {
     const char *scope = mdl_visit_field(visit, "scope");
@@ -91,7 +91,7 @@ static apr_status_t keys_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* The answer has the token; nothing keeps it, so a form that is sent again shows it no more. */
+/* Only this response shows the token, which is not stored; a form that is sent again can't. */
 static int keys_create(mdl_visit_t *visit)
 {
     const char *name = mdl_visit_field(visit, "name");
@@ -128,7 +128,7 @@ static int keys_create(mdl_visit_t *visit)
     return mdl_frame_send(visit, HTTP_OK, "key_created.html", data, NULL);
 }
 
-/* The key that the path names, if it is one of the shop. */
+/* The key that the path names, if it belongs to the shop. */
 static apr_status_t keys_find(mdl_visit_t *visit, const mdl_key_t **key)
 {
     mdl_key_list_t list = {.shop_id = visit->shop->id};

@@ -14,7 +14,7 @@
 
 MDL_EFFECT(mdl_member_list, mdl_member_list_t *)
 
-/* Who is a member as what, as short text: the forms of a page say which they have shown. */
+/* A digest of the members and their roles, by which forms tell what their page has shown. */
 static const char *members_version(const mdl_member_list_t *list, apr_pool_t *p)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
@@ -44,7 +44,7 @@ static apr_status_t members_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                : mdl_version_refuse(&visit->problem);
 }
 
-/* Changes the members, if they are still those that the form's page has shown. */
+/* Changes the members, unless they have changed since the form's page was shown. */
 static apr_status_t members_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
     return mdl_visit_write_seen(visit, members_check_effect, effect, arg);
@@ -92,7 +92,7 @@ static int members_show(mdl_visit_t *visit)
     return members_send(visit, HTTP_OK);
 }
 
-/* Back to the list, or once more with what was typed. */
+/* Redirects to the list, or shows the form again with what was typed. */
 static int members_done(mdl_visit_t *visit, apr_status_t rv)
 {
     return rv == MDL_EPROBLEM ? members_send(visit, visit->problem.status)
@@ -101,7 +101,7 @@ static int members_done(mdl_visit_t *visit, apr_status_t rv)
 
 MDL_EFFECT(mdl_member_put, mdl_member_put_t *)
 
-/* A member who is there gets the role. */
+/* A user who is a member already gets the role. */
 static int members_add(mdl_visit_t *visit)
 {
     const char *user = mdl_visit_field(visit, "user");
@@ -143,7 +143,7 @@ static int members_remove(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_staff_address_ask_again, mdl_staff_address_ask_t *)
 
-/* Sends the confirmation of an address once more: an owner's, or the shop's own. */
+/* Sends the email that confirms an address again: an owner's, or the shop's own. */
 static int members_ask(mdl_visit_t *visit)
 {
     const char *address = mdl_visit_field(visit, "user");

@@ -19,7 +19,7 @@
 
 #define FILES_SHOWN 200
 
-/* What an entry of the timeline can have done, for the template to name. */
+/* The actions of the timeline that the template has words for. */
 static const char *const actions[] = {
     "assigned",     "revoked",          "restored", "downloads_granted",     "email_resent",
     "link_rotated", "approved",         "rejected", "license_keys_assigned", "fraud_held",
@@ -174,7 +174,7 @@ static void order_add_email(mdl_json_t *to, const mdl_email_state_t *state)
     mdl_present_date(email, "sent_at", state->sent_at);
 }
 
-/* The address of the page is the right to download: only those who could give access see it. */
+/* The page's URL is the right to download, so only those who may give access see it. */
 static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
 {
     apr_pool_t *p = visit->r->pool;
@@ -205,7 +205,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
     order_add_timeline(to, order);
 }
 
-/* What was typed, and into which form. */
+/* Adds what was typed, and into which form. */
 static void order_add_typed(mdl_json_t *to, const mdl_visit_t *visit)
 {
     static const char *const fields[] = {"reason", "to", "downloads", "days"};

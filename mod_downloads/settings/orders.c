@@ -63,7 +63,7 @@ static apr_time_t orders_day(const mdl_visit_t *visit, const char *name)
     return time;
 }
 
-/* What makes no sense is left out. */
+/* Ignores invalid parameters. */
 static void orders_read_query(mdl_visit_t *visit, mdl_order_search_t *search)
 {
     mdl_order_filter_t *filter = &search->filter;
@@ -94,7 +94,7 @@ static void orders_add_escaped(mdl_json_t *to, const mdl_visit_t *visit, const c
     mdl_json_add_string(to, name, text != NULL ? ap_escape_urlencoded(visit->r->pool, text) : NULL);
 }
 
-/* What was looked for, to be shown again and to be in the query of the next page. */
+/* Adds the search's terms, for the form and for the next page's query. */
 static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
                              const mdl_order_search_t *search)
 {
@@ -115,7 +115,7 @@ static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
                           from || until);
 }
 
-/* The parameters q (a number or an address), state and before, all optional. */
+/* The parameters q (a number or an address), state, product, from, to and before are optional. */
 static int orders_show(mdl_visit_t *visit)
 {
     mdl_order_search_t search = {.text = NULL};

@@ -24,7 +24,7 @@ static const char *const import_errors[] = {
     "upload_incomplete",          "insufficient_storage",
     "storage_quota_exceeded",     NULL};
 
-/* What needs somebody, and whom emails tell so. */
+/* What needs attention, and who is told by email. */
 typedef struct {
     mdl_attention_t *attention;
     apr_array_header_t *recipients;
@@ -127,7 +127,7 @@ static int overview_show(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_job_retry, mdl_job_control_t *)
 
-/* Tries again the import that the path names. */
+/* Retries the import that the path names. */
 static int overview_retry(mdl_visit_t *visit)
 {
     mdl_job_control_t retry = {

@@ -1,5 +1,5 @@
 /*
- * The pages of each tab, which end with one that has no path; settings/router.c looks among them.
+ * The pages of each tab, searched by settings/router.c; each array ends with a page without a path.
  */
 #ifndef MDL_SETTINGS_PAGES_H
 #define MDL_SETTINGS_PAGES_H
@@ -16,7 +16,7 @@ extern const mdl_page_t mdl_shop_pages[];
 extern const mdl_page_t mdl_sign_in_pages[];
 extern const mdl_page_t mdl_webhook_pages[];
 
-/** Where people sign in, which is for nobody yet. */
+/** The sign-in page, which needs no user. */
 extern const mdl_page_t mdl_sign_in_page;
 
 #endif

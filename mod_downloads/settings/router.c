@@ -36,20 +36,20 @@ static const mdl_page_t *page_find(const char *path, const char **parameters, ap
     return NULL;
 }
 
-/* Who the user is to the shop, or without one whether it is an operator. */
+/* Finds the user's role in the shop; without a shop, whether the user is an operator. */
 typedef struct {
     mdl_visit_t *visit;
     apr_int64_t shop_id;
-} entrance_t;
+} role_lookup_t;
 
-static apr_status_t entrance_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t role_lookup_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    entrance_t *entrance = arg;
-    mdl_visit_t *visit = entrance->visit;
-    apr_status_t rv = mdl_member_role(db, visit->user, entrance->shop_id, &visit->role, p);
+    role_lookup_t *lookup = arg;
+    mdl_visit_t *visit = lookup->visit;
+    apr_status_t rv = mdl_member_role(db, visit->user, lookup->shop_id, &visit->role, p);
 
-    if (entrance->shop_id != 0) {
-        return rv == APR_SUCCESS ? mdl_shop_find(db, entrance->shop_id, &visit->shop, p) : rv;
+    if (lookup->shop_id != 0) {
+        return rv == APR_SUCCESS ? mdl_shop_find(db, lookup->shop_id, &visit->shop, p) : rv;
     }
     if (rv == APR_ENOENT) {
         visit->role = MDL_ROLE_READ_ONLY;
@@ -58,13 +58,13 @@ static apr_status_t entrance_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* A form of another site has another Origin, and none of ours was shown this token to anybody else.
-   Anything but OK is the status of the message *refusal. */
+/* Admits a form only from our origin and with a token that was made for this user.  Returns OK, or
+   the status of the message *refusal. */
 static int form_admit(mdl_visit_t *visit, const char **refusal)
 {
     request_rec *r = visit->r;
     const char *origin = apr_table_get(r->headers_in, "Origin");
-    const char *whose = visit->user != NULL ? visit->user
+    const char *owner = visit->user != NULL ? visit->user
                                             : mdl_rate_limit_network(r->useragent_ip, r->pool);
     const char *token;
     apr_status_t rv;
@@ -78,13 +78,13 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
                       mdl_frame_origin());
         return HTTP_FORBIDDEN;
     }
-    status = mdl_request_body_form(r, whose, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
+    status = mdl_request_body_form(r, owner, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;
     }
     if (visit->user == NULL) {
-        return OK; /* who signs in was shown no token */
+        return OK; /* the sign-in form has no token */
     }
     token = apr_table_get(visit->fields, "form_token");
     rv = mdl_form_read(&visit->form, visit->service->secret, visit->user,
@@ -137,15 +137,14 @@ static int router_route(mdl_visit_t *visit, const char *path)
     const char *slash = strchr(path, '/');
     const char *parameters[MDL_PATH_PARAMETERS] = {NULL};
     const mdl_page_t *page = page_find(path, parameters, p);
-    entrance_t entrance = {.visit = visit};
+    role_lookup_t lookup = {.visit = visit};
     apr_status_t rv;
 
     if (slash != NULL) {
-        entrance.shop_id = mdl_identifier_parse(
-            apr_pstrmemdup(p, path, (apr_size_t)(slash - path)));
+        lookup.shop_id = mdl_identifier_parse(apr_pstrmemdup(p, path, (apr_size_t)(slash - path)));
     }
     visit->argument = parameters[1];
-    rv = mdl_visit_read(visit, entrance_effect, &entrance);
+    rv = mdl_visit_read(visit, role_lookup_effect, &lookup);
     if (rv == APR_SUCCESS && (page == NULL || (parameters[0] != NULL && visit->shop == NULL))) {
         rv = APR_ENOENT;
     }
@@ -167,7 +166,7 @@ static const char *router_path(const request_rec *r)
                : NULL;
 }
 
-/* Who comes; APR_ENOENT for nobody. */
+/* Sets visit->user; APR_ENOENT for nobody. */
 static apr_status_t router_identify(mdl_visit_t *visit)
 {
     const char *user = visit->r->user;

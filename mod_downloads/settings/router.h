@@ -1,6 +1,6 @@
 /*
- * The settings: what a shop's staff open in a browser (docs/settings.md).  httpd authenticates who
- * comes; a page is shown, and a form takes effect, only for a member whose role allows it.
+ * The settings: what a shop's staff open in a browser (docs/settings.md).  The user is
+ * authenticated by httpd or by sign_in.h; pages and forms are for members whose role allows them.
  */
 #ifndef MDL_SETTINGS_ROUTER_H
 #define MDL_SETTINGS_ROUTER_H

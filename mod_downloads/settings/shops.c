@@ -18,7 +18,7 @@ static const char *shop_path(const mdl_visit_t *visit, apr_int64_t shop_id)
 
 MDL_EFFECT(mdl_member_list, mdl_member_list_t *)
 
-/* Leads to the one shop if it is one, and an operator to the list of all. */
+/* Redirects to the user's only shop, and an operator to the list of all. */
 static int shops_mine(mdl_visit_t *visit)
 {
     mdl_member_list_t list = {.user = visit->user};
@@ -141,7 +141,7 @@ static apr_status_t shop_check_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                : mdl_version_refuse(&visit->problem);
 }
 
-/* Changes the shop, if it still stands as the form's page has shown. */
+/* Changes the shop, unless its state has changed since the form's page was shown. */
 static apr_status_t shop_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
 {
     return mdl_visit_write_seen(visit, shop_check_effect, effect, arg);
@@ -185,7 +185,7 @@ static int shops_ask_block(mdl_visit_t *visit)
 MDL_EFFECT(mdl_shop_block, mdl_shop_block_t *)
 MDL_EFFECT(mdl_job_hold, mdl_job_hold_t *)
 
-/* Blocks the shop, or with no reason ends that; then its jobs, in steps that let others write. */
+/* Blocks the shop, or unblocks it (reason: NULL), then its jobs, in batches to let others write. */
 static apr_status_t shop_set_blocked(mdl_visit_t *visit, const char *reason)
 {
     mdl_shop_block_t block = {.id = visit->shop->id, .reason = reason, .problem = &visit->problem};

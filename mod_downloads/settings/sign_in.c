@@ -17,15 +17,15 @@
 
 APLOG_USE_MODULE(downloads);
 
-/* Browsers take a cookie of such a name only from its own host, over TLS and for all paths (RFC
-   6265bis, section 4.1.3.2), so that no neighbour can give anybody a session. */
+/* Browsers take a cookie with this prefix only from its own host, over TLS and for all paths (RFC
+   6265bis, section 4.1.3.2), so no neighbouring host can plant a session. */
 #define COOKIE            "__Host-downloads"
 #define COOKIE_ATTRIBUTES "; Path=/; Secure; HttpOnly; SameSite=Lax"
 
 #define PASSWORD_MAX 1024 /* bytes */
 #define TARGET_MAX   1024
 
-/* Of a password that nobody has, as "htpasswd -B -C 10" makes it (docs/settings.md). */
+/* The hash of a password that nobody has, as "htpasswd -B -C 10" makes it (docs/settings.md). */
 #define NOBODYS_PASSWORD "$2y$10$nobody.has.this.salt..jMBko20fQzTh/WHgoIJbhCIuf2SRajK"
 
 /* What a path and a query are made of (RFC 3986, section 3), as far as addresses here need it. */
@@ -54,7 +54,7 @@ apr_status_t mdl_sign_in_find(mdl_visit_t *visit)
     apr_status_t rv = find.id != NULL ? mdl_visit_read(visit, mdl_staff_session_find_effect, &find)
                                       : APR_ENOENT;
 
-    /* On a full disk pages are shown still: then the session ends earlier. */
+    /* An error is ignored: on a full disk pages still work, and the session ends earlier. */
     if (rv == APR_SUCCESS && find.needs_prolongation) {
         mdl_visit_write_on(visit, mdl_staff_session_prolong_effect, &find);
     }
@@ -65,7 +65,7 @@ apr_status_t mdl_sign_in_find(mdl_visit_t *visit)
     return rv;
 }
 
-/* Where to go after signing in, below the settings: "" unless it can only be there. */
+/* The target after signing in, relative to the settings; "" when it could lead elsewhere. */
 static const char *target_check(const char *target)
 {
     return target != NULL && *target != '/' && strlen(target) <= TARGET_MAX &&
@@ -78,7 +78,7 @@ static const char *target_check(const char *target)
 int mdl_sign_in_ask(mdl_visit_t *visit, const char *path)
 {
     request_rec *r = visit->r;
-    const char *query = "?ended"; /* of a form that was sent nothing is left */
+    const char *query = "?ended"; /* what a form sent is lost */
 
     if (r->method_number == M_GET) {
         path = path != NULL ? ap_os_escape_path(r->pool, path, 1) : "";
@@ -90,7 +90,7 @@ int mdl_sign_in_ask(mdl_visit_t *visit, const char *path)
     return mdl_frame_redirect(visit, mdl_frame_path(visit, "sign-in%s", query), NULL);
 }
 
-/* The form, with what was typed but for the password. */
+/* Sends the form with what was typed, except the password. */
 static int form_send(mdl_visit_t *visit, int status, const char *state, const char *name,
                      const char *target)
 {
@@ -104,7 +104,7 @@ static int form_send(mdl_visit_t *visit, int status, const char *state, const ch
     return mdl_frame_send(visit, status, "sign_in.html", data, NULL);
 }
 
-/* The query "out" or "ended" says what was before. */
+/* The query "out" or "ended" tells why the form is shown. */
 static int sign_in_show(mdl_visit_t *visit)
 {
     const char *query = visit->r->args != NULL ? visit->r->args : "";
@@ -115,7 +115,7 @@ static int sign_in_show(mdl_visit_t *visit)
     return form_send(visit, HTTP_OK, state, NULL, mdl_visit_parameter(visit, "to"));
 }
 
-/* A password that is tried: whose, from where, and what was left to both. */
+/* An attempt to sign in, and what the limits of its user and network have left. */
 typedef struct {
     const char *user;
     const char *password;
@@ -124,8 +124,8 @@ typedef struct {
     mdl_rate_state_t of_network;
 } guess_t;
 
-/* Counts it before it is checked, or many at once would all be.  One that the user's limit stops
-   counts for the network still, which bounds what a name that is locked can cost. */
+/* Counts an attempt before its check, or many could be checked at once.  One refused by the user's
+   limit still counts for the network, which bounds the cost of a locked name. */
 static int guess_admit(mdl_visit_t *visit, guess_t *guess)
 {
     mdl_rate_limit_t *limit = visit->service->rate_limit;
@@ -139,7 +139,7 @@ static int guess_admit(mdl_visit_t *visit, guess_t *guess)
     return guess->of_network.allowed && guess->of_user.allowed;
 }
 
-/* Who knows the password has guessed nothing. */
+/* Returns the tokens: a correct password is no guess. */
 static void guess_forget(mdl_visit_t *visit, const guess_t *guess)
 {
     mdl_rate_limit_return(visit->service->rate_limit, MDL_RATE_SIGN_IN_NETWORK, guess->network, 1);
@@ -158,13 +158,13 @@ static authn_status guess_check(mdl_visit_t *visit, const guess_t *guess)
     status = provider->check_password(r, guess->user, guess->password);
     apr_table_unset(r->notes, AUTHN_PROVIDER_NAME_NOTE);
     if (status == AUTH_USER_NOT_FOUND) {
-        /* As long as for somebody's password, for the time would tell who is there. */
+        /* Takes as long as a user's password, since timing would tell who exists. */
         (void)apr_password_validate(guess->password, NOBODYS_PASSWORD);
     }
     return status;
 }
 
-/* A name is written where there is such a user: people type their password in its place. */
+/* Logs only names of existing users: people type passwords into the name's field. */
 static void guess_log(const mdl_visit_t *visit, const guess_t *guess, authn_status status)
 {
     request_rec *r = visit->r;
@@ -197,7 +197,7 @@ static int guess_refuse_to_check(mdl_visit_t *visit, const guess_t *guess, const
 
 MDL_EFFECT(mdl_staff_session_begin, mdl_staff_session_begin_t *)
 
-/* A new id: what the browser had before may be known to somebody else. */
+/* The session gets a new id: the browser's former id may be known to somebody else. */
 static int sign_in_admit(mdl_visit_t *visit, const char *user, const char *target)
 {
     request_rec *r = visit->r;
@@ -212,7 +212,7 @@ static int sign_in_admit(mdl_visit_t *visit, const char *user, const char *targe
     return mdl_frame_redirect(visit, mdl_frame_path(visit, "%s", target_check(target)), NULL);
 }
 
-/* A new session, or the form again with 403, or 429 and Retry-After. */
+/* Begins a session, or sends the form again with 403, or 429 and Retry-After. */
 static int sign_in_take(mdl_visit_t *visit)
 {
     request_rec *r = visit->r;
@@ -250,8 +250,8 @@ static apr_status_t session_end_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_staff_session_end(db, arg, p);
 }
 
-/* Says how one signs out where a browser sends name and password by itself (RFC 7617), which no
-   server can end; 405 where people sign in here. */
+/* Explains how to sign out where a browser sends name and password by itself (RFC 7617), which no
+   server can end; 405 where users sign in here. */
 static int sign_in_explain_end(mdl_visit_t *visit)
 {
     if (mdl_sign_in_is_ours(visit)) {
@@ -261,7 +261,7 @@ static int sign_in_explain_end(mdl_visit_t *visit)
     return mdl_frame_message(visit, HTTP_OK, "close_browser");
 }
 
-/* Ends the session, for a form of ours. */
+/* Ends the session of a user who has signed in here. */
 static int sign_in_end(mdl_visit_t *visit)
 {
     request_rec *r = visit->r;

@@ -19,12 +19,12 @@ apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg
 
 typedef struct {
     mdl_visit_t *visit;
-    mdl_effect_fn *check; /* NULL: of nothing */
+    mdl_effect_fn *check; /* or NULL */
     mdl_effect_fn *effect;
     void *arg;
 } visit_write_t;
 
-/* The user may have lost the role while the form came. */
+/* The user may have lost the role while the form was sent. */
 static apr_status_t visit_check_role(mdl_db_t *db, const mdl_visit_t *visit, apr_pool_t *p)
 {
     mdl_role_t role = MDL_ROLE_READ_ONLY;
@@ -49,7 +49,7 @@ static apr_status_t visit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 MDL_EFFECT(mdl_write, mdl_write_t *)
 MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
-/* What the form has changed of a key or a shop counts from this node's next request on. */
+/* Makes the form's change of keys or shops effective on this node at once. */
 static void visit_renew_key_cache(mdl_visit_t *visit)
 {
     apr_time_t asked_at = mdl_clock_monotonic();
@@ -101,7 +101,7 @@ void mdl_visit_end(mdl_visit_t *visit)
     visit->connection = NULL;
 }
 
-/* NULL for what is empty. */
+/* Trimmed text; NULL when it is empty or not UTF-8. */
 static const char *visit_trim(const char *value, apr_pool_t *p)
 {
     const char *text = value != NULL && mdl_utf8_valid(value) ? mdl_utf8_trimmed(value, p) : "";
@@ -115,8 +115,7 @@ const char *mdl_visit_field(const mdl_visit_t *visit, const char *name)
                                  : NULL;
 }
 
-/* A form with GET writes a space as "+" (WHATWG URL, section 5.2), which ap_args_to_table leaves.
- */
+/* A GET form sends a space as "+" (WHATWG URL, section 5.2); ap_args_to_table would keep it. */
 const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
 {
     apr_pool_t *p = visit->r->pool;

@@ -1,5 +1,5 @@
 /*
- * A visit: one request for a page of the settings, who makes it, and the shop that it is about.
+ * A visit: one request for a page of the settings, its user and its shop.
  */
 #ifndef MDL_SETTINGS_VISIT_H
 #define MDL_SETTINGS_VISIT_H
@@ -15,28 +15,28 @@
 
 typedef struct mdl_visit_t mdl_visit_t;
 
-/** A page: what shows it, and what takes its form, for whoever has the least role for that. */
+/** A page, its form, and the least role for each. */
 typedef struct {
     const char *path; /* below the settings; the first "{}" is a shop, the second its argument */
-    const char *noun; /* of a form: what the audit has of it */
+    const char *noun; /* of a form, for the audit, like action */
     const char *action;
     mdl_role_t sees;
     int (*get)(mdl_visit_t *visit); /* or NULL */
     mdl_role_t acts;
     int (*post)(mdl_visit_t *visit); /* or NULL */
-    const char *done;                /* what its redirect says, if it leads back to the shop */
-    mdl_effect_fn *effect;           /* of a form of which many are alike */
-    int changes_keys; /* of the API, which this node heeds from the next request on */
+    const char *done;                /* what is reported after its redirect, see mdl_frame_done */
+    mdl_effect_fn *effect;           /* of a form that shares its post with others */
+    int changes_keys; /* a form that changes API keys or shops: this node reads them anew */
 } mdl_page_t;
 
 struct mdl_visit_t {
     request_rec *r;
     const mdl_service_t *service;
-    const char *user; /* as httpd has authenticated it; NULL for nobody */
-    mdl_role_t role;  /* in the shop; of a page without one an operator's, or the least */
+    const char *user; /* authenticated; NULL for nobody */
+    mdl_role_t role;  /* in the shop; on a page without a shop an operator's, or the least */
     mdl_shop_t *shop; /* NULL: the page is about no shop */
     const mdl_page_t *page;
-    const char *argument; /* what the path names besides, or NULL */
+    const char *argument; /* the path's second parameter, or NULL */
     apr_table_t *fields;  /* of the form that was sent; NULL with GET */
     mdl_form_t form;
     mdl_audit_t audit; /* of the form: the router has filled it, an effect may add to it */
@@ -48,37 +48,33 @@ struct mdl_visit_t {
 apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
 /**
- * Runs the effect of the form that was sent, once (core/write.h): MDL_EUSED when it has taken
- * effect before, MDL_EPROBLEM when it is refused for what it says, with a sentence for people in
- * place of 412; APR_EACCES when the user has no longer the role for it.  What visit->audit says is
- * noted after it.  The jobs that it queues are begun at once.
+ * Runs the form's effect, once (core/write.h), notes visit->audit and starts the jobs that were
+ * queued.  Returns MDL_EUSED when the form took effect before, MDL_EPROBLEM when it is refused,
+ * where the message of a 412 is for people, and APR_EACCES when the user no longer has the role for
+ * it.
  */
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
-/**
- * The same, if what the form's page has shown, its field "seen", is still so: check, an effect
- * with the visit as its argument, returns MDL_EPROBLEM when it is not.  A form without the field
- * is not checked.
- */
+/** The same for a form whose field "seen" tells what its page showed: check, an effect with the
+    visit as its argument, returns MDL_EPROBLEM when that has changed.  A form without the field is
+    not checked. */
 apr_status_t mdl_visit_write_seen(mdl_visit_t *visit, mdl_effect_fn *check, mdl_effect_fn *effect,
                                   void *arg);
 
-/** Runs a transaction of its own: another one of the change that mdl_visit_write has begun, or one
-    that is for whoever may see the page. */
+/** Runs an effect in a transaction of its own, without form, audit and check of the role: another
+    step of what mdl_visit_write has begun, or one for everybody who may see the page. */
 apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
-/** Gives the connection back; before a page is sent. */
+/** Gives the connection back; call it before a page is sent. */
 void mdl_visit_end(mdl_visit_t *visit);
 
-/** The value of a field without spaces at its ends, NULL when it is absent or empty, or is no
-    text of UTF-8. */
+/** A field's value, trimmed; NULL when it is absent, empty or not UTF-8. */
 const char *mdl_visit_field(const mdl_visit_t *visit, const char *name);
 
-/** The same of a parameter of the query. */
+/** The same for a parameter of the query. */
 const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name);
 
-/** The parameter before of a list that goes from high ids to low; APR_INT64_MAX when it is absent
-   or no number. */
+/** The parameter "before" of a list with descending ids; APR_INT64_MAX when absent or no number. */
 apr_int64_t mdl_visit_before(const mdl_visit_t *visit);
 
 /** A number of 0 to max in decimal digits; -1 for NULL and for any other text. */

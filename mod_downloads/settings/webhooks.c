@@ -14,7 +14,7 @@
 
 #define LINES 50
 
-/* The endpoint that the path names, if it is still as the form's page has shown. */
+/* The endpoint of the path, in the version that the form's page has shown. */
 static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
 {
     const char *seen = mdl_visit_field(visit, "seen");
@@ -26,9 +26,9 @@ static mdl_entity_ref_t webhook_ref(mdl_visit_t *visit)
         .problem = &visit->problem};
 }
 
-/* --- what the templates get ----------------------------------------------------------------- */
+/* --- data for templates --------------------------------------------------------------------- */
 
-/* The type, and a member of its name for a template to have words for. */
+/* Adds the type, and a member of its name that templates test. */
 static void type_add(mdl_json_t *to, const char *type, apr_pool_t *p)
 {
     char *name = apr_pstrdup(p, type);
@@ -38,18 +38,6 @@ static void type_add(mdl_json_t *to, const char *type, apr_pool_t *p)
     }
     mdl_json_add_string(to, "type", type);
     mdl_json_add_bool(mdl_json_add_object(to, "event"), name, 1);
-}
-
-/* An endpoint's types as they were kept; NULL: all. */
-static const mdl_json_t *types_parse(const char *types, apr_pool_t *p)
-{
-    mdl_json_t *list = NULL;
-    const char *why;
-
-    if (types != NULL) {
-        mdl_json_parse(&list, types, strlen(types), MDL_JSON_MAX_VALUES, &why, p);
-    }
-    return list;
 }
 
 static int types_have(const mdl_json_t *types, const char *type)
@@ -64,7 +52,7 @@ static int types_have(const mdl_json_t *types, const char *type)
 
 static void webhook_add(mdl_json_t *to, const mdl_webhook_t *webhook, apr_pool_t *p)
 {
-    const mdl_json_t *types = types_parse(webhook->types, p);
+    const mdl_json_t *types = mdl_json_stored(webhook->types, p);
     mdl_json_t *list = mdl_json_add_array(to, "types");
 
     mdl_json_add_int(to, "webhook_id", webhook->id);
@@ -81,14 +69,14 @@ static void webhook_add(mdl_json_t *to, const mdl_webhook_t *webhook, apr_pool_t
     mdl_json_add_int(to, "webhook_version", mdl_version(webhook->updated_at));
 }
 
-/* What a form shows: what was typed into it, or else the endpoint; NULL is a new one. */
+/* Adds what a form shows: what was typed, else the endpoint's values; NULL for a new endpoint. */
 static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_webhook_t *webhook)
 {
     apr_pool_t *p = visit->r->pool;
     int typed = visit->fields != NULL;
     const char *events = mdl_visit_field(visit, "events");
     const char *kept = webhook != NULL ? webhook->types : NULL;
-    const mdl_json_t *types = types_parse(kept, p);
+    const mdl_json_t *types = mdl_json_stored(kept, p);
     mdl_json_t *form = mdl_json_add_object(data, "form"), *list;
 
     mdl_json_add_string(form, "typed_url",
@@ -144,7 +132,7 @@ static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, ap
     mdl_json_add_int_if(data, "before", each != NULL ? each->id : 0, found->nelts > LINES);
 }
 
-/* --- all of a shop -------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------------- */
 
 MDL_EFFECT(mdl_webhook_page, mdl_list_page_t *)
 
@@ -268,7 +256,7 @@ static int webhooks_create(mdl_visit_t *visit)
                              : mdl_frame_failure(visit, rv);
 }
 
-/* --- one of them ---------------------------------------------------------------------------- */
+/* --- one endpoint --------------------------------------------------------------------------- */
 
 MDL_EFFECT(mdl_webhook_delivery_page, mdl_webhook_delivery_page_t *)
 
@@ -298,7 +286,7 @@ static int webhooks_show_one(mdl_visit_t *visit)
     return webhook_send(visit, HTTP_OK);
 }
 
-/* Back to the endpoint's page after a form of it. */
+/* Redirects to the endpoint's page after its form. */
 static int webhook_done(mdl_visit_t *visit, apr_status_t rv)
 {
     return mdl_frame_done(visit, rv,

@@ -19,7 +19,7 @@ static const char *cors_allowed(const apr_array_header_t *origins, const char *o
 
 void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings)
 {
-    /* Sent whatever the status is, and whoever makes the response. */
+    /* Headers that are sent with every status, also with a response that httpd makes. */
     apr_table_t *headers = r->err_headers_out;
     const char *origin = apr_table_get(r->headers_in, "Origin");
     const char *response;

@@ -1,5 +1,5 @@
 /*
- * What a browser has to be told before a page of another origin may write to an upload URL.
+ * The CORS headers by which a page of another origin may write to an upload URL (Fetch standard).
  */
 #ifndef MDL_UPLOAD_CORS_H
 #define MDL_UPLOAD_CORS_H
@@ -8,8 +8,8 @@
 
 #include "core/settings/settings.h"
 
-/** Sets the headers of the response for the request's origin, if that is one of
-    DownloadsUploadOrigin; those of a preflight too when the request is one. */
+/** Sets the response's CORS headers if the request's origin is one of DownloadsUploadOrigin; those
+    of a preflight too when the request is one. */
 void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings);
 
 #endif

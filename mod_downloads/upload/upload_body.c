@@ -49,7 +49,7 @@ static apr_status_t upload_body_invalid(mdl_request_t *request, const char *mess
     return mdl_problem_set(&request->problem, 400, "invalid_request", message);
 }
 
-/* A header of digits; -1 when it is not there, -2 when it is something else. */
+/* The number in a header; -1 when the header is absent, -2 when it is malformed. */
 static apr_int64_t upload_body_number(request_rec *r, const char *name)
 {
     const char *text = apr_table_get(r->headers_in, name);
@@ -92,7 +92,7 @@ static apr_status_t upload_body_parse_checksum(mdl_request_t *request, mdl_uploa
     return APR_SUCCESS;
 }
 
-/* What is encoded would be stored and sold as it came. */
+/* An encoded body would be stored, and sold, encoded. */
 static apr_status_t upload_body_check_encoding(mdl_request_t *request)
 {
     return mdl_request_body_is_encoded(request->r)
@@ -183,7 +183,7 @@ static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write
     return rv;
 }
 
-/* What a problem or an error of the disk means for the connection and the client. */
+/* Completes a failure: closes the connection, sets Retry-After, or logs an error of the disk. */
 static apr_status_t upload_body_failed(mdl_request_t *request, const char *id, apr_status_t rv)
 {
     request_rec *r = request->r;

@@ -9,16 +9,16 @@
 #include "api/request.h"
 #include "core/catalog/upload.h"
 
-/** Runs an effect on a connection that is held no longer.  For mdl_upload_write_t too, whose baton
-   is the request then. */
+/** Runs an effect and gives the connection back.  Also the run of an mdl_upload_write_t, with the
+    request as its baton. */
 apr_status_t mdl_upload_body_run(void *request, mdl_db_run_fn *how, mdl_effect_fn *effect,
                                  void *arg);
 
 /** Sets Upload-Offset and, while the upload is open, Upload-Expires. */
 void mdl_upload_body_show(request_rec *r, const mdl_upload_t *upload, apr_int64_t offset);
 
-/** Does what a PUT (whole) or a PATCH to the upload of an id asks for.  Returns MDL_EPROBLEM,
-    AP_FILTER_ERROR when httpd has answered already, or what failed. */
+/** Handles a PUT (whole) or a PATCH to an upload.  Returns MDL_EPROBLEM, AP_FILTER_ERROR when httpd
+    has answered already, or another error. */
 apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int whole);
 
 #endif

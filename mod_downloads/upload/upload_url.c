@@ -22,8 +22,7 @@ APLOG_USE_MODULE(downloads);
 #define TUS_VERSION "1.0.0"
 #define ALLOW       "DELETE, HEAD, OPTIONS, PATCH, PUT"
 
-/* The path of DownloadsUploadURL, decoded as r->uri is; "" for none.  Set before a child has
-   threads. */
+/* The path of DownloadsUploadURL, decoded as r->uri is, or ""; set before a child has threads. */
 static const char *root;
 
 void mdl_upload_url_child_init(apr_pool_t *p, const mdl_service_t *service)
@@ -163,7 +162,7 @@ static int upload_url_dispatch(mdl_request_t *request, const char *id, const cha
                : upload_url_respond(request, upload_url_delete(request, id), HTTP_NO_CONTENT);
 }
 
-/* The id in a token of ours behind the root of upload URLs; NULL where there is none. */
+/* The upload's id in the URL's token; NULL unless the token is genuine. */
 static const char *upload_url_id(request_rec *r, const mdl_service_t *service)
 {
     apr_size_t length = strlen(root);

@@ -20,7 +20,7 @@
 /** Reads DownloadsUploadURL; for each httpd child, before its threads. */
 void mdl_upload_url_child_init(apr_pool_t *p, const mdl_service_t *service);
 
-/** Answers a request for that handler; errors come in the API's envelope. */
+/** Handles a request for MDL_UPLOAD_HANDLER; errors have the API's envelope. */
 int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service);
 
 #endif

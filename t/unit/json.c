@@ -11,11 +11,7 @@ static apr_pool_t *p;
 
 static mdl_json_t *parse(const char *text)
 {
-    const char *why;
-    mdl_json_t *json;
-
-    mdl_json_parse(&json, text, strlen(text), MDL_JSON_MAX_VALUES, &why, p);
-    return json;
+    return mdl_json_stored(text, p);
 }
 
 static void append(void *baton, const char *text, apr_size_t length)

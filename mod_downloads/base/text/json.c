@@ -157,6 +157,17 @@ apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t leng
     return APR_SUCCESS;
 }
 
+mdl_json_t *mdl_json_stored(const char *text, apr_pool_t *p)
+{
+    mdl_json_t *json = NULL;
+    const char *why;
+
+    if (text != NULL) {
+        mdl_json_parse(&json, text, strlen(text), MDL_JSON_MAX_VALUES, &why, p);
+    }
+    return json;
+}
+
 static int json_append(const char *text, size_t length, void *buffer)
 {
     mdl_text_buffer_write(buffer, text, length);

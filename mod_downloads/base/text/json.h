@@ -27,6 +27,9 @@ typedef struct json_t mdl_json_t;
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
                             apr_size_t max_values, const char **why, apr_pool_t *p);
 
+/** Parses JSON text from the database.  NULL for NULL, and for text that is not JSON. */
+mdl_json_t *mdl_json_stored(const char *text, apr_pool_t *p);
+
 typedef void mdl_json_put_fn(void *baton, const char *text, apr_size_t length);
 
 /** Gives put the document with its members sorted and no insignificant space, piece by piece: equal
