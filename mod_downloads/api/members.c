@@ -412,7 +412,7 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
                                          "This element must have at most %" APR_SIZE_T_FMT
                                          " bytes.",
                                          max_bytes));
-        } else if (!mdl_utf8_is_text(text, max)) {
+        } else if (!mdl_utf8_is_text(text, max_length)) {
             member_fault_at(members, name, i, "invalid",
                             "This element must not have control characters.");
         }

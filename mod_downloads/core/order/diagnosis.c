@@ -253,22 +253,10 @@ static void diagnosis_check_mapping(run_t *run)
     diagnosis_count(run, MDL_CHECK_MAPPING, "keys", pending);
 }
 
-/* What the fraud check found; NULL for nothing. */
-static const mdl_json_t *diagnosis_signals(const run_t *run)
-{
-    const char *text = run->order->fraud_signals, *why;
-    mdl_json_t *signals = NULL;
-
-    if (text != NULL) {
-        mdl_json_parse(&signals, text, strlen(text), MDL_JSON_MAX_VALUES, &why, run->pool);
-    }
-    return signals;
-}
-
-/* Its sentences, each with a space before it, and as the fact "signals". */
+/* The fraud check's sentences, each with a space before it, and as the fact "signals". */
 static const char *signals_report(run_t *run)
 {
-    const mdl_json_t *signals = diagnosis_signals(run);
+    const mdl_json_t *signals = mdl_json_stored(run->order->fraud_signals, run->pool);
     mdl_json_t *to = mdl_json_add_array(run->diagnosis->checks[MDL_CHECK_FRAUD].facts, "signals");
     const char *sentences = "";
 
