@@ -4,8 +4,7 @@
 #define RESERVED MDL_CHARGE_RESERVED
 #define CHARGED  MDL_CHARGE_CHARGED
 
-/* FREE and WHOLE: a transfer taken for lost may deliver its file after the download was
-   returned. */
+/* FREE and WHOLE: a transfer taken for lost may deliver a file whose download was given back. */
 static const mdl_charge_t steps[MDL_CHARGE_STATES][MDL_CHARGE_EVENTS] = {
     [FREE] = {[MDL_CHARGE_REQUEST] = {RESERVED, MDL_CHARGE_TAKE},
               [MDL_CHARGE_PART] = {FREE, MDL_CHARGE_NOTHING},

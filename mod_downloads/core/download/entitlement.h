@@ -59,8 +59,7 @@ typedef struct {
     int running; /* of these, held by sessions with a transfer */
 } mdl_downloads_t;
 
-/** OK, NOT_READY, FAILED, RUNNING or EXHAUSTED.  The limit includes granted downloads; 0:
-    unlimited. */
+/** OK, NOT_READY, FAILED, RUNNING or EXHAUSTED. limit includes granted downloads; 0: unlimited. */
 mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, mdl_downloads_t downloads,
                                           int limit);
 

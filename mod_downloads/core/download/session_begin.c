@@ -290,8 +290,7 @@ static apr_status_t begin_any(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool
 
 MDL_EFFECT(mdl_session_release, mdl_session_release_t *)
 
-/* If no download is left, ends sessions without a transfer as if they were idle, and tries
-   again. */
+/* If no download is left, ends sessions without a transfer as if they were idle, and retries. */
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     mdl_session_release_t release = {.assignment_id = begin->link->assignment_id,

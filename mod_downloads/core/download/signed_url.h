@@ -53,8 +53,7 @@ const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_fil
 const char *mdl_signed_url_file(const mdl_secret_t *secret, const char *public_url,
                                 mdl_signed_file_t *file, const char *filename, apr_pool_t *p);
 
-/** Reads such a token, except page_id; APR_EINVAL when not authentic.  The caller checks
-    expires_at. */
+/** Reads such a token, except page_id; APR_EINVAL: not authentic.  The caller checks expires_at. */
 apr_status_t mdl_signed_url_file_read(const mdl_secret_t *secret, const char *token,
                                       mdl_signed_file_t *file, apr_pool_t *p);
 
