@@ -71,7 +71,7 @@ typedef struct {
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
 /** Effect: reads an upload for the holder of its URL.  Does not use shop_id and storage, nor set
-    offset.  Refused: 404 upload_not_found, 410 upload_gone when it has expired or was aborted, 403
+    offset.  Refused: 404 upload_not_found, 410 upload_gone when it expired or was aborted, 403
     shop_blocked. */
 apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
