@@ -18,8 +18,8 @@
 #include "db/migrate.h"
 #include "storage/storage.h"
 
-#define TRIED       20 /* emails that are looked at */
-#define REFUSED_MIN 5  /* of them; fewer may all have a wrong address */
+#define TRIED       20 /* newest emails checked */
+#define REFUSED_MIN 5  /* refused emails; fewer may just have wrong addresses */
 
 void mdl_health_warn(const mdl_health_t *of, const char *sentence)
 {
@@ -101,7 +101,7 @@ int mdl_health_storage(const mdl_health_t *of, const char **message)
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_check(storage, of->p);
     }
-    /* The folders in it may be writable while the folder itself is not, which httpd refuses. */
+    /* Its folders may be writable while the storage folder itself is not, which httpd refuses. */
     if (rv == APR_SUCCESS && faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
         rv = APR_EACCES;
     }
@@ -121,7 +121,6 @@ int mdl_health_storage(const mdl_health_t *of, const char **message)
     return rv == APR_SUCCESS;
 }
 
-/* Uploads alone will do. */
 int mdl_health_imports(const mdl_health_t *of, const char **message)
 {
     const mdl_settings_t *settings = of->settings;
@@ -145,7 +144,7 @@ int mdl_health_imports(const mdl_health_t *of, const char **message)
 
 MDL_EFFECT(mdl_emails_tried, mdl_emails_tried_t *)
 
-/* A server may greet everybody, and take nothing from us. */
+/* A server may answer, but refuse every email. */
 static int mail_is_refused(const mdl_health_t *of, const char **message)
 {
     mdl_emails_tried_t tried = {.limit = TRIED};

@@ -15,7 +15,7 @@
 
 #define RESTART_WAIT apr_time_from_sec(5)
 #define STEP         apr_time_from_msec(250)
-#define MAX_WAIT     apr_time_from_sec(60) /* a due job that waits longer shows that no worker runs */
+#define MAX_WAIT     apr_time_from_sec(60) /* of a due job; longer means that no worker takes jobs */
 #define MAX_SEARCHED 1000
 
 MDL_EFFECT(mdl_node_list, apr_array_header_t **)
@@ -42,8 +42,7 @@ static int node_is_here(const mdl_health_t *of, const mdl_node_t *node)
            (pid_file == NULL || strcmp(node->pid_file, pid_file) == 0);
 }
 
-/* Where httpd was asked, its processes can be looked at, and one that was killed is missed at once.
- */
+/* If this host's httpd is known, its processes are checked, so a killed one is noticed at once. */
 static int node_lives(const mdl_health_t *of, const mdl_node_t *node)
 {
     if (of->pid_file != NULL && node_is_here(of, node) &&
@@ -53,7 +52,7 @@ static int node_lives(const mdl_health_t *of, const mdl_node_t *node)
     return node->silence < MDL_NODE_LOST;
 }
 
-/* One of this host, a live one if there is; NULL: none. */
+/* The node of this host, preferably a live one; NULL: none. */
 static const mdl_node_t *node_here(const mdl_health_t *of, const apr_array_header_t *nodes)
 {
     const mdl_node_t *here = NULL;
@@ -83,7 +82,7 @@ static apr_status_t nodes_read(const mdl_health_t *of, apr_array_header_t **node
     return rv;
 }
 
-/* Of one of another host. */
+/* What is wrong with a node of another host. */
 static const char *node_trouble(const mdl_node_t *node, apr_pool_t *p)
 {
     return apr_psprintf(p,
@@ -148,7 +147,7 @@ int mdl_health_build(const mdl_health_t *of, const char **message)
 
     *message = mdl_build_name();
     if (mdl_db_read(of->db, mdl_node_list_effect, &nodes, of->p) != APR_SUCCESS) {
-        return 1; /* the database's own line says so */
+        return 1; /* the check of the database reports it */
     }
     for (int i = 0; i < nodes->nelts; i++) {
         const mdl_node_t *node = &APR_ARRAY_IDX(nodes, i, const mdl_node_t);
@@ -185,7 +184,7 @@ static apr_status_t queue_read(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_job_look(db, p, &queue->look) : rv;
 }
 
-/* Whether a worker runs a job of the lane: then the others wait for a slot, not for a worker. */
+/* Whether a worker runs a job of the lane: then other jobs wait for a slot, not for a worker. */
 static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t renewed)
 {
     for (int i = 0; i < queue->newest.jobs->nelts; i++) {
