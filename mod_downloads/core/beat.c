@@ -42,7 +42,7 @@ static void beats_forget(mdl_beats_t *beats)
     beats->watched = apr_hash_make(beats->pool);
 }
 
-/* Those that are there no longer are forgotten. */
+/* Keeps what is known of the current beats, and forgets all others. */
 static void beats_keep(mdl_beats_t *beats, const apr_array_header_t *now, apr_time_t at)
 {
     apr_pool_t *pool = beats_pool(apr_pool_parent_get(beats->pool));

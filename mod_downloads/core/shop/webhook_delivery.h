@@ -36,7 +36,7 @@ typedef struct {
 apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *event_ids, int *queued,
                                apr_pool_t *p);
 
-/** Effect: reads a page of the deliveries (mdl_webhook_delivery_t) to an endpoint.  Refused: 404
+/** Effect: reads a page of an endpoint's deliveries (mdl_webhook_delivery_t).  Refused: 404
     webhook_endpoint_not_found. */
 typedef struct {
     mdl_list_page_t page;
@@ -69,7 +69,7 @@ typedef struct {
     apr_int64_t endpoint_id; /* 0: it no longer exists */
     apr_int64_t shop_id;
     const char *url;
-    const char *secrets[2]; /* MDL_WEBHOOK_SECRET_SIZE bytes each; NULL: none, or sealed for good */
+    const char *secrets[2]; /* MDL_WEBHOOK_SECRET_SIZE bytes each; NULL: none, or can't be opened */
     apr_array_header_t *messages; /* mdl_webhook_message_t */
 } mdl_webhook_round_t;
 
