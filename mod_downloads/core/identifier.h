@@ -9,11 +9,10 @@
 /* The largest id: 2^53 - 1, which JavaScript's numbers hold exactly. */
 #define MDL_IDENTIFIER_MAX ((APR_INT64_C(1) << 53) - 1)
 
-/** Whether text is 1 to 20 decimal digits without a leading zero: a storefront's order or customer.
- */
+/** Whether text is a storefront's order or customer: 1 to 20 digits without a leading zero. */
 int mdl_identifier_is_digits(const char *text);
 
-/** Parses an id of the service: from 1 to MDL_IDENTIFIER_MAX, without a leading zero. 0 for any
+/** Parses an id of the service: from 1 to MDL_IDENTIFIER_MAX, without a leading zero.  0 for any
     other text, and for NULL. */
 apr_int64_t mdl_identifier_parse(const char *text);
 

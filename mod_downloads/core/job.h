@@ -142,7 +142,7 @@ typedef struct {
 } mdl_job_flush_t;
 apr_status_t mdl_job_flush(mdl_db_t *db, apr_pool_t *p, mdl_job_flush_t *flush);
 
-/** Effect: finds out when the earliest job of each lane is due, by one statement. from is a
+/** Effect: finds out when the earliest job of each lane is due, by one statement.  Member from is a
     low-water mark: below it are only dead index entries of jobs, which PostgreSQL can't remove
     while an old snapshot is open, and which a look or claim should not read each time. */
 typedef struct {
@@ -208,8 +208,7 @@ typedef struct {
 } mdl_job_hold_t;
 apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold);
 
-/** Effect: reads the heartbeats (mdl_beat_t) of all jobs that workers run or must clean up after.
- */
+/** Effect: reads the heartbeats (mdl_beat_t) of all jobs that workers run or must clean up. */
 apr_status_t mdl_job_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats);
 
 /** Effect: takes lost jobs from their workers, unless the leases were renewed since: running jobs
@@ -229,8 +228,8 @@ typedef struct {
 } mdl_job_inherit_t;
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const mdl_job_inherit_t *inherit);
 
-/** Turns a job that succeeded in this transaction into a failed job, with error_code and
-    error_message. */
+/** Turns a job that succeeded in this transaction into a failed one, with its error_code and
+    message. */
 apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
 /** Reads an open job of an asset, except the job but (NULL: any); *job is NULL: none. */

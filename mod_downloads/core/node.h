@@ -39,8 +39,7 @@ apr_status_t mdl_node_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **nod
 /** Effect: reads the time by the database's clock, which all nodes go by. */
 apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now);
 
-/** Effect: writes a row and removes it in the same transaction, to try whether it can be
-    written. */
+/** Effect: tries to write, by a row that it removes in the same transaction. */
 mdl_effect_fn mdl_node_try_write;
 
 #endif

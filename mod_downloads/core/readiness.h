@@ -1,6 +1,6 @@
 /*
  * The answer of GET /health/ready, in memory that all processes of this node share: one process
- * checks every 5 seconds at most, and the others answer with its result.  Times are by
+ * checks every 5 seconds at most, and all answer with its result.  Times are by
  * mdl_clock_monotonic.
  */
 #ifndef MDL_CORE_READINESS_H

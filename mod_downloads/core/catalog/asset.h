@@ -81,8 +81,7 @@ typedef struct {
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *change);
 
 /** Effect on an mdl_entity_ref_t: deletes an asset and cancels its open job.  Refused: 404
-    asset_not_found, 409 asset_in_use with a detail for each mapping, pack and order that holds it.
- */
+    asset_not_found, 409 asset_in_use with a detail for each mapping, pack and order that has it. */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** New bytes for an asset. */

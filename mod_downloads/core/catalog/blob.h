@@ -23,7 +23,7 @@ apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, cons
 /** Records that a reference to a blob was removed; sha256 may be NULL. */
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p);
 
-/** Records a blob stored in vain: it is swept unless something refers to it. blob may be NULL. */
+/** Records a blob stored in vain: it is swept unless something refers to it.  blob may be NULL. */
 apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
 
 /** Effect: reads up to limit blobs that were released before a time. */

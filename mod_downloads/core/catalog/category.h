@@ -15,8 +15,7 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_category_t;
 
-/** Argument of create and change.  Change, find and delete are refused with 404
-    category_not_found. */
+/** Argument of create and change.  Change, find and delete refuse with 404 category_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_category_t */
     const char *name;

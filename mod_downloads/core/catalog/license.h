@@ -32,7 +32,7 @@ typedef struct {
     int reclaims;          /* whether keys go back to the stock */
 } mdl_license_tag_t;
 
-/** Argument of create and change.  Change, find, lock and delete are refused with 404
+/** Argument of create and change.  All functions but create refuse with 404
     license_key_tag_not_found. */
 typedef struct {
     mdl_entity_ref_t ref;            /* entity: mdl_license_tag_t */

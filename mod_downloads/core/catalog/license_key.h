@@ -27,7 +27,7 @@ typedef struct {
     apr_time_t created_at;
 } mdl_license_entry_t;
 
-/** Effect: reads a page of the keys (mdl_license_entry_t) of a tag.  Refused: 404
+/** Effect: reads a page of a tag's keys (mdl_license_entry_t).  Refused: 404
     license_key_tag_not_found. */
 typedef struct {
     mdl_list_page_t page;

@@ -1,7 +1,6 @@
 /*
  * A direct upload: a client writes a file's bytes to the upload's address, at once or in pieces,
- * and then makes an asset of them.  The bytes are a partial file (storage) named by the upload's
- * id.
+ * and then makes an asset of them.  The bytes are a partial file (storage) with the upload's id.
  */
 #ifndef MDL_CORE_CATALOG_UPLOAD_H
 #define MDL_CORE_CATALOG_UPLOAD_H
@@ -70,15 +69,15 @@ typedef struct {
 } mdl_upload_get_t;
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
-/** Effect: reads an upload for the holder of its URL.  Does not use shop_id and storage, nor set
-    offset.  Refused: 404 upload_not_found, 410 upload_gone when it expired or was aborted, 403
-    shop_blocked. */
+/** Effect: reads an upload for the holder of its URL.  Uses neither shop_id nor storage, and does
+    not set offset.  Refused: 404 upload_not_found, 410 upload_gone when it expired or was aborted,
+    403 shop_blocked. */
 apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
 /** Sets the problem 403 shop_blocked. */
 apr_status_t mdl_upload_blocked(mdl_problem_t *problem);
 
-/** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found, 409
+/** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found; 409
     upload_finished. */
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 

@@ -49,8 +49,8 @@ apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p);
 
 /**
  * Refused: 413 when the file becomes too large, 422 storage_quota_exceeded, 409 upload_finished
- * when an upload of unknown size was aborted in the meantime.  After an error, the caller calls
- * mdl_upload_write_cut.
+ * when an upload of unknown size was aborted in the meantime.  After an error, mdl_upload_write_cut
+ * must follow.
  */
 apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data,
                                      apr_size_t length);

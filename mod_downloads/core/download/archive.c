@@ -22,7 +22,7 @@ static int count_ids(const char *list)
     return n;
 }
 
-/* Adds an id to a set with open addressing; no id is 0. False if the set has it already. */
+/* Adds an id to a set with open addressing; no id is 0.  False if the set has it already. */
 static int id_set_add(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
 {
     apr_size_t i = (apr_size_t)id & mask;

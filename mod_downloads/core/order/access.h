@@ -25,8 +25,8 @@ typedef struct {
 } mdl_access_t;
 
 /*
- * All of these effects refuse with 404 order_not_found and, for an assignment of another order, 422
- * unknown_reference.
+ * All of these effects refuse with 404 order_not_found, and with 422 unknown_reference for an
+ * assignment of another order.
  */
 
 /** Revokes access to the whole order, or only to some of its assignments.  A new reason replaces

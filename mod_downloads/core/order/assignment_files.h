@@ -65,20 +65,19 @@ mdl_assignment_t *mdl_assignment_make(apr_pool_t *p);
 #define MDL_ORDER_LINKS_MAX        1000
 #define MDL_ORDER_LICENSE_KEYS_MAX 5000
 
-/** The most bytes of an order's links, addresses and titles together; also of its license keys,
-    which is checked when they are assigned. */
+/** The most bytes of an order's links, addresses and titles together, and of its license keys when
+    they are assigned. */
 #define MDL_ORDER_TEXT_MAX (640 * 1024)
 
-/** The most files that are read of an assignment that is read alone: as many as a mapping can
-    list. */
+/** The most files that are read of a single assignment: as many as a mapping can list. */
 #define MDL_ASSIGNMENT_FILES_MAX 62750
 
 /**
  * Fills assignments (mdl_assignment_t *) with their files. own are the rows of a statement built on
- * files_of_a_rows, in the order of assignments; it selects max + 1 rows at most. default_limit is
- * the download limit of mappings without one.
+ * files_of_a_rows, in the order of assignments, max + 1 at most. default_limit is the download
+ * limit of mappings without one.
  *
- * Reads max files at most. *whole gets how many assignments, from the first, got all their files.
+ * Reads max files at most.  *whole gets how many assignments, from the first, got all their files.
  * All later ones get files_truncated, and no files but for the first of them.
  */
 apr_status_t mdl_assignment_files_read(mdl_db_t *db, mdl_rows_t *own,

@@ -42,8 +42,7 @@ typedef struct {
     const char *to;   /* NULL: there is no address, and the email is recorded as NO_RECIPIENT */
     const char *host; /* the right side of the Message-ID */
     int held;         /* whether it waits for mdl_email_release */
-    int awaited;      /* with to NULL: whether it waits for mdl_email_address or mdl_email_give_up
-                         instead */
+    int awaited;      /* with to NULL: whether it waits for mdl_email_address (or …_give_up) */
     int at_once;      /* whether it skips the shop's delay */
 } mdl_email_new_t;
 
@@ -65,8 +64,7 @@ apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
 /** Whether an order's newest email waits for its address. */
 int mdl_email_is_awaited(const mdl_email_state_t *state);
 
-/** Gives this address to the emails of an order that wait for one, and queues those that are not
-    held. */
+/** Gives an address to the emails of an order that wait for it, and queues them unless held. */
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                const char *to, apr_pool_t *p);
 
@@ -80,7 +78,7 @@ apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
     email will include what this transaction adds to the order. */
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p);
 
-/** Holds an email whose job has just been queued again, if its order is held by now.  Locks the
+/** Holds an email whose job was just queued again, if its order is held by now.  Locks the
     order. */
 apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p);
 
@@ -98,8 +96,7 @@ typedef struct {
 apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
                                 apr_array_header_t **emails, apr_pool_t *p);
 
-/** Records the result of an attempt: QUEUED, SENT or FAILED, and the mail server's error or NULL.
- */
+/** Records the result of an attempt: QUEUED, SENT or FAILED, and the server's error, or NULL. */
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *error, apr_pool_t *p);
 

@@ -1,6 +1,6 @@
 /*
  * What an order offers its customer now: the files, archives, links and license keys of its open
- * assignments, each listed once even if several assignments give it. offer_json.h renders it for
+ * assignments, each listed once even if several assignments give it.  offer_json.h is for
  * templates.
  */
 #ifndef MDL_CORE_ORDER_OFFER_H
@@ -19,8 +19,7 @@ typedef struct {
     int total;             /* download limit, over all of them; 0: unlimited */
 } mdl_offer_file_t;
 
-/** All ready files of an assignment as one ZIP archive.  Assignments with the same files share
-    it. */
+/** All ready files of an assignment as a ZIP archive.  Assignments with the same files share it. */
 typedef struct {
     const mdl_assignment_t *assignment; /* one with downloads left, if there is any */
     mdl_entitlement_t entitlement;      /* OK, RUNNING or EXHAUSTED */

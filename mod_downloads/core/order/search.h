@@ -27,8 +27,7 @@ typedef struct {
  * Effect: finds a shop's orders that fit all given filters, newest first: by created_at, by
  * updated_at with updated_since, by id with product, or by the email's id with an email_status that
  * tells of a failure.  It looks at 1,000 orders at most, and at the first 100 customers with an
- * email address.  So it may find fewer orders than there are, or none, and still return a next
- * place.
+ * email address.  So it may find fewer orders than there are, and still return a next place.
  */
 typedef struct {
     apr_int64_t shop_id;

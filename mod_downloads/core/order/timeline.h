@@ -44,8 +44,7 @@ apr_status_t mdl_timeline_ask_list(mdl_db_t *db, apr_int64_t order_id, apr_int64
 /** Reads them: mdl_timeline_entry_t *, newest first. */
 apr_array_header_t *mdl_timeline_read_all(mdl_rows_t *rows, apr_pool_t *p);
 
-/** Counts an order's entries with this action since a time; *oldest gets the time of the
-    earliest. */
+/** Counts an order's entries with an action since a time; *oldest gets the time of the first. */
 apr_status_t mdl_timeline_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
                                 apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p);
 

@@ -1,6 +1,5 @@
 /*
- * Retention times (DownloadsKeep): how long rows are kept before the background process prunes
- * them.
+ * Retention times (DownloadsKeep), after which the background process prunes old rows.
  */
 #ifndef MDL_CORE_SETTINGS_KEEP_H
 #define MDL_CORE_SETTINGS_KEEP_H

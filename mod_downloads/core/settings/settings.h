@@ -214,7 +214,7 @@ void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warni
 /**
  * Reads a configuration file for downloadsctl, in httpd's syntax: comments, quotes, a backslash at
  * a line's end, and ${NAME} from the environment or an earlier Define.  Sets Downloads*, DBDriver
- * and DBDParams; skips other directives, section tags, and all of <VirtualHost>. Follows Include
+ * and DBDParams; skips other directives, section tags, and all of <VirtualHost>.  Follows Include
  * and IncludeOptional (wildcards in the last segment), relative to the file's folder.  Appends
  * "file:line: sentence" (const char *) to problems for each faulty line, 20 at most; the other
  * lines still take effect.

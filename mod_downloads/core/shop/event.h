@@ -64,7 +64,7 @@ apr_status_t mdl_event_add_of_email(mdl_db_t *db, mdl_event_type_t type, apr_int
 /** Adds the event of a tag whose stock has fallen to its threshold. */
 apr_status_t mdl_event_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p);
 
-/** Adds an event for each order that got license keys. pairs: a JSON object, key id → assignment
+/** Adds an event for each order that got license keys. pairs: JSON object, key id → assignment
     id. */
 apr_status_t mdl_event_add_given(mdl_db_t *db, const char *pairs, apr_pool_t *p);
 
@@ -94,8 +94,7 @@ typedef struct {
 apr_status_t mdl_event_number(mdl_db_t *db, apr_pool_t *p, mdl_event_number_t *number);
 
 /** Effect: reads a shop's events after a number, oldest first.  With a type it looks at 1,000
-    events at most, so it may find few or none although there are more.  Refused: 409
-    feed_changed. */
+    events at most, so it may find few although there are more.  Refused: 409 feed_changed. */
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t after;

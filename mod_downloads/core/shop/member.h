@@ -42,7 +42,7 @@ typedef struct {
 } mdl_member_put_t;
 apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put);
 
-/** Effect: ends a membership; shop_id is 0 for an operator's. Refused: 404. */
+/** Effect: ends a membership; shop_id is 0 for an operator's.  Refused: 404. */
 typedef struct {
     const char *user;
     apr_int64_t shop_id;

@@ -126,8 +126,7 @@ static bucket_t *bucket_find(buckets_t buckets, unsigned long long name, bucket_
 }
 
 /* A new name takes a bucket without an owner, else the fullest near by, which mostly is full and as
-   good as new.  If it is not full, the name starts with fewer tokens: tokens may be lost, never
-   gained. */
+   good as new.  If not, the name starts with fewer tokens: they may be lost, never gained. */
 static bucket_t *bucket_take(buckets_t buckets, unsigned long long name)
 {
     bucket_t *bucket, *vacant;
@@ -167,8 +166,7 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
         state->more_in = then - now - whole;
     }
     state->size = limit->rates[kind].size;
-    /* Another thread's now may be later than ours: by our clock, the bucket is emptier than
-       empty. */
+    /* Another thread's now may be later than ours, and the bucket then emptier than empty. */
     state->remaining = state->full_in < whole ? (int)((whole - state->full_in) / token) : 0;
 }
 

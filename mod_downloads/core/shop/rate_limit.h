@@ -57,8 +57,7 @@ void mdl_rate_limit_charge_rows(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, c
 /** The name of a client's network: the IPv4 address, or the first 64 bits of the IPv6 address. */
 const char *mdl_rate_limit_network(const char *address, apr_pool_t *p);
 
-/** Takes a token, in advance if there is none; returns the time until it comes, 0 if there was
-    one. */
+/** Takes a token, in advance if there is none; returns the time until it comes, or 0. */
 apr_interval_time_t mdl_rate_limit_reserve(mdl_rate_limit_t *limit, mdl_rate_kind_t kind,
                                            const char *name, apr_time_t now);
 

@@ -9,8 +9,7 @@
 #include "base/text/json.h"
 #include "db/db.h"
 
-/** The most emails within a day, of all kinds: to an address from all shops, and of a shop to all
-    addresses. */
+/** The most emails within a day, of all kinds: to an address from all shops, and of a shop. */
 #define MDL_STAFF_EMAILS_OF_ADDRESS 20
 #define MDL_STAFF_EMAILS_OF_SHOP    40
 

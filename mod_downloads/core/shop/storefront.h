@@ -1,5 +1,5 @@
 /*
- * A shop's connection to its storefront, which is asked for an order's customer and risk
+ * A shop's connection to its storefront, which knows an order's customer and risk
  * (platform/platform.h).
  */
 #ifndef MDL_CORE_SHOP_STOREFRONT_H

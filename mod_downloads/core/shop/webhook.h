@@ -45,7 +45,7 @@ typedef struct {
 const mdl_http_policy_t *mdl_webhook_policy(const mdl_settings_t *settings, const char *url,
                                             apr_pool_t *p);
 
-/** Whether a URL can be an endpoint's. The rule ends a sentence about a URL that can't. */
+/** Whether a URL can be an endpoint's.  The rule ends a sentence about a URL that can't. */
 #define MDL_WEBHOOK_URL_RULE                                                                       \
     "must be an absolute https URL with the name of a host, without user, password or fragment, "  \
     "and with no port but those that the operator allows."

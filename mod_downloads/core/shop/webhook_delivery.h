@@ -36,7 +36,7 @@ typedef struct {
 apr_status_t mdl_webhook_queue(mdl_db_t *db, const apr_array_header_t *event_ids, int *queued,
                                apr_pool_t *p);
 
-/** Effect: reads a page of an endpoint's deliveries (mdl_webhook_delivery_t).  Refused: 404
+/** Effect: reads a page (mdl_webhook_delivery_t) of an endpoint's deliveries.  Refused with 404
     webhook_endpoint_not_found. */
 typedef struct {
     mdl_list_page_t page;
