@@ -53,7 +53,7 @@ static apr_status_t folder_read(const char *root, identities_t *identities, cons
 }
 
 /* Why a database that knows no folder must not take this one, or NULL. */
-static const char *why_strangers(const char *root, const identities_t *identities, apr_pool_t *p)
+static const char *why_not_adopt(const char *root, const identities_t *identities, apr_pool_t *p)
 {
     int has_blobs = mdl_storage_has_blobs(root, p);
 
@@ -126,7 +126,7 @@ apr_status_t mdl_storage_belongs(mdl_db_t *db, const char *root, int join, const
         return rv;
     }
     if (identities.database == NULL) {
-        if ((*why = why_strangers(root, &identities, p)) != NULL) {
+        if ((*why = why_not_adopt(root, &identities, p)) != NULL) {
             return APR_EMISMATCH;
         }
         if (!join || (rv = folder_join(db, root, &identities, why, p)) != APR_SUCCESS) {

@@ -22,10 +22,10 @@ typedef struct {
     int httpd_runs;               /* whether it is known to run */
 } mdl_health_t;
 
-typedef int mdl_health_fn(const mdl_health_t *of, const char **message);
+typedef int mdl_health_fn(const mdl_health_t *health, const char **message);
 
 /** Adds a warning, unless it was added before. */
-void mdl_health_warn(const mdl_health_t *of, const char *sentence);
+void mdl_health_warn(const mdl_health_t *health, const char *sentence);
 
 /** A sentence on an error of the database; said is the database's message, or NULL. */
 const char *mdl_health_database_error(apr_status_t rv, const char *said, apr_pool_t *p);
