@@ -4,7 +4,7 @@
  *
  * If a download is given back, the delivered ranges of its file are kept with the allowance: two
  * halves by two links make one download.  So do MDL_DOWNLOAD_FACTOR times the file's size in bytes;
- * else a link could repeat all but the last byte for ever.
+ * else links could send all but the last byte for ever.
  *
  * A session that becomes counted adds an event (core/shop/event.h).
  */

@@ -15,7 +15,7 @@
  *   expires                        the date when all access ends; null if it never ends, or ends at
  *                                  different times: then each file and link has its own date
  *   has_files                      whether there are files
- *   complete                       whether anything is offered and all its files are ready
+ *   complete                       something is offered, and no file is being prepared or failed
  *   in_preparation                 files not ready yet, or null: {"count", "all": no other files}
  *   files_truncated                whether the order has more files than are listed
  *   has_links, links               [{"title","url","host","expires"}]; url is ours and redirects,
