@@ -108,8 +108,8 @@ apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64
 apr_status_t mdl_license_set_quantity(mdl_db_t *db, apr_int64_t assignment_id, int quantity,
                                       const char *key_id, apr_pool_t *p);
 
-/** Takes the keys of closed assignments (apr_int64_t) back to those tags that reclaim keys;
- *reclaimed gets their number. */
+/** Takes the keys of closed assignments (apr_int64_t) back to those tags that reclaim
+    keys; *reclaimed gets their number. */
 apr_status_t mdl_license_reclaim(mdl_db_t *db, const apr_array_header_t *assignment_ids,
                                  const char *key_id, apr_int64_t *reclaimed, apr_pool_t *p);
 

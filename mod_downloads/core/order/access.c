@@ -166,8 +166,8 @@ static apr_status_t access_reclaim(mdl_db_t *db, const mdl_access_t *access,
     return rv;
 }
 
-/* Queues the held emails and hands out the license keys that waited for the order to become active.
- *details gets the number of keys; NULL: none. */
+/* Queues the held emails and hands out the license keys that waited for an active order.  *details
+   gets the number of keys; NULL: none. */
 static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const char **details,
                                    apr_pool_t *p)
 {

@@ -253,7 +253,7 @@ static void diagnosis_check_mapping(run_t *run)
     diagnosis_count(run, MDL_CHECK_MAPPING, "keys", pending);
 }
 
-/* The signals of the fraud check; NULL: none. */
+/* What the fraud check found; NULL for nothing. */
 static const mdl_json_t *diagnosis_signals(const run_t *run)
 {
     const char *text = run->order->fraud_signals, *why;
@@ -265,7 +265,7 @@ static const mdl_json_t *diagnosis_signals(const run_t *run)
     return signals;
 }
 
-/* Adds the signals as the fact "signals"; returns their messages, each after a space. */
+/* Its sentences, each with a space before it, and as the fact "signals". */
 static const char *signals_report(run_t *run)
 {
     const mdl_json_t *signals = diagnosis_signals(run);
