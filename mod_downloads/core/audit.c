@@ -8,7 +8,7 @@
 const char *const mdl_via_names[] = {
     [MDL_VIA_API] = "api", [MDL_VIA_SETTINGS] = "settings", [MDL_VIA_COMMAND] = "command", NULL};
 
-/* Cut before a character that has no room (RFC 3629, section 3). */
+/* Cuts between characters (RFC 3629, section 3). */
 static const char *audit_detail(const char *detail, apr_pool_t *p)
 {
     apr_size_t length = MDL_AUDIT_DETAIL_MAX;

@@ -1,7 +1,7 @@
 /*
- * The audit: every change that a person or a key made, of all nouns, with who and when.  An entry
- * is added in the transaction of its change, by core/write.c.  What the service does by itself has
- * none.  An entry never has a secret, an address of a customer or of a page.
+ * The audit log: every change that a person or an API key makes, with who and when.  core/write.c
+ * adds the entry in the transaction of the change.  Changes by the service itself have no entry.
+ * An entry never has a secret, a customer's address or a page's address.
  */
 #ifndef MDL_CORE_AUDIT_H
 #define MDL_CORE_AUDIT_H
@@ -10,7 +10,7 @@
 
 #include "db/db.h"
 
-#define MDL_REASON_MAX       500 /* characters of a reason that somebody gives */
+#define MDL_REASON_MAX       500 /* characters of a given reason */
 #define MDL_AUDIT_DETAIL_MAX 500 /* bytes */
 
 typedef enum { MDL_VIA_API, MDL_VIA_SETTINGS, MDL_VIA_COMMAND } mdl_via_t;
@@ -18,37 +18,37 @@ extern const char *const mdl_via_names[];
 
 typedef struct {
     apr_int64_t id;        /* out */
-    apr_int64_t shop_id;   /* 0: of no shop */
+    apr_int64_t shop_id;   /* 0: none */
     const char *shop_name; /* out, or NULL */
     const char *noun;      /* "order", "pack", … */
-    const char *noun_id;   /* as the API and the pages write it, or NULL */
+    const char *noun_id;   /* as in the API and on pages, or NULL */
     const char *action;    /* "created", "revoked", … */
     mdl_via_t via;
-    const char *key_id;     /* of the API's caller; NULL: a person */
+    const char *key_id;     /* of the API key; NULL: a person */
     const char *key_name;   /* out, or NULL */
-    const char *user;       /* the member, or the system's user who ran the command, or NULL */
-    const char *request_id; /* out: of the request that did it (mdl_db_request), or NULL */
-    const char *detail;     /* a reason that was given, or what was changed; NULL for none */
+    const char *user;       /* the member, or the system's user of the command, or NULL */
+    const char *request_id; /* out: of the request (mdl_db_request), or NULL */
+    const char *detail;     /* the given reason, or what was changed; or NULL */
     apr_time_t created_at;  /* out */
 } mdl_audit_t;
 
-/** Adds an entry; a detail beyond MDL_AUDIT_DETAIL_MAX is cut.  Without noun or action it fails, or
-    the end of the transaction does: no change may be without. */
+/** Adds an entry; cuts a detail beyond MDL_AUDIT_DETAIL_MAX.  Without noun or action, this or the
+    end of the transaction fails, so there is no change without an entry. */
 apr_status_t mdl_audit_add(mdl_db_t *db, const mdl_audit_t *entry, apr_pool_t *p);
 
 /**
- * Effect that reads a page of entries, newest first.  With a filter it looks at MDL_AUDIT_SEARCHED
- * entries and no more, so that a page may have few or none though older ones fit.
+ * Effect: reads a page of entries, newest first.  With a filter it looks at MDL_AUDIT_SEARCHED
+ * entries at most, so a page may have few or none although older entries fit.
  */
 #define MDL_AUDIT_SEARCHED 300
 typedef struct {
-    apr_int64_t shop_id; /* 0: of all shops */
-    apr_int64_t before;  /* only ids below this one */
+    apr_int64_t shop_id; /* 0: all shops */
+    apr_int64_t before;  /* only lower ids */
     const char *noun;    /* NULL: any */
     const char *who;     /* a user, or a key by its id or name; NULL: anybody */
     int limit;
     apr_array_header_t *found; /* out: mdl_audit_t * */
-    apr_int64_t next;          /* out: "before" of the next page; 0 when there is none */
+    apr_int64_t next;          /* out: "before" of the next page; 0: none */
 } mdl_audit_list_t;
 apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list);
 

@@ -42,20 +42,20 @@ static void beats_forget(mdl_beats_t *beats)
     beats->watched = apr_hash_make(beats->pool);
 }
 
-/* Those that are there no longer are forgotten. */
+/* Keeps what is known of the current beats, and forgets all others. */
 static void beats_keep(mdl_beats_t *beats, const apr_array_header_t *now, apr_time_t at)
 {
     apr_pool_t *pool = beats_pool(apr_pool_parent_get(beats->pool));
     apr_hash_t *watched = apr_hash_make(pool);
 
     for (int i = 0; i < now->nelts; i++) {
-        const mdl_beat_t *one = &APR_ARRAY_IDX(now, i, mdl_beat_t);
-        const watched_t *before = apr_hash_get(beats->watched, one->id, APR_HASH_KEY_STRING);
+        const mdl_beat_t *beat = &APR_ARRAY_IDX(now, i, mdl_beat_t);
+        const watched_t *before = apr_hash_get(beats->watched, beat->id, APR_HASH_KEY_STRING);
         watched_t *kept = apr_palloc(pool, sizeof *kept);
 
-        kept->beat = one->beat;
-        kept->since = before != NULL && before->beat == one->beat ? before->since : at;
-        apr_hash_set(watched, apr_pstrdup(pool, one->id), APR_HASH_KEY_STRING, kept);
+        kept->beat = beat->beat;
+        kept->since = before != NULL && before->beat == beat->beat ? before->since : at;
+        apr_hash_set(watched, apr_pstrdup(pool, beat->id), APR_HASH_KEY_STRING, kept);
     }
     apr_pool_destroy(beats->pool);
     beats->pool = pool;
@@ -76,11 +76,11 @@ apr_array_header_t *mdl_beats_look(mdl_beats_t *beats, const apr_array_header_t 
     }
     beats_keep(beats, now, at);
     for (int i = 0; i < now->nelts; i++) {
-        const mdl_beat_t *one = &APR_ARRAY_IDX(now, i, mdl_beat_t);
-        const watched_t *watched = apr_hash_get(beats->watched, one->id, APR_HASH_KEY_STRING);
+        const mdl_beat_t *beat = &APR_ARRAY_IDX(now, i, mdl_beat_t);
+        const watched_t *watched = apr_hash_get(beats->watched, beat->id, APR_HASH_KEY_STRING);
 
         if (at - watched->since > beats->patience) {
-            APR_ARRAY_PUSH(lost, mdl_beat_t) = *one;
+            APR_ARRAY_PUSH(lost, mdl_beat_t) = *beat;
         }
     }
     return lost;

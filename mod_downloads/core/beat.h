@@ -1,8 +1,8 @@
 /*
- * Beats: whoever holds something in the database for a time shows that it lives by changing a
- * number there, its beat, before the time is over.  Who may take over watches the beats.  No two
- * clocks are compared, and none that can be set: what counts is how long a beat has stayed the
- * same, by the monotonic clock of the one that watches.
+ * Heartbeats: the holder of a lease in the database shows that it lives by changing a number there,
+ * its beat, in time.  Processes that may take over watch the beats.  They compare no clocks of
+ * different hosts: a holder is lost when its beat has not changed for some time by the watcher's
+ * own monotonic clock.
  */
 #ifndef MDL_CORE_BEAT_H
 #define MDL_CORE_BEAT_H
@@ -20,19 +20,18 @@ typedef struct {
     apr_int64_t beat;
 } mdl_beat_t;
 
-/** Watches beats that are lost when they have not changed for so long.  For one thread. */
+/** Watches beats, which are lost when they have not changed for patience.  For one thread. */
 mdl_beats_t *mdl_beats_watch(apr_interval_time_t patience, apr_pool_t *p);
 
 /**
- * Says what all beats (mdl_beat_t) are now, or NULL when the database could not be asked, and
- * returns those that are lost, allocated from p.  When nobody has looked for longer than the
- * patience, or the database could not be asked, time counts anew for all: their holders could not
- * change them either.
+ * Takes the current beats (mdl_beat_t), or NULL when the database could not be asked, and returns
+ * the lost ones, allocated from p.  After such a failure, or a call more than patience ago, all
+ * times start over: the holders could not change their beats either.
  */
 apr_array_header_t *mdl_beats_look(mdl_beats_t *beats, const apr_array_header_t *now,
                                    apr_pool_t *p);
 
-/** Reads beats (mdl_beat_t): the columns id and beat of a statement without arguments. */
+/** Reads beats (mdl_beat_t): the columns id and beat of a statement without parameters. */
 apr_status_t mdl_beats_read(mdl_db_t *db, mdl_statement_t statement, apr_array_header_t **beats,
                             apr_pool_t *p);
 

@@ -1,6 +1,6 @@
 /*
- * Argument and result of an effect on one entity of a shop, such as an asset or a pack.  An effect
- * that takes more has a struct of its own, which begins with this one.
+ * Argument and result of an effect on an entity of a shop, such as an asset or a pack.  An effect
+ * with more arguments has its own struct, which begins with this one.
  */
 #ifndef MDL_CORE_ENTITY_REF_H
 #define MDL_CORE_ENTITY_REF_H
@@ -11,10 +11,10 @@
 
 typedef struct {
     apr_int64_t shop_id;
-    apr_int64_t id;                     /* 0 to create one */
-    const apr_array_header_t *versions; /* that the caller knows (core/version.h); NULL: any */
+    apr_int64_t id;                     /* 0: to be created */
+    const apr_array_header_t *versions; /* which the caller knows (core/version.h); NULL: any */
     mdl_problem_t *problem;
-    void *entity; /* out: as it is after the effect; NULL when it was deleted */
+    void *entity; /* out: the entity after the effect; NULL: deleted */
 } mdl_entity_ref_t;
 
 #endif

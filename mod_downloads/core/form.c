@@ -13,7 +13,7 @@ typedef struct {
     unsigned char mac[MDL_SHA256_LENGTH];
 } form_token_t;
 
-/* What is signed; *length gets how long it is. */
+/* The bytes for the MAC; *length gets their number. */
 static const char *form_signed(const form_token_t *token, const char *user, apr_size_t *length,
                                apr_pool_t *p)
 {

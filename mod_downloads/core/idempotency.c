@@ -8,11 +8,11 @@
 #include "base/deflate.h"
 #include "base/seal.h"
 
-#define BATCH        250 /* rows; SQLite's other writers wait that long */
+#define BATCH        250 /* rows; SQLite's other writers wait for a batch */
 #define PURPOSE      "stored-response"
 #define PLAIN        'p'
 #define PACKED       'z'
-#define PACKED_FROM  8192 /* bytes; a smaller body is not worth the time */
+#define PACKED_FROM  8192 /* bytes; a smaller body is not worth compressing */
 #define RESPONSE_MAX (64 * 1024 * 1024)
 
 static void idempotency_digest(void *sha, const char *text, apr_size_t length)
@@ -26,7 +26,7 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path,
     unsigned char digest[MDL_SHA256_LENGTH];
     mdl_sha256_t *sha = mdl_sha256_begin(p);
 
-    /* The closing NUL of each part keeps "POST /a" + "b" apart from "POST /ab". */
+    /* The NUL after each part distinguishes "POST /a" + "b" from "POST /ab". */
     mdl_sha256_update(sha, method, strlen(method) + 1);
     mdl_sha256_update(sha, path, strlen(path) + 1);
     mdl_json_canonical(body, idempotency_digest, sha);
@@ -43,7 +43,7 @@ static void idempotency_halves(const char *key, apr_int64_t *hi, apr_int64_t *lo
     memcpy(lo, digest + sizeof *hi, sizeof *lo);
 }
 
-/* Whom a sealed response belongs to. */
+/* The owner of a sealed response. */
 static const char *response_owner(const mdl_idempotency_t *idempotency, apr_int64_t hi,
                                   apr_int64_t lo, apr_pool_t *p)
 {
@@ -51,7 +51,7 @@ static const char *response_owner(const mdl_idempotency_t *idempotency, apr_int6
                         idempotency->shop_id, hi, lo);
 }
 
-/* What is sealed: how the body is kept, the ETag, a line's end and the body. */
+/* Seals the format of the body, the ETag, a newline and the body. */
 static const char *response_seal(const mdl_idempotency_t *idempotency, const char *owner,
                                  const mdl_stored_response_t *response, apr_pool_t *p)
 {
@@ -72,7 +72,7 @@ static const char *response_seal(const mdl_idempotency_t *idempotency, const cha
     return mdl_seal(idempotency->secret, PURPOSE, owner, data, strlen(head) + length, p);
 }
 
-/* APR_EINVAL when the secret that has sealed it is not among those of the server any more. */
+/* APR_EINVAL when none of the server's secrets has sealed it. */
 static apr_status_t response_unseal(const mdl_idempotency_t *idempotency, const char *owner,
                                     const char *sealed, mdl_stored_response_t *response,
                                     apr_pool_t *p)

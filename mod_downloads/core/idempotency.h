@@ -1,7 +1,7 @@
 /*
- * An Idempotency-Key and the successful response that belongs to it (contract, section 3), which is
- * stored in the transaction of its effect: neither exists without the other.  It is sealed, for it
- * may have license keys and the addresses of pages and uploads in it.
+ * An Idempotency-Key and its successful response (contract, section 3).  The response is stored in
+ * the transaction of the effect, so neither exists without the other.  It is sealed, because it may
+ * contain license keys and addresses of pages and uploads.
  */
 #ifndef MDL_CORE_IDEMPOTENCY_H
 #define MDL_CORE_IDEMPOTENCY_H
@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     const mdl_secret_t *secret;
     apr_int64_t shop_id;
-    const char *key;         /* as the client sent it */
+    const char *key;         /* from the client */
     const char *fingerprint; /* digest of method, path and canonical body */
     apr_interval_time_t retention;
     apr_time_t now;
@@ -33,20 +33,19 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path,
                                         const mdl_json_t *body, apr_pool_t *p);
 
 /**
- * Looks for an earlier response.  Returns APR_SUCCESS and the response, APR_ENOENT when there is
- * none, APR_EMISMATCH when the key was used with another request, APR_EINVAL when the server's
- * secret is another one than that which has sealed it.
+ * Reads an earlier response.  APR_ENOENT when there is none, APR_EMISMATCH when the key was used
+ * with another request, APR_EINVAL when none of the server's secrets has sealed it.
  */
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                   mdl_stored_response_t *response, apr_pool_t *p);
 
-/** Stores a response.  If another transaction has stored one meanwhile, this returns MDL_DB_ENULL,
-    or the end of the transaction does. */
+/** Stores a response.  If another transaction has stored one in the meantime, this or the end of
+    the transaction returns MDL_DB_ENULL. */
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                    const mdl_stored_response_t *response, apr_pool_t *p);
 
-/** Effect: seals a batch of responses anew, those that an older secret has sealed.  It begins
-   behind the response that the last batch has ended with; done: there are no more. */
+/** Effect: in a batch of responses, seals those again that an older secret has sealed.  The batch
+    begins after the last response of the previous batch. */
 typedef struct {
     const mdl_secret_t *secret;
     apr_int64_t shop_id, hi, lo; /* in and out; at first 0, APR_INT64_MIN, APR_INT64_MIN */

@@ -61,7 +61,7 @@ const char *mdl_identifier_variant(const char *text, const char *product, apr_po
         }
     }
     if (product == NULL || gid_number(product, "Product", &own) == NULL) {
-        return text; /* the caller tells of the product's own fault */
+        return text; /* the caller reports the product's fault */
     }
     if (number != text && (platform != own || strncmp(text, product, 6 + own) != 0)) {
         return NULL;

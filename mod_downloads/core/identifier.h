@@ -1,5 +1,5 @@
 /*
- * Identifiers as a request writes them, in its path, query or body (contract, section 1).
+ * Identifiers in a request's path, query or body (contract, section 1).
  */
 #ifndef MDL_CORE_IDENTIFIER_H
 #define MDL_CORE_IDENTIFIER_H
@@ -9,21 +9,20 @@
 /* The largest id: 2^53 - 1, which JavaScript's numbers hold exactly. */
 #define MDL_IDENTIFIER_MAX ((APR_INT64_C(1) << 53) - 1)
 
-/** Whether text is 1 to 20 decimal digits without a leading zero: a storefront's order or customer.
- */
+/** Whether text is a storefront's order or customer: 1 to 20 digits without a leading zero. */
 int mdl_identifier_is_digits(const char *text);
 
-/** An id of ours: from 1 to MDL_IDENTIFIER_MAX, without a leading zero; else 0, as for
-    NULL. */
+/** Parses an id of the service: from 1 to MDL_IDENTIFIER_MAX, without a leading zero.  0 for any
+    other text, and for NULL. */
 apr_int64_t mdl_identifier_parse(const char *text);
 
 /** Whether text is gid://<platform>/Product/<n>. */
 int mdl_identifier_is_product(const char *text);
 
 /**
- * The gid of a variant that text gives as gid://<platform>/ProductVariant/<n> or as the bare
- * number; NULL when it is neither, or of another platform than the product.  Text itself where
- * product is no gid.
+ * The gid of a variant, which text gives as gid://<platform>/ProductVariant/<n> or as a bare
+ * number; NULL when it is neither, or of another platform than the product.  Text itself if product
+ * is no gid.
  */
 const char *mdl_identifier_variant(const char *text, const char *product, apr_pool_t *p);
 

@@ -8,8 +8,8 @@
 #include "base/names.h"
 #include "core/job_source.h"
 
-#define LOOKED 1000 /* jobs, where not all of them fit */
-#define NEWEST "~"  /* behind every id */
+#define LOOKED 1000 /* jobs, if only some may fit */
+#define NEWEST "~"  /* sorts after every id */
 
 const char *const mdl_job_type_names[] = {
     [MDL_JOB_IMPORT] = "asset_import", [MDL_JOB_VERIFY] = "upload_verification",
@@ -141,8 +141,7 @@ static apr_status_t job_ask_list(mdl_db_t *db, const mdl_job_list_t *list, const
                : mdl_db_select(db, rows, p, MDL_Q(JOB_LIST, .before = before, .limit = look));
 }
 
-/* A status has no index: a part of the jobs at a time, however many there are, lies within the
-   memory and the time that a statement may take. */
+/* Status has no index, so jobs are read in batches, within a statement's memory and time limits. */
 apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list)
 {
     int look = list->status != NULL ? LOOKED : list->limit;
@@ -232,7 +231,7 @@ static int job_fits(const mdl_job_t *job, const mdl_job_page_t *list)
            (list->asset_id == 0 || job->asset_id == list->asset_id);
 }
 
-/* These have a statement of their own. */
+/* Failed jobs have their own statement. */
 static int job_page_is_failed(const mdl_job_page_t *list)
 {
     return list->asset_id == 0 && list->status != NULL &&
@@ -508,7 +507,7 @@ apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_poo
 {
     apr_time_t now = apr_time_now();
 
-    mdl_db_note_due(db, now); /* its clean-up */
+    mdl_db_note_due(db, now); /* the clean-up */
     return mdl_db_exec(db, NULL, p, MDL_Q(JOB_CANCEL_OF_ASSET, .now = now, .asset_id = asset_id));
 }
 

@@ -5,10 +5,10 @@
 #include <apr_shm.h>
 #include <apr_strings.h>
 
-#define JOBS 1024 /* at a time; the lanes have fewer slots */
+#define JOBS 1024 /* more than all lanes have slots */
 
 struct mdl_begun_t {
-    atomic_int crashed; /* the process of before */
+    atomic_int crashed; /* the previous process */
     mdl_begun_job_t jobs[JOBS];
 };
 

@@ -10,7 +10,7 @@
 #define BATCH   250
 #define HIDDEN  "***"
 
-/* A URL up to its query, and that behind it; NULL for none. */
+/* Splits a URL into the part before its query, and the query; NULL: none. */
 static const char *source_split(const char *url, const char **query, apr_pool_t *p)
 {
     const char *mark = strchr(url, '?');

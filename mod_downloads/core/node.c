@@ -72,7 +72,7 @@ apr_status_t mdl_node_time(mdl_db_t *db, apr_pool_t *p, apr_time_t *now)
 
 apr_status_t mdl_node_try_write(mdl_db_t *db, apr_pool_t *p, void *unused)
 {
-    const char *name = mdl_ulid("try_", p); /* nobody waits for another one's row */
+    const char *name = mdl_ulid("try_", p); /* its own row, so that nobody waits for a lock */
     apr_status_t rv = node_write(db, "", name, p);
 
     (void)unused;

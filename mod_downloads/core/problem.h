@@ -1,5 +1,5 @@
 /*
- * A problem: why the service refuses a request.  A client reads it in the error envelope (contract,
+ * A problem: why the service refuses a request.  A client gets it in the error envelope (contract,
  * section 4), an operator on the command line.
  */
 #ifndef MDL_CORE_PROBLEM_H
@@ -8,7 +8,7 @@
 #include <apr_errno.h>
 #include <apr_tables.h>
 
-/** What an effect returns once it has filled its problem; its transaction is rolled back. */
+/** Returned by an effect that has filled its problem; its transaction is rolled back. */
 #define MDL_EPROBLEM (APR_OS_START_USERERR + 1)
 
 typedef struct {
@@ -18,27 +18,26 @@ typedef struct {
 } mdl_problem_detail_t;
 
 typedef struct {
-    int status;       /* of HTTP */
-    const char *code; /* one of the contract's, section 4 */
+    int status;       /* HTTP status */
+    const char *code; /* contract, section 4 */
     const char *message;
-    apr_int64_t limit; /* of a refusal by a number: what there may be; 0: not said */
-    apr_int64_t count; /* and what there is or would be, if has_count */
+    apr_int64_t limit; /* the exceeded limit; 0: none */
+    apr_int64_t count; /* the actual number, if has_count */
     int has_count;
-    apr_array_header_t *details; /* of mdl_problem_detail_t, NULL for none */
+    apr_array_header_t *details; /* mdl_problem_detail_t; NULL: none */
 } mdl_problem_t;
 
-/** Fills problem, keeping the details that were added before, and returns MDL_EPROBLEM. */
+/** Fills a problem, keeping the details added before, and returns MDL_EPROBLEM. */
 apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
                              const char *message);
 
-/** Gives a problem its numbers, beside the sentence that says what they count.  A limit below 1 and
-   a count below 0 are not said. */
+/** Adds the numbers that the message mentions, without a limit below 1 and a count below 0. */
 void mdl_problem_count(mdl_problem_t *problem, apr_int64_t limit, apr_int64_t count);
 
 /** The most details that a problem has. */
 #define MDL_PROBLEM_DETAILS_MAX 100
 
-/** Whether no detail is added any more. */
+/** Whether no more details are added. */
 int mdl_problem_is_full(const mdl_problem_t *problem);
 
 /** Adds a detail, up to MDL_PROBLEM_DETAILS_MAX; the strings must live as long as p. */

@@ -2,12 +2,12 @@
 
 #include <apr_strings.h>
 
-#define BEHIND_ALL_IDS "~" /* by their bytes */
+#define BEHIND_ALL_IDS "~" /* in byte order */
 
 typedef struct {
     mdl_statement_t end;
     mdl_statement_t remove;
-    int by_id; /* whether the key is a text */
+    int by_id; /* whether the key is text */
 } table_t;
 
 static const table_t tables[MDL_PRUNE_TABLES] = {
@@ -22,7 +22,7 @@ static const table_t tables[MDL_PRUNE_TABLES] = {
     [MDL_PRUNE_ADDRESSES] = {MDL_Q_PRUNE_ADDRESSES_END, MDL_Q_PRUNE_ADDRESSES, 0},
 };
 
-/* The end of a batch; at the end of the table the key behind all others. */
+/* Finds the end of a batch; at the end of the table, a key after all others. */
 static apr_status_t prune_find_end(mdl_db_t *db, const mdl_prune_t *prune, mdl_prune_mark_t *end,
                                    int *more, apr_pool_t *p)
 {
@@ -50,7 +50,7 @@ static apr_status_t prune_find_end(mdl_db_t *db, const mdl_prune_t *prune, mdl_p
     return APR_SUCCESS;
 }
 
-/* Of the last batch of a pass some rows are too young: the next pass begins with it. */
+/* Some rows of the last batch may be too young, so the next pass begins with that batch. */
 apr_status_t mdl_prune(mdl_db_t *db, apr_pool_t *p, mdl_prune_t *prune)
 {
     const table_t *table = &tables[prune->table];

@@ -18,8 +18,8 @@
 enum { DATABASE = 1, STORAGE = 2, WORKER = 4 };
 
 struct mdl_readiness_t {
-    atomic_llong claimed_at; /* 0: nobody has looked */
-    atomic_int found;        /* of those above; -1: nothing yet */
+    atomic_llong claimed_at; /* 0: nobody has checked yet */
+    atomic_int found;        /* sum of these; -1: no result yet */
     atomic_llong beat_at;
     atomic_int pid;
 };
@@ -51,7 +51,7 @@ int mdl_readiness_has_worker(const mdl_readiness_t *readiness)
            mdl_clock_monotonic() - atomic_load(&readiness->beat_at) < MDL_NODE_LOST;
 }
 
-/* Counted from the claim: if its holder dies or hangs, somebody else looks after that time. */
+/* The time counts from the claim: if its holder dies or hangs, somebody else checks after it. */
 int mdl_readiness_claim(mdl_readiness_t *readiness)
 {
     long long claimed = atomic_load(&readiness->claimed_at);

@@ -10,7 +10,7 @@ apr_status_t mdl_write_replay(mdl_db_t *db, apr_pool_t *p, mdl_write_t *write)
     return rv;
 }
 
-/* Whether there is something to be done. */
+/* Checks that the form or the Idempotency-Key is new; sets replayed if it is not. */
 static apr_status_t write_begin(mdl_db_t *db, mdl_write_t *write, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;

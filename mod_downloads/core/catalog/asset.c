@@ -14,7 +14,7 @@
 #include "core/shop/shop.h"
 #include "core/version.h"
 
-#define ANY_JOB      "~" /* after every id */
+#define ANY_JOB      "~" /* sorts after every id */
 #define MAX_FILENAME 255 /* bytes */
 
 const char *const mdl_asset_status_names[] = {[MDL_ASSET_PENDING] = "pending",
@@ -94,7 +94,7 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
     return rv == APR_ENOENT ? asset_not_found(problem) : rv;
 }
 
-/* By the filter that leaves the fewest rows. */
+/* Selects by the filter that restricts most. */
 static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
                                       apr_pool_t *p)
 {
@@ -153,7 +153,7 @@ apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     return rv;
 }
 
-/* The same, of a version that the caller knows. */
+/* The same, and checks the caller's version. */
 static apr_status_t asset_get_known(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_status_t rv = mdl_asset_get(db, p, ref);
@@ -164,7 +164,7 @@ static apr_status_t asset_get_known(mdl_db_t *db, mdl_entity_ref_t *ref, apr_poo
                : rv;
 }
 
-/* Locks it, too. */
+/* The same, and locks it. */
 static apr_status_t asset_lock_ref(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_asset_t *asset = NULL;
@@ -175,8 +175,7 @@ static apr_status_t asset_lock_ref(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool
                              : rv;
 }
 
-/* The category before the asset, as when a category is deleted: else the two could wait for each
-   other. */
+/* Locks the category before the asset, like the deletion of a category, to avoid a deadlock. */
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *change)
 {
     mdl_entity_ref_t *ref = &change->ref;
@@ -200,8 +199,8 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
     return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
 }
 
-/* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
-   wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
+/* Locks jobs, then the asset, then its shop, as everywhere, to avoid deadlocks.  Cancels jobs again
+   under the asset's lock, when no other can be queued. */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_reference_query_t references[] = {
@@ -235,7 +234,7 @@ typedef struct {
     apr_int64_t size;
     const char *sha256; /* NULL: none yet */
     int version;
-    int has_version; /* new bytes are another one */
+    int has_version; /* new bytes are another version */
     const char *filename;
     int filename_guessed;
     const char *content_type; /* or NULL */
@@ -290,7 +289,8 @@ static int is_html_name(const char *filename)
             strcasecmp(extension, ".xhtml") == 0);
 }
 
-/* Share links, and pages for signing in, answer with HTML and 200. */
+/* Whether a source sent an HTML page instead of the file: share links and sign-in pages answer with
+   HTML and 200. */
 static int asset_is_page_unasked(const asset_before_t *before, const mdl_asset_bytes_t *bytes)
 {
     const char *filename = before->filename_guessed && bytes->filename != NULL ? bytes->filename
@@ -363,7 +363,7 @@ apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
     return mdl_db_exec(db, NULL, p, MDL_Q(ASSET_RETRY, .now = apr_time_now(), .id = id));
 }
 
-/* Two open jobs for one asset would race to set its content. */
+/* Two open jobs of an asset would race to set its bytes. */
 static apr_status_t asset_check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
                                             mdl_problem_t *problem, apr_pool_t *p)
 {

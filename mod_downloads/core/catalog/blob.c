@@ -52,7 +52,7 @@ apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t 
     return rv;
 }
 
-/* What refers to it still are deleted assets, and uploads that are over. */
+/* Only deleted assets and finished uploads still refer to the blob. */
 static apr_status_t delete_row(mdl_db_t *db, const char *sha256, apr_pool_t *p)
 {
     static const mdl_statement_t queries[] = {MDL_Q_BLOB_LEAVE_ASSETS, MDL_Q_BLOB_LEAVE_UPLOADS,
@@ -65,8 +65,8 @@ static apr_status_t delete_row(mdl_db_t *db, const char *sha256, apr_pool_t *p)
     return rv;
 }
 
-/* Asked once the blob is locked: whoever holds the storage from then on has copied a database in
-   which nobody refers to it, or finds it stored again. */
+/* Checked after the blob is locked: whoever holds the storage later has copied a database without a
+   reference to the blob, or finds it stored again. */
 static apr_status_t blob_check_not_held(mdl_db_t *db, apr_pool_t *p)
 {
     mdl_storage_hold_t hold;
@@ -107,7 +107,7 @@ apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *f
     return rv;
 }
 
-/* A row that nobody else ever sees keeps away others who store the same bytes. */
+/* Inserts a row, never committed, that makes others who store the same bytes wait. */
 apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
 {
     apr_int64_t inserted = 0;

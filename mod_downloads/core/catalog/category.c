@@ -12,7 +12,7 @@ static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return category;
 }
 
-/* Runs a statement that gives the category. */
+/* Runs a statement that selects the category. */
 static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
                                         mdl_query_t query)
 {
@@ -29,7 +29,7 @@ static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr
     return rv;
 }
 
-/* The same by id and shop, of a version that the caller knows. */
+/* The same by id and shop, and checks the caller's version. */
 static apr_status_t category_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                           mdl_statement_t statement, apr_pool_t *p)
 {
@@ -54,7 +54,7 @@ apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *re
     return category_select_known(db, ref, MDL_Q_CATEGORY_BY_ID, p);
 }
 
-/* A change that has met no row: there is none, or it has another version. */
+/* After a change that met no row: there is none, or it has another version. */
 static apr_status_t category_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_status_t rv = mdl_category_find(db, p, ref);

@@ -15,8 +15,7 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_category_t;
 
-/** Argument of create and change.  These two, find and delete are refused with 404
-    category_not_found. */
+/** Argument of create and change.  Change, find and delete refuse with 404 category_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_category_t */
     const char *name;
@@ -30,11 +29,11 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_
 /** Effect on an mdl_entity_ref_t: reads a category. */
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Effect on an mdl_entity_ref_t: deletes a category; its assets and uploads have none then. */
+/** Effect on an mdl_entity_ref_t: deletes a category; its assets and uploads lose it. */
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Checks that a category belongs to the shop, and keeps it from being deleted until the
-   transaction ends; 0 is none.  Refused: 422 unknown_reference at /category_id. */
+/** Checks that the shop has a category (0: none), and prevents its deletion until the end of the
+    transaction.  Refused: 422 unknown_reference at /category_id. */
 apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
                                mdl_problem_t *problem, apr_pool_t *p);
 

@@ -1,5 +1,5 @@
 /*
- * The import of a remote file: an asset to be filled, and the job that fills it.
+ * The import of a remote file: an asset, and the job that fills it.
  */
 #ifndef MDL_CORE_CATALOG_IMPORT_H
 #define MDL_CORE_CATALOG_IMPORT_H
@@ -22,8 +22,8 @@ typedef struct {
 /** Effect: makes a pending asset and queues its import.  Refused with 422 unknown_reference. */
 apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import);
 
-/** Effect: queues the import of new bytes for an asset, which keeps what it has until they are
-   there.  Refused as mdl_asset_await_bytes is. */
+/** Effect: queues the import of new bytes for an asset, which keeps its bytes until then.  Refused
+    like mdl_asset_await_bytes. */
 typedef struct {
     apr_int64_t asset_id;
     const apr_array_header_t *versions; /* of the asset, as in mdl_entity_ref_t */
@@ -32,14 +32,14 @@ typedef struct {
 } mdl_version_t;
 apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version);
 
-/** Effect: queues an import that fetches an asset's present bytes from where they came from:
-   nothing else is taken, and the asset keeps what it has until then.  Refused: 409 no_source when
-   it has no address that is whole (it was uploaded, or had a query, which is not kept),
-    source_host_not_allowed when the policy does not allow it any more, and as mdl_version_queue. */
+/** Effect: queues an import that fetches an asset's current bytes again from their source; other
+    bytes are not accepted.  Refused: 409 no_source when the whole address is not known (the asset
+    was uploaded, or the address had a query, which is not kept), source_host_not_allowed when the
+    policy no longer allows it, and like mdl_version_queue. */
 typedef struct {
     const mdl_http_policy_t *policy;
-    mdl_version_t version; /* in: asset_id, import, with expected_sha256; source_url as
-                              mdl_asset_t has it, or NULL */
+    mdl_version_t version; /* in: asset_id; import, with expected_sha256; source_url as in
+                              mdl_asset_t, or NULL */
 } mdl_import_again_t;
 apr_status_t mdl_import_again(mdl_db_t *db, apr_pool_t *p, mdl_import_again_t *again);
 

@@ -11,9 +11,9 @@
 #include "core/shop/staff_email.h"
 #include "core/version.h"
 
-#define BATCH      500 /* keys of one statement */
+#define BATCH      500 /* keys in a statement */
 #define WARN_AGAIN apr_time_from_sec(86400)
-#define TAG_SHOWN  60 /* characters of its name in an email */
+#define TAG_SHOWN  60 /* characters of a name in an email */
 
 static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -24,7 +24,7 @@ static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *
     return tag;
 }
 
-/* Runs a statement that gives the tag. */
+/* Runs a statement that selects the tag. */
 static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
                                            mdl_query_t query)
 {
@@ -41,7 +41,7 @@ static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, 
     return rv;
 }
 
-/* The same by id and shop, of a version that the caller knows. */
+/* The same by id and shop, and checks the caller's version. */
 static apr_status_t license_tag_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                              mdl_statement_t statement, apr_pool_t *p)
 {
@@ -74,7 +74,7 @@ apr_status_t mdl_license_tag_lock(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t 
     return license_tag_select_known(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p);
 }
 
-/* A change that has met no row: there is none, or it has another version. */
+/* After a change that met no row: there is none, or it has another version. */
 static apr_status_t license_tag_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_status_t rv = mdl_license_tag_find(db, p, ref);
@@ -165,7 +165,7 @@ apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64
     return rv;
 }
 
-/* A tag that is locked. */
+/* A locked tag. */
 typedef struct {
     apr_int64_t id;
     apr_int64_t available;
@@ -204,7 +204,7 @@ static apr_status_t license_count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t 
         MDL_Q(LICENSE_TAG_COUNT, .available = available, .assigned = assigned, .id = tag_id));
 }
 
-/* The rows of who gets which key as a JSON object, key → assignment. */
+/* Reads rows of key and assignment into a JSON object, key → assignment. */
 static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_pool_t *p)
 {
     mdl_json_t *pairs = mdl_json_object(p);
@@ -248,7 +248,7 @@ apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
     return license_email_staff(db, row, tag_id, p);
 }
 
-/* Gives keys of a tag to whom the pairs say. */
+/* Gives keys of a tag to assignments, by pairs. */
 static apr_status_t license_give(mdl_db_t *db, const locked_tag_t *tag, const char *pairs,
                                  apr_int64_t given, apr_pool_t *p)
 {
@@ -325,7 +325,7 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
     return rv == APR_SUCCESS && *given > 0 ? license_notify(db, order_id, *given, p) : rv;
 }
 
-/* Gives a tag's keys to all that wait for them, and notes that with their orders. */
+/* Gives a tag's keys to all waiting claims, with entries and events of their orders. */
 static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, const char *key_id,
                                      apr_pool_t *p)
 {
@@ -351,7 +351,7 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, cons
     return rv == APR_SUCCESS ? mdl_event_add_given(db, pairs, p) : rv;
 }
 
-/* Inserts some of the keys, from one on. */
+/* Inserts a batch of keys, from index from on. */
 static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
                                          const mdl_secret_t *data_key, apr_size_t from,
                                          apr_pool_t *p)
@@ -372,7 +372,7 @@ static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
     return rv;
 }
 
-/* In batches, which take little memory. */
+/* Inserts the keys in batches, to take little memory. */
 static apr_status_t license_insert(mdl_db_t *db, mdl_license_add_t *add, apr_pool_t *p)
 {
     mdl_secret_t *data_key;
@@ -400,7 +400,7 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
         return rv;
     }
     rv = license_lock_tag(db, add->ref.id, &tag, p);
-    if (rv == APR_ENOENT) { /* deleted in the same moment */
+    if (rv == APR_ENOENT) { /* deleted at the same time */
         return mdl_license_tag_find(db, p, &add->ref);
     }
     if (rv != APR_SUCCESS || (rv = license_insert(db, add, p)) != APR_SUCCESS) {
@@ -415,7 +415,7 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
     return rv == APR_SUCCESS ? license_fill_tag(db, &tag, add->key_id, p) : rv;
 }
 
-/* Counts keys that have gone back to the stock; others may wait for them. */
+/* Counts keys that went back to the stock, and gives them to waiting claims. */
 static apr_status_t license_return(mdl_db_t *db, const locked_tag_t *tag, apr_int64_t keys,
                                    const char *key_id, apr_pool_t *p)
 {
@@ -477,7 +477,7 @@ static apr_status_t license_take(mdl_db_t *db, const locked_tag_t *tag,
     return rv == APR_SUCCESS ? license_return(db, tag, surplus->nelts, key_id, p) : rv;
 }
 
-/* Shows keys again that were withdrawn. */
+/* Gives withdrawn keys back to their assignment. */
 static apr_status_t license_show(mdl_db_t *db, const apr_array_header_t *withdrawn, apr_pool_t *p)
 {
     return withdrawn->nelts > 0
@@ -496,14 +496,14 @@ static apr_status_t license_fit(mdl_db_t *db, const locked_tag_t *tag, apr_int64
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    /* A tag that was deleted has no keys to wait for. */
+    /* Nobody waits for keys of a deleted tag. */
     shown = had.shown->nelts + had.withdrawn->nelts;
     wanted = tag->is_deleted && shown < quantity ? shown : quantity;
     shown = shown < quantity ? shown : quantity;
     if (had.shown->nelts < quantity) {
         rv = license_show(db, license_slice(had.withdrawn, 0, quantity - had.shown->nelts, p), p);
     }
-    /* Before keys go back: the next to get one is whoever waits for it. */
+    /* Before keys go back to the stock, or this claim could get them again. */
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, NULL, p,
                          MDL_Q(LICENSE_CLAIM_SET, .wanted = wanted, .assigned = shown,

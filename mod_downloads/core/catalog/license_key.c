@@ -50,8 +50,7 @@ apr_status_t mdl_license_page(mdl_db_t *db, apr_pool_t *p, mdl_license_page_t *l
     return rv;
 }
 
-/* Whether a key may be deleted, of a tag that is locked.  *assigned gets how many keys given away
-   it counts as. */
+/* Checks that a key of a locked tag may be deleted.  *assigned: whether it counts as given away. */
 static apr_status_t license_key_check(mdl_db_t *db, const mdl_license_delete_t *removal,
                                       int *assigned, apr_pool_t *p)
 {

@@ -1,5 +1,5 @@
 /*
- * The single license keys of a tag: listing them, and deleting one.
+ * Lists the license keys of a tag, and deletes one of them.
  */
 #ifndef MDL_CORE_CATALOG_LICENSE_KEY_H
 #define MDL_CORE_CATALOG_LICENSE_KEY_H
@@ -20,14 +20,14 @@ typedef struct {
     apr_int64_t id;
     mdl_license_key_t key;
     mdl_license_status_t status;
-    apr_int64_t assignment_id;       /* 0: of none, as the next three */
+    apr_int64_t assignment_id;       /* 0: in stock, and the next three are unset */
     const char *storefront_order_id; /* or NULL */
     apr_time_t assigned_at;
     apr_time_t withdrawn_at;
     apr_time_t created_at;
 } mdl_license_entry_t;
 
-/** Effect that reads a page of the keys (mdl_license_entry_t) of a tag.  Refused: 404
+/** Effect: reads a page of a tag's keys (mdl_license_entry_t).  Refused: 404
     license_key_tag_not_found. */
 typedef struct {
     mdl_list_page_t page;

@@ -22,7 +22,7 @@ apr_size_t mdl_license_key_size(const mdl_license_key_t *key)
     return mdl_sealed_size(key->text);
 }
 
-/* *data_key is opened at the first key that needs it. */
+/* Opens *data_key with the first key. */
 static apr_status_t license_key_open(const mdl_secret_t *secret, mdl_secret_t **data_key,
                                      const mdl_license_key_t *key, const char **text, apr_pool_t *p)
 {

@@ -13,7 +13,7 @@ static mdl_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return link;
 }
 
-/* Runs a statement that gives the link. */
+/* Runs a statement that selects the link. */
 static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
                                     mdl_query_t query)
 {
@@ -29,7 +29,7 @@ static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_poo
     return rv;
 }
 
-/* The same by id and shop, of a version that the caller knows. */
+/* The same by id and shop, and checks the caller's version. */
 static apr_status_t link_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                       mdl_statement_t statement, apr_pool_t *p)
 {
@@ -54,7 +54,7 @@ apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     return link_select_known(db, ref, MDL_Q_LINK_BY_ID, p);
 }
 
-/* A change that has met no row: there is none, or it has another version. */
+/* After a change that met no row: there is none, or it has another version. */
 static apr_status_t link_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_status_t rv = mdl_link_find(db, p, ref);

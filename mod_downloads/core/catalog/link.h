@@ -1,5 +1,5 @@
 /*
- * A link: a page of the web that mappings deliver as content.
+ * A link: a web page that mappings deliver as content.
  */
 #ifndef MDL_CORE_CATALOG_LINK_H
 #define MDL_CORE_CATALOG_LINK_H
@@ -16,8 +16,7 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_link_t;
 
-/** Argument of create and change.  These two, find and delete are refused with 404
-    link_not_found. */
+/** Argument of create and change.  Change, find and delete are refused with 404 link_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_link_t */
     const char *title;
@@ -32,11 +31,11 @@ apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 /** Effect on an mdl_entity_ref_t: reads a link. */
 apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Effect on an mdl_entity_ref_t.  Refused: 409 link_in_use with the mappings and orders that hold
- * it. */
+/** Effect on an mdl_entity_ref_t: deletes a link.  Refused: 409 link_in_use with the mappings and
+    orders that have it. */
 apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Effect that reads a page (mdl_list_page_t) of mdl_link_t. */
+/** Effect: reads a page (mdl_list_page_t) of mdl_link_t. */
 apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 #endif

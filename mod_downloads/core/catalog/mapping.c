@@ -17,7 +17,7 @@ const char *const mdl_download_type_names[] = {
 const char *const mdl_mapping_content_names[] = {
     [MDL_CONTENT_LIVE] = "live", [MDL_CONTENT_PINNED] = "pinned", NULL};
 
-/* What a mapping delivers, list by list. */
+/* The lists of content of a mapping. */
 static const struct {
     const char *member;
     mdl_statement_t known, insert, delete;
@@ -30,7 +30,7 @@ static const struct {
 };
 #define CONTENTS (sizeof contents / sizeof *contents)
 
-/* The list of ids that contents[i] is about. */
+/* The list of ids for contents[i]. */
 static apr_array_header_t **mapping_list_of(mdl_mapping_t *mapping, apr_size_t i)
 {
     apr_array_header_t **lists[CONTENTS] = {&mapping->file_ids, &mapping->pack_ids,
@@ -44,7 +44,7 @@ static int mapping_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* One value for a set, whatever its order. */
+/* A hash of the set, independent of order. */
 static const char *mapping_variants_hash(const apr_array_header_t *variants, apr_pool_t *p)
 {
     apr_array_header_t *sorted = apr_array_copy(p, variants);
@@ -97,7 +97,7 @@ static mdl_mapping_t *mapping_without_lists(apr_int64_t id, apr_pool_t *p)
     return mapping;
 }
 
-/* One element of a list: 0 is the variants', 1 and up those of contents. */
+/* Adds an element to a list: 0 is the variants', i + 1 that of contents[i]. */
 static void mapping_add_element(mdl_mapping_t *mapping, apr_size_t list, const char *element)
 {
     if (list == 0) {
@@ -107,7 +107,7 @@ static void mapping_add_element(mdl_mapping_t *mapping, apr_size_t list, const c
     }
 }
 
-/* Reads the lists of mappings (mdl_mapping_t *), which are in descending order of their ids. */
+/* Reads the lists of mappings (mdl_mapping_t *) in descending order of ids. */
 static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
                                        apr_pool_t *p)
 {
@@ -170,7 +170,7 @@ static apr_status_t mapping_write_variants(mdl_db_t *db, const mdl_mapping_t *be
     return rv == APR_SUCCESS ? mapping_insert_variants(db, mapping, p) : rv;
 }
 
-/* Writes the list of ids that contents[i] is about, if it differs. */
+/* Writes the list for contents[i], if it differs. */
 static apr_status_t mapping_write_list(mdl_db_t *db, mdl_mapping_t *before, mdl_mapping_t *mapping,
                                        apr_size_t i, apr_pool_t *p)
 {
@@ -194,7 +194,7 @@ static apr_status_t mapping_write_list(mdl_db_t *db, mdl_mapping_t *before, mdl_
                : rv;
 }
 
-apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, apr_int64_t files,
+apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *name, apr_int64_t files,
                                    apr_pool_t *p)
 {
     mdl_problem_count(problem, MDL_MAPPING_FILES_MAX, files);
@@ -203,17 +203,17 @@ apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, 
                                         "%s would give %" APR_INT64_T_FMT
                                         " files, those of its packs included; a mapping gives %d "
                                         "at most.",
-                                        subject, files, MDL_MAPPING_FILES_MAX));
+                                        name, files, MDL_MAPPING_FILES_MAX));
 }
 
-/* Once its lists are written.  What packs have does not change until the transaction ends. */
+/* Called after the lists are written.  The packs can't change until the end of the transaction. */
 static apr_status_t mapping_check_files(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv;
 
     if (put->mapping.pack_ids == NULL || put->mapping.pack_ids->nelts == 0) {
-        return APR_SUCCESS; /* no list of a request is that long */
+        return APR_SUCCESS; /* a request's own list is shorter */
     }
     rv = mdl_db_select_one(db, &row, p, MDL_Q(MAPPING_COUNT_FILES, put->mapping.id));
     return rv == APR_SUCCESS && mdl_rows_int(row, 0) > MDL_MAPPING_FILES_MAX
@@ -221,7 +221,7 @@ static apr_status_t mapping_check_files(mdl_db_t *db, mdl_mapping_put_t *put, ap
                : rv;
 }
 
-/* Writes the lists that differ from those of a mapping whose row this transaction has locked. */
+/* Writes the lists that differ.  The transaction has locked the mapping's row. */
 static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
     mdl_mapping_t *before = mapping_without_lists(put->mapping.id, p);
@@ -279,7 +279,7 @@ static apr_status_t mapping_not_found(mdl_problem_t *problem)
     return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
 }
 
-/* A change that has met no row: there is none, or it has another version. */
+/* After a change that met no row: there is none, or it has another version. */
 static apr_status_t mapping_refuse_change(mdl_db_t *db, const mdl_mapping_put_t *put, apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -389,8 +389,8 @@ static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_
     return rv;
 }
 
-/* Keeps the row for the orders that were made under the mapping, and of its lists only what those
-   with live content still deliver. */
+/* Keeps the row for the orders that the mapping served, and the lists that orders with live content
+   still need. */
 static apr_status_t mapping_retire(mdl_db_t *db, apr_int64_t id, int live, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();

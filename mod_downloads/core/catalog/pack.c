@@ -18,7 +18,7 @@ static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return pack;
 }
 
-/* Reads the files of packs (mdl_pack_t *), which are in descending order of their ids. */
+/* Reads the files of packs (mdl_pack_t *) in descending order of ids. */
 static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *packs, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, packs->nelts, sizeof(apr_int64_t));
@@ -43,7 +43,7 @@ static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *pack
     return rv;
 }
 
-/* Runs a statement that gives the pack, without its files. */
+/* Runs a statement that selects the pack, without its files. */
 static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
                                     mdl_query_t query)
 {
@@ -59,7 +59,7 @@ static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_poo
     return rv;
 }
 
-/* The same by id and shop, of a version that the caller knows. */
+/* The same by id and shop, and checks the caller's version. */
 static apr_status_t pack_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                       mdl_statement_t statement, apr_pool_t *p)
 {
@@ -92,7 +92,7 @@ static apr_status_t pack_put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, ap
                        MDL_Q(PACK_FILES_INSERT, .id = pack->id, .ids = edit->file_ids));
 }
 
-/* With its files, as they are now. */
+/* Reads the current files of a pack. */
 static apr_status_t pack_complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
@@ -122,7 +122,7 @@ apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     return rv == APR_SUCCESS ? pack_complete(db, ref, p) : rv;
 }
 
-/* A change that has met no row: there is none, or it has another version. */
+/* After a change that met no row: there is none, or it has another version. */
 static apr_status_t pack_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_status_t rv = mdl_pack_find(db, p, ref);
@@ -140,7 +140,7 @@ static int pack_grows(const mdl_pack_t *pack, const apr_array_header_t *file_ids
     return 0;
 }
 
-/* Packs grow one after the other: two of them may be in the same mapping. */
+/* Locks the shop, so that packs grow one after the other: a mapping may have two of them. */
 static apr_status_t pack_check_mappings(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_rows_t *row;

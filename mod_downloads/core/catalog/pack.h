@@ -1,5 +1,5 @@
 /*
- * A pack: files under one name, which mappings deliver together and in order.
+ * A pack: a named list of files, which mappings deliver together and in order.
  */
 #ifndef MDL_CORE_CATALOG_PACK_H
 #define MDL_CORE_CATALOG_PACK_H
@@ -17,7 +17,7 @@ typedef struct {
 } mdl_pack_t;
 
 /** Argument of create and change.  Refused: 422 unknown_reference with each faulty id.  Change,
-   find and delete are also refused with 404 pack_not_found. */
+    find and delete are also refused with 404 pack_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_pack_t */
     const char *name;
@@ -27,17 +27,17 @@ typedef struct {
 apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit);
 
 /** Changes the members that are not NULL.  Refused: 422 too_many_files when a mapping with the pack
-    would give more files than it may; any 500 of them are looked at. */
+    would give too many files; at most 500 mappings are checked. */
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit);
 
 /** Effect on an mdl_entity_ref_t: reads a pack. */
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Effect on an mdl_entity_ref_t.  Refused: 409 pack_in_use with the mappings and orders that hold
- * it. */
+/** Effect on an mdl_entity_ref_t: deletes a pack.  Refused: 409 pack_in_use with the mappings and
+    orders that have it. */
 apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Effect that reads a page (mdl_list_page_t) of mdl_pack_t. */
+/** Effect: reads a page (mdl_list_page_t) of mdl_pack_t. */
 apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 #endif

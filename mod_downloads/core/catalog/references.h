@@ -1,5 +1,5 @@
 /*
- * The references that keep an entity from being deleted: those of mappings, packs and orders.
+ * References from mappings, packs and orders, which prevent the deletion of an entity.
  */
 #ifndef MDL_CORE_CATALOG_REFERENCES_H
 #define MDL_CORE_CATALOG_REFERENCES_H
@@ -14,8 +14,8 @@ typedef enum {
     MDL_REFERENCE_WAITING_ORDER /* it waits for license keys */
 } mdl_reference_kind_t;
 
-/** Finds the references of one kind: the statement's parameters are the entity's id and how many
-    rows at most, its column is the id of the one that refers to it. */
+/** Finds the references of one kind.  The statement's parameters are the entity's id and a limit;
+    its column is the id of the referring row. */
 typedef struct {
     mdl_statement_t statement;
     mdl_reference_kind_t kind;

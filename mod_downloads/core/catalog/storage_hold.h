@@ -1,8 +1,7 @@
 /*
- * Holding the storage: as long as anybody holds it no blob is removed.  So a copy of the storage
- * that is begun after a copy of the database has every blob that the database's copy refers to,
- * however long it takes: what it refers to was there, and what goes later stays.  A hold has no
- * end of its own; one that was forgotten costs room.
+ * Holds on the storage: while there is any, no blob is removed.  So if the database is copied
+ * first, a copy of the storage has every blob that the database's copy refers to, however long
+ * copying takes.  A hold does not expire; a forgotten hold costs disk space.
  */
 #ifndef MDL_CORE_CATALOG_STORAGE_HOLD_H
 #define MDL_CORE_CATALOG_STORAGE_HOLD_H
@@ -12,7 +11,7 @@
 
 typedef struct {
     const char *id;
-    const char *user; /* who holds it: the system's user */
+    const char *user; /* the system's user who holds it */
     apr_time_t since;
 } mdl_storage_hold_t;
 

@@ -7,9 +7,9 @@
 #include "storage/storage.h"
 
 typedef struct {
-    const char *folder;   /* its identity; NULL: it has none */
-    const char *database; /* which folder it knows, likewise */
-    int has_blobs;        /* whether it knows any file */
+    const char *folder;   /* the folder's identity; NULL: none */
+    const char *database; /* the identity that the database knows; NULL: none */
+    int has_blobs;        /* whether the database knows any file */
 } identities_t;
 
 static apr_status_t identity_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -53,7 +53,7 @@ static apr_status_t folder_read(const char *root, identities_t *identities, cons
 }
 
 /* Why a database that knows no folder must not take this one, or NULL. */
-static const char *why_strangers(const char *root, const identities_t *identities, apr_pool_t *p)
+static const char *why_not_adopt(const char *root, const identities_t *identities, apr_pool_t *p)
 {
     int has_blobs = mdl_storage_has_blobs(root, p);
 
@@ -73,8 +73,8 @@ static const char *why_strangers(const char *root, const identities_t *identitie
     return NULL;
 }
 
-/* The file is there before the database knows of it: a process that is killed in between has joined
-   nothing, and the next one takes the file. */
+/* Writes the file before the database knows of it: if the process is killed in between, the next
+   one uses the file. */
 static apr_status_t folder_join(mdl_db_t *db, const char *root, identities_t *identities,
                                 const char **why, apr_pool_t *p)
 {
@@ -121,12 +121,12 @@ apr_status_t mdl_storage_belongs(mdl_db_t *db, const char *root, int join, const
     identities_t identities = {0};
     apr_status_t rv = mdl_db_read(db, identity_read_effect, &identities, p);
 
-    /* In this order: what the database knows was written to the folder before. */
+    /* In this order: an identity is written to the folder before the database. */
     if (rv != APR_SUCCESS || (rv = folder_read(root, &identities, why, p)) != APR_SUCCESS) {
         return rv;
     }
     if (identities.database == NULL) {
-        if ((*why = why_strangers(root, &identities, p)) != NULL) {
+        if ((*why = why_not_adopt(root, &identities, p)) != NULL) {
             return APR_EMISMATCH;
         }
         if (!join || (rv = folder_join(db, root, &identities, why, p)) != APR_SUCCESS) {

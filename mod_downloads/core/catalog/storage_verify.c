@@ -22,10 +22,10 @@ typedef struct {
     apr_int64_t size;
 } known_t;
 
-/* Some of the blobs that the database knows. */
+/* A batch of the blobs that the database knows. */
 typedef struct {
     mdl_statement_t statement;
-    const char *after; /* NULL: the statement takes none */
+    const char *after; /* NULL: the statement has no such parameter */
     int limit;
     apr_array_header_t *known; /* out: known_t */
 } batch_t;
@@ -88,7 +88,7 @@ static apr_status_t asset_read_orders(mdl_db_t *db, mdl_faulty_asset_t *asset, a
     return rv;
 }
 
-/* Reads who is concerned.  APR_ENOENT when nobody refers to the blob (any more). */
+/* Reads the assets with the blob.  APR_ENOENT when nothing refers to it (any more). */
 static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_faulty_blob_t *blob = arg;
@@ -118,7 +118,7 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
     return rv;
 }
 
-/* Whether a blob is faulty, as far as the storage says. */
+/* Whether the storage says that a blob is faulty. */
 static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t *blob,
                           apr_pool_t *p)
 {
@@ -137,8 +137,8 @@ static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t 
     return size != blob->size || strcmp(digest, blob->sha256) != 0;
 }
 
-/* Between the statement that read of a blob and the look at its file it may have been removed, or
-   have come again: who refers to it is asked behind the look, and then there is a second look. */
+/* The blob may be removed or stored again at any time.  So a fault counts only if something still
+   refers to the blob after the first look, and a second look finds the fault again. */
 static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const known_t *known,
                               apr_pool_t *p)
 {
@@ -213,7 +213,7 @@ static apr_status_t blob_count_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* Digests are spread evenly: those behind a random place are a sample. */
+/* Digests are evenly distributed: those behind a random place are a random sample. */
 apr_status_t mdl_storage_sample(mdl_db_t *db, mdl_storage_verify_t *verify, apr_int64_t *total,
                                 apr_pool_t *p)
 {
@@ -234,7 +234,7 @@ apr_status_t mdl_storage_sample(mdl_db_t *db, mdl_storage_verify_t *verify, apr_
     if (rv == APR_SUCCESS) {
         rv = batch_look(db, verify, &spread, p);
     }
-    /* Near the end there are fewer: the rest is from the beginning. */
+    /* Near the end there are fewer: wrap around. */
     if (rv == APR_SUCCESS && spread.known->nelts < MDL_STORAGE_SAMPLE) {
         spread.after = "";
         spread.limit -= spread.known->nelts;

@@ -1,7 +1,7 @@
 /*
- * Whether the bytes that the database knows are in the storage.  Blobs are looked at in the order
- * of their ids, some at a time, in constant memory and while the service runs: one that is not
- * there counts only if somebody refers to it still.
+ * Checks that the storage has the bytes that the database knows.  Blobs are checked in the order of
+ * their ids, in batches, in constant memory and while the service runs: a missing blob only counts
+ * if something still refers to it.
  */
 #ifndef MDL_CORE_CATALOG_STORAGE_VERIFY_H
 #define MDL_CORE_CATALOG_STORAGE_VERIFY_H
@@ -14,55 +14,54 @@
 typedef enum {
     MDL_BLOB_MISSING,
     MDL_BLOB_WRONG_SIZE,
-    MDL_BLOB_CHANGED,    /* its bytes are not those of its name */
-    MDL_BLOB_UNREADABLE, /* for this process, or for the disk */
+    MDL_BLOB_CHANGED,    /* its bytes have another SHA-256 */
+    MDL_BLOB_UNREADABLE, /* denied to this process, or a disk error */
     MDL_BLOB_FAULTS
 } mdl_blob_fault_t;
 extern const char *const mdl_blob_fault_names[];
 
-#define MDL_FAULT_ASSETS_MAX 10   /* of a faulty blob, that are read */
-#define MDL_FAULT_ORDERS_MAX 1000 /* of each of them, that are counted */
-#define MDL_FAULT_ORDERS     10   /* and whose numbers are read */
+#define MDL_FAULT_ASSETS_MAX 10   /* read of a faulty blob */
+#define MDL_FAULT_ORDERS_MAX 1000 /* counted of each asset */
+#define MDL_FAULT_ORDERS     10   /* whose numbers are read */
 
-/** An asset that has a faulty blob. */
+/** An asset with a faulty blob. */
 typedef struct {
     apr_int64_t id;
     apr_int64_t shop_id;
     const char *filename;
-    const char *source_url; /* as mdl_asset_t has it */
-    apr_array_header_t
-        *numbers; /* const char *: of the first MDL_FAULT_ORDERS orders it is given to */
-    int orders;   /* how many these are in all; MDL_FAULT_ORDERS_MAX: that or more */
+    const char *source_url;      /* as in mdl_asset_t */
+    apr_array_header_t *numbers; /* const char *: of its first MDL_FAULT_ORDERS orders */
+    int orders;                  /* number of its orders, at most MDL_FAULT_ORDERS_MAX */
 } mdl_faulty_asset_t;
 
 typedef struct {
     const char *sha256;
     mdl_blob_fault_t fault;
-    apr_int64_t size;           /* that it should have */
-    apr_status_t rv;            /* of UNREADABLE */
-    const char *place;          /* where its bytes belong */
-    apr_array_header_t *assets; /* mdl_faulty_asset_t *; none: an upload that is to be completed */
-    int more_assets;            /* there are others */
+    apr_int64_t size;           /* the right one */
+    apr_status_t rv;            /* for UNREADABLE */
+    const char *place;          /* the path of its file */
+    apr_array_header_t *assets; /* mdl_faulty_asset_t *; none: an upload has it */
+    int more_assets;            /* whether there are more */
 } mdl_faulty_blob_t;
 
 typedef struct {
     const mdl_storage_t *storage;
-    int full; /* reads the bytes, too */
-    /* Called with each faulty blob, in no transaction; p is cleared afterwards.  It returns whether
-       the fault counts. */
+    int full; /* whether to read the bytes, too */
+    /* Called with each faulty blob, outside of transactions; p is cleared afterwards.  Returns
+       whether the fault counts. */
     int (*found)(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *p);
     void *baton;
-    apr_int64_t looked;                  /* out, from 0 */
+    apr_int64_t looked;                  /* out: added to */
     apr_int64_t faults[MDL_BLOB_FAULTS]; /* out, likewise */
 } mdl_storage_verify_t;
 
-/** Looks at every blob.  Runs transactions of its own; returns an error of the database. */
+/** Checks every blob.  Runs transactions of its own; returns an error of the database. */
 apr_status_t mdl_storage_verify(mdl_db_t *db, mdl_storage_verify_t *verify, apr_pool_t *p);
 
 #define MDL_STORAGE_SAMPLE 1000
 
-/** The same for the blobs of the newest MDL_STORAGE_SAMPLE assets, and as many that are taken at
-    random; for all if these are as many.  *total gets how many there are. */
+/** Checks the blobs of the newest MDL_STORAGE_SAMPLE assets and as many random blobs, or all blobs
+    if there are no more.  *total gets the number of all blobs. */
 apr_status_t mdl_storage_sample(mdl_db_t *db, mdl_storage_verify_t *verify, apr_int64_t *total,
                                 apr_pool_t *p);
 

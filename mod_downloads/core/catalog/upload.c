@@ -46,7 +46,7 @@ static apr_status_t upload_over_quota(mdl_problem_t *problem)
                            "The file is larger than what is left of the shop's storage quota.");
 }
 
-/* Why the database took no further upload: as many are open as may be, or there is no room. */
+/* Finds out why no upload was inserted: too many are open, or the quota is used up. */
 static apr_status_t upload_refuse(mdl_db_t *db, const mdl_upload_begin_t *begin, apr_pool_t *p)
 {
     int open = 0;
@@ -158,7 +158,7 @@ static apr_status_t upload_find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr
     return rv;
 }
 
-/* The same, of a version that the caller knows. */
+/* The same, and checks the caller's version. */
 static apr_status_t upload_find_known(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
 {
     apr_status_t rv = upload_find_of_shop(db, get, p);
@@ -210,8 +210,8 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
     return mdl_blob_release(db, get->upload->sha256, p);
 }
 
-/* Changes how many bytes an upload of unknown size holds, and locks it.  A completion locks an
-   upload before its shop, so whoever needs both does. */
+/* Sets how many bytes an upload of unknown size reserves, and locks it.  Uploads are locked before
+   their shop, as in a completion. */
 static apr_status_t upload_hold(mdl_db_t *db, mdl_statement_t statement, const char *id,
                                 apr_int64_t bytes, apr_pool_t *p)
 {
@@ -223,7 +223,7 @@ static apr_status_t upload_hold(mdl_db_t *db, mdl_statement_t statement, const c
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
 
-/* What the quota leaves to an upload in all, once it is locked. */
+/* How many bytes the quota leaves to a locked upload in all. */
 static apr_status_t upload_room(mdl_db_t *db, const char *id, apr_int64_t shop_id,
                                 apr_int64_t quota, apr_int64_t *room, apr_pool_t *p)
 {
@@ -284,13 +284,13 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
                         : mdl_blob_check(held, finish->storage, blob->sha256, p);
 }
 
-/* Those of the upload, if it is what the request names. */
+/* The versions, if they are the upload's. */
 static const apr_array_header_t *upload_versions(const mdl_upload_complete_t *complete)
 {
     return complete->asset_id == 0 ? complete->versions : NULL;
 }
 
-/* What a second request to complete finds. */
+/* The result of a second request to complete. */
 static apr_status_t upload_find_completed(mdl_db_t *db, mdl_upload_complete_t *complete,
                                           apr_pool_t *p)
 {
@@ -376,7 +376,7 @@ static apr_status_t upload_make_asset(mdl_db_t *db, mdl_upload_complete_t *compl
     return mdl_asset_insert(db, complete->shop_id, asset, complete->problem, p);
 }
 
-/* The blob is there already: its row came with its digest. */
+/* The blob and its row exist since the digest is known. */
 static apr_status_t upload_make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
                                       const mdl_upload_t *upload, apr_pool_t *p)
 {
@@ -417,8 +417,8 @@ static apr_status_t upload_queue_verification(mdl_db_t *db, mdl_upload_complete_
     return mdl_job_insert(db, complete->job, p);
 }
 
-/* Locks the category before the upload, in the order in which a deletion of the category does.  A
-   category that is gone by now counts as none. */
+/* Locks the category before the upload, like the deletion of a category.  A deleted category counts
+   as none. */
 static apr_status_t upload_hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
                                          apr_pool_t *p)
 {

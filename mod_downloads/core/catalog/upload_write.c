@@ -4,7 +4,7 @@
 
 #include <apr_strings.h>
 
-/* Bytes for which room is reserved at a time while those of an unknown number come. */
+/* Bytes reserved at a time while an unknown number of them arrives. */
 #define RESERVE_STEP APR_INT64_C(67108864)
 
 static apr_status_t upload_write_invalid(mdl_upload_write_t *write, const char *message)
@@ -33,7 +33,7 @@ static apr_status_t upload_write_too_large(mdl_upload_write_t *write)
                                         upload_write_limit(write)));
 }
 
-/* Whether nothing but an empty piece may come. */
+/* Whether only an empty piece may still come. */
 static int upload_write_is_over(const mdl_upload_write_t *write)
 {
     return write->upload->sha256 != NULL || write->upload->status != MDL_UPLOAD_OPEN;
@@ -41,14 +41,14 @@ static int upload_write_is_over(const mdl_upload_write_t *write)
 
 MDL_EFFECT(mdl_upload_reserve, mdl_upload_reserve_t *)
 
-/* Whether the quota is charged as the bytes come, since their number was not known before. */
+/* Whether the quota is reserved as the bytes arrive, because their number is unknown. */
 static int upload_write_reserves(const mdl_upload_write_t *write)
 {
     return write->quota != 0 && write->upload != NULL && write->upload->size < 0 &&
            !upload_write_is_over(write);
 }
 
-/* Reserves room for least bytes in all, and at best for most. */
+/* Reserves quota for at least least bytes in all, up to most. */
 static apr_status_t upload_write_reserve(mdl_upload_write_t *write, apr_int64_t least,
                                          apr_int64_t most)
 {
@@ -70,8 +70,7 @@ static apr_status_t upload_write_reserve(mdl_upload_write_t *write, apr_int64_t 
     return rv == APR_ENOENT ? upload_write_finished(write) : rv;
 }
 
-/* Gives back what was reserved for bytes that did not come.  If that fails, the next write does it.
- */
+/* Gives back the reservation for bytes that did not arrive.  If that fails, the next write does. */
 static void upload_write_give_back(mdl_upload_write_t *write)
 {
     mdl_upload_reserve_t reserve = {.id = write->id, .most = mdl_partial_size(write->partial)};
@@ -81,7 +80,7 @@ static void upload_write_give_back(mdl_upload_write_t *write)
     }
 }
 
-/* The file stays locked until the end: the next writer's reservation comes after this one's. */
+/* The file stays locked to the end: the next writer reserves only after this one gave back. */
 static apr_status_t upload_write_close(mdl_upload_write_t *write)
 {
     mdl_partial_t *partial = write->partial;
@@ -98,7 +97,7 @@ static apr_status_t upload_write_close(mdl_upload_write_t *write)
     return mdl_partial_keep(partial);
 }
 
-/* Whether the bytes of this write count only once their checksum was compared. */
+/* Whether the bytes of this write count only after their checksum was compared. */
 static int upload_write_is_checked(const mdl_upload_write_t *write)
 {
     return write->digest != NULL && !upload_write_is_over(write);
@@ -214,7 +213,7 @@ apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    /* The file is locked: what is read of the upload holds until the bytes are in. */
+    /* The file is locked, so the upload's state does not change until the bytes are written. */
     rv = upload_write_find(write);
     if (rv == APR_SUCCESS) {
         rv = write->whole ? upload_write_admit_whole(write) : upload_write_admit_piece(write);
@@ -281,7 +280,7 @@ static apr_status_t upload_write_check(mdl_upload_write_t *write)
 
 MDL_EFFECT(mdl_upload_finish, mdl_upload_finish_t *)
 
-/* Until the database knows of the blob the file stays as it is, so that an outage loses nothing. */
+/* Keeps the partial file until the database knows the blob, so that an outage loses nothing. */
 static apr_status_t upload_write_publish(mdl_upload_write_t *write)
 {
     mdl_upload_finish_t finish = {.id = write->id, .storage = write->storage};
@@ -296,7 +295,7 @@ static apr_status_t upload_write_publish(mdl_upload_write_t *write)
     if (rv == APR_SUCCESS) {
         rv = write->run(write->baton, mdl_db_write, mdl_upload_finish_effect, &finish);
     }
-    /* Aborted by now, without its file or with it. */
+    /* Aborted by now, with or without its file. */
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {
         return upload_write_finished(write);
     }
@@ -316,7 +315,7 @@ apr_status_t mdl_upload_write_end(mdl_upload_write_t *write)
     }
     if ((rv = upload_write_check(write)) == APR_SUCCESS) {
         write->arrived = mdl_partial_size(write->partial);
-        /* A blob at once where all bytes came in this write; else a job hashes them. */
+        /* If all bytes came in this write, they become a blob at once; else a job hashes them. */
         if ((write->whole || write->arrived == write->upload->size) &&
             mdl_partial_hashed(write->partial)) {
             rv = upload_write_publish(write);

@@ -1,14 +1,14 @@
 /*
- * Writing the bytes of an upload: the whole file at once, or a piece of it at its end.  What may be
- * written in which state, how much, and when the upload has all its bytes is decided here.
+ * Writes the bytes of an upload: the whole file at once, or a piece at its end.  Decides what may
+ * be written in which state, how much, and when the upload has all its bytes.
  *
  *   mdl_upload_write_begin     admits the writer and locks the upload: one at a time
  *   mdl_upload_write_append    for each buffer
  *   mdl_upload_write_end       when all bytes have come, or mdl_upload_write_cut when they won't
  *
- * Bytes that arrived before a cut are kept.  A refused write changes nothing, but for one that
- * turns out too long or malformed on its way: a whole file has replaced what was there by then, and
- * a piece has set the upload's size if it told one.
+ * Bytes that arrived before a cut are kept.  A refused write changes nothing, unless it turns out
+ * too long or malformed on the way: then a whole file has already replaced earlier bytes, and a
+ * piece has set the upload's size if it told one.
  */
 #ifndef MDL_CORE_CATALOG_UPLOAD_WRITE_H
 #define MDL_CORE_CATALOG_UPLOAD_WRITE_H
@@ -19,22 +19,22 @@
 typedef struct {
     const char *id;
     mdl_storage_t *storage;
-    apr_int64_t max_size; /* of an upload that began without a size */
+    apr_int64_t max_size; /* of an upload of unknown size */
     apr_int64_t quota;    /* of the shop's storage; 0: none */
-    /** Runs an effect on a connection that is held no longer: bytes may take hours. */
+    /** Runs an effect on a connection held only for it: the bytes may take hours. */
     apr_status_t (*run)(void *baton, mdl_db_run_fn *how, mdl_effect_fn *effect, void *arg);
     void *baton;
     /* What the writer announces. */
-    int whole;            /* all bytes of the file; else a piece */
+    int whole;            /* whether all bytes of the file come; else a piece */
     apr_int64_t offset;   /* of a piece: where it begins */
-    apr_int64_t length;   /* of what is to come; -1: not told */
+    apr_int64_t length;   /* of this write; -1: not told */
     apr_int64_t size;     /* of the file; -1: not told */
-    mdl_digest_t *digest; /* with checksum, which is in base64: of what is to come; NULL */
+    mdl_digest_t *digest; /* to check this write by checksum, in base64; or NULL */
     const char *checksum;
     mdl_problem_t *problem;
     /* Out. */
-    mdl_upload_t *upload; /* NULL when there is none */
-    apr_int64_t arrived; /* bytes by now, when a piece began elsewhere, or after the end; else -1 */
+    mdl_upload_t *upload; /* NULL: no such upload */
+    apr_int64_t arrived;  /* bytes so far, if a piece began elsewhere, and at the end; else -1 */
     /* Private. */
     mdl_partial_t *partial;
     apr_pool_t *pool;
@@ -43,25 +43,26 @@ typedef struct {
 /**
  * Refused: 404 upload_not_found, 410 upload_gone, 409 upload_finished (to a whole file), 409
  * upload_offset_conflict, 413 request_too_large, 422 storage_quota_exceeded, 400 invalid_request,
- * 423 upload_locked while another one writes.  After an error the write has ended.
+ * 423 upload_locked while another write runs.  An error ends the write.
  */
 apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p);
 
 /**
  * Refused: 413 when the file becomes too large, 422 storage_quota_exceeded, 409 upload_finished
- * when an upload of unknown size was aborted meanwhile.  After an error comes mdl_upload_write_cut.
+ * when an upload of unknown size was aborted in the meantime.  After an error, mdl_upload_write_cut
+ * must follow.
  */
 apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data,
                                      apr_size_t length);
 
 /**
- * Refused: 460 checksum_mismatch (the piece has been removed), 400 when a whole file is shorter
- * than it should be, 409 upload_finished when the upload was aborted meanwhile.  Where all bytes
- * came in this write they are a blob then, else they are kept as they are.
+ * Refused: 460 checksum_mismatch (the piece has been removed), 400 when a whole file is too short,
+ * 409 upload_finished when the upload was aborted in the meantime.  If all bytes came in this
+ * write, they become a blob; else they stay a partial file.
  */
 apr_status_t mdl_upload_write_end(mdl_upload_write_t *write);
 
-/** Keeps what has come, unless a checksum was to be compared. */
+/** Keeps the bytes that arrived, unless a checksum was announced. */
 void mdl_upload_write_cut(mdl_upload_write_t *write);
 
 #endif

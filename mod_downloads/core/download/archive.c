@@ -6,7 +6,7 @@
 
 #define BATCH 500 /* files whose rows are in memory at once */
 
-/* Change the number when the bytes of an archive are made in another way. */
+/* Part of every tag.  Change the number when the same files make other bytes than before. */
 #define FORMAT "mod_downloads zip 1\n"
 
 /* --- which files --- */
@@ -22,7 +22,7 @@ static int count_ids(const char *list)
     return n;
 }
 
-/* Adds an id to a set, by open addressing: no id is 0.  False if it is there already. */
+/* Adds an id to a set with open addressing; no id is 0.  False if the set has it already. */
 static int id_set_add(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
 {
     apr_size_t i = (apr_size_t)id & mask;
@@ -37,7 +37,7 @@ static int id_set_add(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
     return 1;
 }
 
-/* Adds the ids of all lists, each where it comes first. */
+/* Adds the ids of all lists, each once, in the order of their first appearance. */
 static void add_ids(apr_array_header_t *ids, const apr_array_header_t *lists, apr_pool_t *p)
 {
     apr_size_t size = 64;
@@ -89,14 +89,14 @@ static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_
     return rv;
 }
 
-/* --- what is in them --- */
+/* --- their contents --- */
 
 typedef struct {
     mdl_archive_t *archive;
     mdl_sha256_t *tag;
 } building_t;
 
-/* A row of archive_files: rows come in any order. */
+/* A row of archive_files; rows come in any order. */
 typedef struct {
     mdl_archive_file_t file;
     const char *filename;
@@ -110,7 +110,7 @@ static void read_row(const mdl_rows_t *rows, row_t *row)
 {
     row->file.asset_id = MDL_INT(rows, archive_files, id);
     MDL_READ(rows, archive_files, row, filename, updated_at, downloads_used, downloads_extra);
-    /* What is no digest stays zeros, of which the storage has no file. */
+    /* An invalid digest stays all zeros: the storage has no such file. */
     mdl_hex_decode(row->file.sha256, sizeof row->file.sha256,
                    MDL_TEXT(rows, archive_files, sha256));
     row->file.size = MDL_INT(rows, archive_files, size);
@@ -139,7 +139,7 @@ static void archive_add(building_t *building, const row_t *row)
     mdl_sha256_update(building->tag, numbers, sizeof numbers);
 }
 
-/* Adds the files of a list of ids, in its order. */
+/* Adds the files with these ids, in this order. */
 static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t assignment_id,
                               const apr_array_header_t *ids, apr_pool_t *p)
 {

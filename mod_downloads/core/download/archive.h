@@ -11,31 +11,31 @@
 #include "base/zip/zip.h"
 #include "db/db.h"
 
-/** A file in it, at the same place as its entry in the ZIP. */
+/** A file in the archive; its index is that of its entry in the ZIP. */
 typedef struct {
     apr_int64_t asset_id;
     apr_int64_t size;
     unsigned char sha256[MDL_SHA256_LENGTH];
 } mdl_archive_file_t;
 
-/** What an archive is made of.  Archives with the same tag have the same bytes. */
+/** The contents of an archive.  Archives with the same tag have the same bytes. */
 typedef struct {
     mdl_zip_t *zip;
-    apr_array_header_t *files; /* mdl_archive_file_t; those that are ready */
+    apr_array_header_t *files; /* mdl_archive_file_t; only ready files */
     const char *tag;           /* 64 hexadecimal digits, for an entity tag */
-    apr_time_t updated_at;     /* of the file that changed last */
+    apr_time_t updated_at;     /* of the file changed last */
     int downloads_used;        /* this and the next: of the file with the fewest downloads left */
     int downloads_extra;
 } mdl_archive_t;
 
 /**
- * Reads the archive of an assignment.  What comes back takes some 100 bytes a file; reading it
- * takes 50 more, and a hundred rows at a time.
+ * Reads the archive of an assignment.  The result takes some 100 bytes a file; reading it takes 50
+ * more a file, and 500 rows at a time.
  */
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);
 
-/** The filename of the archives of an order. */
+/** The filename of an order's archives. */
 const char *mdl_archive_filename(const char *storefront_order_id, apr_pool_t *p);
 
 #endif

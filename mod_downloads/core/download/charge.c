@@ -4,7 +4,7 @@
 #define RESERVED MDL_CHARGE_RESERVED
 #define CHARGED  MDL_CHARGE_CHARGED
 
-/* A transfer that was given up as lost may deliver a file that was given back. */
+/* FREE and WHOLE: a transfer taken for lost may deliver a file whose download was given back. */
 static const mdl_charge_t steps[MDL_CHARGE_STATES][MDL_CHARGE_EVENTS] = {
     [FREE] = {[MDL_CHARGE_REQUEST] = {RESERVED, MDL_CHARGE_TAKE},
               [MDL_CHARGE_PART] = {FREE, MDL_CHARGE_NOTHING},

@@ -42,7 +42,7 @@ const char *mdl_coverage_text(const mdl_coverage_t *coverage, apr_pool_t *p)
     return apr_array_pstrcat(p, ranges, ',');
 }
 
-/* Puts a range in the place of those from index first to before behind, which may be none. */
+/* Replaces the ranges from index first to before behind, maybe none, by one range. */
 static void coverage_replace(mdl_coverage_t *coverage, int first, int behind,
                              mdl_coverage_range_t range)
 {

@@ -14,8 +14,8 @@ static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t 
                                       p);
 }
 
-/* Once the order's page is known.  APR_EACCES for a link that its replacement made void, which
-   costs the order nothing; APR_EAGAIN where the order's files are asked for too often. */
+/* Takes the request from the order's rate, once its page is known.  APR_EACCES: the page was
+   replaced since the link was made, which costs nothing; APR_EAGAIN: the rate is exceeded. */
 static apr_status_t download_admit(mdl_download_t *download, apr_pool_t *p)
 {
     mdl_rate_state_t state;
@@ -29,7 +29,7 @@ static apr_status_t download_admit(mdl_download_t *download, apr_pool_t *p)
     return state.allowed ? APR_SUCCESS : APR_EAGAIN;
 }
 
-/* Reads the link's last session from a column on. */
+/* Reads the link's last session, if any, from a column on. */
 static void download_read_session(mdl_download_t *download, const mdl_rows_t *row, int column)
 {
     if (!mdl_rows_null(row, column)) {
@@ -37,7 +37,7 @@ static void download_read_session(mdl_download_t *download, const mdl_rows_t *ro
     }
 }
 
-/* As often for each that was bought, by the columns of the mapping's limit and of the quantity. */
+/* The mapping's limit times the quantity; limit and quantity are columns. */
 static int download_limit(const mdl_download_t *download, const mdl_rows_t *row, int limit,
                           int quantity)
 {
@@ -83,7 +83,7 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     return rv;
 }
 
-/* APR_ENOENT for a file that the assignment does not have. */
+/* APR_ENOENT: the assignment does not have the file. */
 static apr_status_t download_find_listed(mdl_db_t *db, const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -129,7 +129,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     return download_admit(download, p);
 }
 
-/* The page of the order, for a link whose file is not in it any more. */
+/* Reads the order's page for a link whose file the order no longer has. */
 static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -144,8 +144,8 @@ static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, a
     return download_admit(download, p);
 }
 
-/* What becomes of a new link that is exhausted: mdl_session_begin takes over what another one holds
-   and does not go on with, so that is no reason to refuse it. */
+/* Decides on a new link without a download left: mdl_session_begin can take over a download from a
+   session without a transfer, so the link is not refused yet. */
 static apr_status_t download_look_for_held(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
     const mdl_signed_file_t *link = download->link;
@@ -195,7 +195,7 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
         download->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
         return APR_SUCCESS;
     }
-    if (download->session.generation != 0) { /* its download is reserved */
+    if (download->session.generation != 0) { /* it has its downloads */
         download->entitlement = download->session.opened_at + download->session_lifetime > now
                                     ? MDL_ENTITLEMENT_OK
                                     : MDL_ENTITLEMENT_LINK_OLD;

@@ -1,6 +1,6 @@
 /*
- * Who may download a file, or an archive of all files of an assignment, by a link.  What that costs
- * is in session.h.
+ * Decides whether a link may download its file, or its archive of all files of an assignment.
+ * session.h has what a download costs.
  */
 #ifndef MDL_CORE_DOWNLOAD_DOWNLOAD_H
 #define MDL_CORE_DOWNLOAD_DOWNLOAD_H
@@ -19,27 +19,27 @@ typedef struct {
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_entitlement_t entitlement; /* out, like all that follow */
-    apr_interval_time_t wait;      /* for TOO_OFTEN: until it may be asked again */
-    const char *page_id;           /* of the order; NULL for none */
-    int page_replaced;             /* it is not the order's first one */
-    mdl_session_t session;         /* the link's last one; generation 0: it has none */
-    int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE and
-                  TOO_OFTEN */
+    apr_interval_time_t wait;      /* for TOO_OFTEN: until the next request is allowed */
+    const char *page_id;           /* of the order; NULL: none */
+    int page_replaced;             /* whether the order had another page before */
+    mdl_session_t session;         /* the last of the link; generation 0: none */
+    int limit; /* without granted downloads; 0: unlimited.  Not set for GONE and TOO_OFTEN, like all
+                  that follow */
     const char *filename;
     const char *content_type;
     const char *sha256; /* NULL for an archive */
     const char *tag;    /* for an entity tag: the file's SHA-256, or the archive's tag */
     apr_int64_t size;
     apr_time_t updated_at;
-    mdl_archive_t archive; /* set if the link is an archive's */
+    mdl_archive_t archive; /* only if the link is an archive's */
 } mdl_download_t;
 
-/** A request for a part of a file that delivers as much costs its order nothing, once that is
-    settled: a large file may be fetched in as many parts as the client likes. */
+/** A request for part of a file that delivers this many bytes is given back to its order's rate
+    once it is settled: a client may fetch a large file in as many parts as it likes. */
 #define MDL_DOWNLOAD_LARGE_PART (1024 * 1024)
 
 /**
- * Decides over a request for a file, charges it to its order's rate, and changes nothing else.
+ * Decides on a request for a file.  Takes it from the order's rate, and changes nothing else.
  * Returns APR_SUCCESS with an entitlement, APR_ENOENT when the order's page was replaced since the
  * link was made, or an error of the database.
  */

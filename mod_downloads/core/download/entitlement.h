@@ -1,5 +1,5 @@
 /*
- * Whether a customer may have something of an order now, and if not, why; with the states of orders
+ * Whether a customer may have something of an order now, and if not, why; and the states of orders
  * and assignments that decide it.
  */
 #ifndef MDL_CORE_DOWNLOAD_ENTITLEMENT_H
@@ -9,7 +9,7 @@
 
 #include "core/catalog/asset.h"
 
-/** Whether access to an order is open.  core/order/state.h says what changes it. */
+/** Access to an order.  core/order/state.h has the events that change it. */
 typedef enum {
     MDL_ORDER_ACTIVE,
     MDL_ORDER_HELD,    /* by the fraud check, for the shop to review */
@@ -18,7 +18,7 @@ typedef enum {
 } mdl_order_access_t;
 extern const char *const mdl_order_access_names[];
 
-/** Whether access to an assignment is open, in an order whose access is. */
+/** Access to an assignment; it only counts while its order is active. */
 typedef enum { MDL_ASSIGNMENT_ACTIVE, MDL_ASSIGNMENT_REVOKED } mdl_assignment_status_t;
 extern const char *const mdl_assignment_status_names[];
 
@@ -31,41 +31,39 @@ typedef enum {
     MDL_ENTITLEMENT_EXPIRED,
     MDL_ENTITLEMENT_NOT_READY, /* the file is being prepared */
     MDL_ENTITLEMENT_FAILED,    /* its import failed */
-    MDL_ENTITLEMENT_RUNNING,   /* no download of it is left, unless one that runs breaks off */
+    MDL_ENTITLEMENT_RUNNING, /* the last download of it is running: if it breaks off, it is left */
     MDL_ENTITLEMENT_EXHAUSTED, /* no download of it is left */
-    MDL_ENTITLEMENT_GONE,      /* the link's file is not in the order any more */
+    MDL_ENTITLEMENT_GONE,      /* the order no longer has the link's file */
     MDL_ENTITLEMENT_LINK_OLD,  /* the link was not used in time, or its session is over */
     MDL_ENTITLEMENT_CAPPED,    /* the link has sent its bytes too often */
     MDL_ENTITLEMENT_CROWDED,   /* the link is sending too many parts at once */
-    MDL_ENTITLEMENT_TOO_OFTEN, /* the order's files are asked for too often */
-    MDL_ENTITLEMENT_UNSETTLED, /* what the link sent a moment ago is still being counted: ask again
-                                  soon */
+    MDL_ENTITLEMENT_TOO_OFTEN, /* the order's files are requested too often */
+    MDL_ENTITLEMENT_UNSETTLED, /* the link's transfers are still being settled: ask again soon */
     MDL_ENTITLEMENTS
 } mdl_entitlement_t;
 
-/** What the templates call each of them; NULL for OK and UNSETTLED, which no customer sees. */
+/** Their names in templates; NULL for OK and UNSETTLED, which no customer sees. */
 extern const char *const mdl_entitlement_names[MDL_ENTITLEMENTS];
 
 /** OK, HELD, REJECTED or REVOKED. */
 mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access);
 
-/** OK, REVOKED or EXPIRED, of an assignment whose access ends at expires_at; 0: never. */
+/** OK, REVOKED or EXPIRED.  Access to the assignment ends at expires_at; 0: never. */
 mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
                                                 apr_time_t expires_at, apr_time_t now);
 
 /** How many downloads of a file are taken. */
 typedef struct {
-    int used;    /* charged, or held for a session that may go on */
-    int resting; /* of these, held while nothing is sent: the next link takes them over */
-    int running; /* of these, held while something is sent */
+    int used;    /* charged, or held by a session */
+    int resting; /* of these, held by sessions without a transfer: the next link takes them over */
+    int running; /* of these, held by sessions with a transfer */
 } mdl_downloads_t;
 
-/** OK, NOT_READY, FAILED, RUNNING or EXHAUSTED.  limit is with what was granted extra; 0:
-    unlimited. */
+/** OK, NOT_READY, FAILED, RUNNING or EXHAUSTED. limit includes granted downloads; 0: unlimited. */
 mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, mdl_downloads_t downloads,
                                           int limit);
 
-/** All that a download of a file depends on: the shop, and what the three functions above take. */
+/** All that a download of a file depends on: the shop, and the arguments of the functions above. */
 typedef struct {
     int shop_blocked;
     mdl_order_access_t access;
@@ -76,7 +74,7 @@ typedef struct {
     int download_limit;
 } mdl_entitlement_facts_t;
 
-/** BLOCKED, or the first of the three that is not OK. */
+/** BLOCKED, or the first of the three results above that is not OK, or OK. */
 mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now);
 
 #endif

@@ -20,7 +20,7 @@ static const char *meter_progress_json(const apr_array_header_t *progress, apr_p
     return mdl_json_text(list, NULL, p);
 }
 
-/* Rows for small parts that take longer than expected. */
+/* Writes rows for small parts that take longer than expected. */
 static apr_status_t meter_write_small(mdl_db_t *db, const mdl_meter_tick_t *tick, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
@@ -40,7 +40,7 @@ static apr_status_t meter_write_small(mdl_db_t *db, const mdl_meter_tick_t *tick
     return rv;
 }
 
-/* The transfers that moved and have no row any more. */
+/* The transfers that made progress but no longer have a row. */
 static apr_array_header_t *meter_find_lost(const apr_array_header_t *progress, mdl_rows_t *rows,
                                            apr_pool_t *p)
 {
@@ -128,7 +128,7 @@ apr_status_t mdl_meter_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **b
     return mdl_beats_read(db, MDL_Q_METER_BEATS, beats, p);
 }
 
-/* The meter's row goes once none of its transfers is left. */
+/* Removes the meter's row with its last transfer. */
 apr_status_t mdl_meter_sweep(mdl_db_t *db, apr_pool_t *p, mdl_meter_sweep_t *sweep)
 {
     mdl_rows_t *row;

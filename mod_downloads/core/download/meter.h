@@ -1,8 +1,8 @@
 /*
- * A meter: a process of httpd that delivers, and meters its transfers.  It has a row in the
- * database, and its transfers are rows there until it settles them.  While it lives it beats: it
- * moves alive_until on, by a clock of its own.  When that has stood still for MDL_METER_TIME, as
- * after kill -9, others settle its transfers by what was last written down (core/beat.h).
+ * A meter: a process of httpd that delivers files and meters its transfers.  The meter has a row in
+ * the database, and so does each transfer until it is settled.  The meter's heartbeat (core/beat.h)
+ * moves alive_until forward, by the meter's own clock.  Once it has stood still for MDL_METER_TIME,
+ * as after kill -9, other processes settle the meter's transfers by their last recorded progress.
  */
 #ifndef MDL_CORE_DOWNLOAD_METER_H
 #define MDL_CORE_DOWNLOAD_METER_H
@@ -15,24 +15,24 @@
 
 typedef struct {
     const char *id;
-    apr_time_t alive_until; /* by mdl_clock_monotonic; its beat */
+    apr_time_t alive_until; /* the heartbeat, by mdl_clock_monotonic */
     const mdl_secret_t *secret;
-    const apr_array_header_t *progress; /* mdl_session_delivery_t: of transfers that moved */
-    apr_array_header_t *forbidden;      /* out: const char *, ids of transfers to be cut */
-    apr_array_header_t *lost;           /* out: ids of those that others have settled, to be cut,
-                                           too: their sessions may have given their downloads back */
+    const apr_array_header_t *progress; /* mdl_session_delivery_t: transfers with progress */
+    apr_array_header_t *forbidden;      /* out: const char *, ids of transfers to cut */
+    apr_array_header_t *lost; /* out: ids of transfers settled by others, to cut, too: their
+                                 sessions may have given downloads back */
 } mdl_meter_tick_t;
 
-/** Effect: beats and writes down progress, also of transfers that have no row yet.
-   Transfers are lost when others took the meter for dead in between. */
+/** Effect: sends the heartbeat and records progress, also of transfers without a row.  Transfers
+    are lost if others took the meter for dead in the meantime. */
 apr_status_t mdl_meter_renew(mdl_db_t *db, apr_pool_t *p, mdl_meter_tick_t *tick);
 
-/** Effect, reading: finds the transfers whose customer may not have the file any more, also because
-    the order's page was replaced, and those whose session has sent MDL_DOWNLOAD_FACTOR times its
-    size. */
+/** Effect that only reads: finds the transfers that are no longer allowed, because the customer
+    lost access, the order's page was replaced, or the session has sent MDL_DOWNLOAD_FACTOR times
+    its size. */
 apr_status_t mdl_meter_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_meter_tick_t *tick);
 
-/** Effect that reads the beats (mdl_beat_t) of all meters. */
+/** Effect: reads the heartbeats (mdl_beat_t) of all meters. */
 apr_status_t mdl_meter_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats);
 
 typedef struct {
@@ -40,11 +40,10 @@ typedef struct {
     apr_interval_time_t idle;
     int default_download_limit;
     int limit;
-    int more; /* out: the meter may have others */
+    int more; /* out: whether the meter may have more */
 } mdl_meter_sweep_t;
 
-/** Effect: settles up to limit transfers of a dead meter; none if it has beaten since.
- */
+/** Effect: settles up to limit transfers of a dead meter; none if its heartbeat has moved since. */
 apr_status_t mdl_meter_sweep(mdl_db_t *db, apr_pool_t *p, mdl_meter_sweep_t *sweep);
 
 #endif

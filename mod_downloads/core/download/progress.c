@@ -20,9 +20,9 @@ static mdl_progress_part_t *progress_part(apr_uint64_t version, apr_int64_t size
     return part;
 }
 
-/* --- of a body --- */
+/* --- layouts --- */
 
-/* How many files begin before an offset. */
+/* The number of files that begin before an offset. */
 static int layout_count_before(const mdl_layout_t *layout, apr_int64_t offset)
 {
     int from = 0, to = layout->count;
@@ -66,7 +66,7 @@ static int layout_file_is_whole(const mdl_layout_file_t *file, const mdl_coverag
     return mdl_coverage_has(delivered, file->from, file->from + file->size);
 }
 
-/* NULL for nothing. */
+/* NULL: nothing was delivered. */
 static mdl_progress_part_t *layout_file_part(const mdl_layout_file_t *file,
                                              const mdl_coverage_t *delivered, apr_pool_t *p)
 {
@@ -143,7 +143,7 @@ mdl_progress_t *mdl_progress_find(const apr_array_header_t *list, apr_int64_t as
 #define PART_TEXT  40 /* "/<version>/<size>/" */
 #define RANGE_TEXT 40 /* "<first>-<last>," */
 
-/* What the longest id in a list takes, with "=" and ";". */
+/* The length of the longest id in a list, with "=" and ";". */
 static apr_size_t id_length(const apr_array_header_t *list)
 {
     apr_size_t length = 3;
@@ -160,7 +160,7 @@ static apr_size_t id_length(const apr_array_header_t *list)
     return length;
 }
 
-/* No less than the text takes. */
+/* At least the length of the text. */
 static apr_size_t text_length(const apr_array_header_t *list)
 {
     apr_size_t length = (apr_size_t)list->nelts * id_length(list) + 1;

@@ -12,18 +12,17 @@ typedef struct {
     apr_int64_t assignment_id;
     const char *session_id;
     apr_int64_t generation;
-    const apr_array_header_t *files; /* mdl_progress_t: it holds a download of each that is not
-                                        whole */
-    int is_running; /* a transfer of it runs; otherwise it may go on, or be released to another
-                       link (session_settle.h).  A small part may run all the same */
+    const apr_array_header_t *files; /* mdl_progress_t: those not whole hold a download */
+    int is_running; /* whether it has a transfer, small parts without a row left aside; otherwise it
+                       may be resumed, or released to another link (session_settle.h) */
 } mdl_reservation_t;
 
-/** Reads those of assignments (apr_int64_t), of each among its 100 newest sessions:
-    mdl_reservation_t *. */
+/** Reads the reservations (mdl_reservation_t *) of assignments (apr_int64_t), among the 100 newest
+    sessions of each. */
 apr_status_t mdl_reservations_read(mdl_db_t *db, const apr_array_header_t *assignment_ids,
                                    apr_array_header_t **reservations, apr_pool_t *p);
 
-/** Whether it holds a download of a file, or with 0 of any file. */
+/** Whether it holds a download of a file; asset_id 0: of any file. */
 int mdl_reservation_holds(const mdl_reservation_t *reservation, apr_int64_t asset_id);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include "core/download/session_settle.h"
 
-#define SMALL_PARTS 64                    /* of a file */
-#define WRITTEN_IN  apr_time_from_sec(10) /* more than a meter takes to beat */
+#define SMALL_PARTS 64                    /* a small part is at most this fraction of the file */
+#define WRITTEN_IN  apr_time_from_sec(10) /* longer than a meter's heartbeat interval */
 
 /* --- statements --- */
 
-/* Takes one download of each file of a session that is new, or had given its downloads back.
-   MDL_DB_ENULL if a file has none left; mostly not before the COMMIT. */
+/* Takes one download of each file, for a new session or one that has given its downloads back.
+   MDL_DB_ENULL if a file has none left; usually not reported before the COMMIT. */
 static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *begin,
                                     const apr_array_header_t *files, apr_pool_t *p)
 {
@@ -32,7 +32,7 @@ static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *beg
                : APR_SUCCESS;
 }
 
-/* Opens a session of begin's generation, and takes its downloads.  MDL_DB_ENULL if there is one
+/* Opens a session of begin's generation, and takes its downloads.  MDL_DB_ENULL if it exists
    already, or as above. */
 static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
                                  const apr_array_header_t *files, apr_pool_t *p)
@@ -81,17 +81,17 @@ static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* --- the next ones --- */
 
-/* Whether the request needs a session of its own: the file has changed, or it was counted and the
-   whole is asked for again. */
+/* Whether the request needs another session: the content has changed, or the whole is requested
+   again after it was counted. */
 static int session_needs_next(const mdl_session_begin_t *begin, const mdl_session_t *last)
 {
     return strcmp(last->etag, begin->etag) != 0 ||
            (last->status == MDL_SESSION_COUNTED && begin->whole);
 }
 
-/* Whether a request may go on with the session that there is.  That is unsettled as long as running
-   transfers may end: then there is room, or the session is whole and the whole is another download.
- */
+/* Whether a request may go on after the last session.  UNSETTLED while the end of a running
+   transfer may change the answer: it makes room, or the session becomes counted and the whole
+   another download. */
 static mdl_entitlement_t session_entitlement(const mdl_session_begin_t *begin,
                                              const mdl_session_t *last, apr_time_t now)
 {
@@ -114,8 +114,8 @@ static mdl_entitlement_t session_entitlement(const mdl_session_begin_t *begin,
     return MDL_ENTITLEMENT_OK;
 }
 
-/* The files of another body of the link.  What an archive was charged is not taken again, unless
-   all of it was. */
+/* The files of the link's next body.  Files that a session was charged for before it was counted
+   are not charged again. */
 static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
                                               const apr_array_header_t *last_files, apr_pool_t *p)
 {
@@ -131,8 +131,8 @@ static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
     return files;
 }
 
-/* Opens the link's next session.  One that is still open gives its downloads back, which the next
-   one takes. */
+/* Opens the link's next session.  If the last one is open, it gives its downloads back, for the
+   next one to take. */
 static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin,
                                       const mdl_session_t *last, apr_pool_t *p)
 {
@@ -154,7 +154,7 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin,
     return rv == APR_SUCCESS ? session_open(db, begin, files, p) : rv;
 }
 
-/* Goes on with the same session. */
+/* Resumes the last session. */
 static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
                                    const mdl_session_t *last, apr_pool_t *p)
 {
@@ -171,7 +171,7 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
                : rv;
 }
 
-/* How a request counts, by what the link's last session was before. */
+/* How a request counts, by the link's last session before it. */
 static const char *session_why(const mdl_session_t *last, int is_next)
 {
     if (is_next) {
@@ -190,7 +190,7 @@ static const char *session_why(const mdl_session_t *last, int is_next)
     return "counted, its session goes on after it had given its download back";
 }
 
-/* Whether a part has a row before its session can become idle. */
+/* Whether the part, if it still runs, gets a row before its session can become idle. */
 static int session_outlives_part(const mdl_session_begin_t *begin, apr_time_t now)
 {
     apr_time_t idle_at = begin->last.idle_at;
@@ -199,9 +199,9 @@ static int session_outlives_part(const mdl_session_begin_t *begin, apr_time_t no
 }
 
 /*
- * Whether a part changes nothing that another request of the link would have to know at once.  What
- * is counted stays so.  An open session is far from its end while it has sent less than half its
- * size, and it does not become idle before the part has a row.
+ * Whether other requests of the link need not know of a part at once.  A counted session stays
+ * counted.  An open session is far from complete while it has sent less than half its size, and
+ * must not become idle before the part has a row.
  */
 static int session_takes_part(const mdl_session_begin_t *begin, apr_time_t now)
 {
@@ -229,7 +229,7 @@ int mdl_session_begin_part(mdl_session_begin_t *begin)
     return begin->is_unwritten;
 }
 
-/* The last session of the link, locked against all other requests and settlements. */
+/* Reads the link's last session, locked against all other requests and settlements. */
 static apr_status_t session_lock_last(mdl_db_t *db, const char *link, mdl_session_t *last,
                                       apr_pool_t *p)
 {
@@ -290,8 +290,7 @@ static apr_status_t begin_any(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool
 
 MDL_EFFECT(mdl_session_release, mdl_session_release_t *)
 
-/* Where no download is left, one that another link has begun and does not go on with is taken over:
-   to that link this is as if it had been idle for long. */
+/* If no download is left, ends sessions without a transfer as if they were idle, and retries. */
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     mdl_session_release_t release = {.assignment_id = begin->link->assignment_id,

@@ -1,5 +1,5 @@
 /*
- * Begins the transfers of a link: takes what they cost, or says why they may not begin.
+ * Begins the transfers of a link: reserves what they cost, or says why they may not begin.
  */
 #ifndef MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
 #define MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
@@ -14,39 +14,37 @@
 
 typedef struct {
     const mdl_signed_file_t *link; /* asset_id 0: the archive */
-    const mdl_layout_t *layout;    /* one download of each file is taken, or of none */
+    const mdl_layout_t *layout;    /* takes one download of each file, or none at all */
     int limit;                     /* of the assignment; 0: unlimited */
     int default_download_limit;    /* of mappings without one */
     const char *etag;
     apr_int64_t size;
-    mdl_session_t last; /* the link's, as it was found; generation 0: none */
-    int whole;          /* all of it is asked for */
-    apr_int64_t bytes;  /* that are asked for */
-    int patient;        /* the caller can ask again when running transfers may have ended by then */
+    mdl_session_t last; /* the last session of the link, as it was read; generation 0: none */
+    int whole;          /* whether all of it is requested */
+    apr_int64_t bytes;  /* that are requested */
+    int patient; /* whether the caller can ask again later, when running transfers may have ended */
     apr_interval_time_t lifetime;
     apr_interval_time_t idle;
     const char *meter_id;   /* of this process */
-    apr_time_t alive_until; /* what to move its beat to, by mdl_clock_monotonic; 0: not to */
+    apr_time_t alive_until; /* heartbeat to write, by mdl_clock_monotonic; 0: none */
     const char *transfer_id;
-    mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, RUNNING, LINK_OLD
-                                      when its time is over, CAPPED, CROWDED or, if patient,
-                                      UNSETTLED */
+    mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, RUNNING, LINK_OLD,
+                                      CAPPED, CROWDED or, if patient, UNSETTLED */
     apr_int64_t generation;
-    int is_unwritten; /* the transfer has no row, and the meter has not beaten */
-    const char *why;  /* how it counts; NULL unless a transaction came to its COMMIT */
+    int is_unwritten; /* whether the transfer got no row, and the heartbeat was not written */
+    const char *why;  /* how the request counts; NULL unless a transaction came to its COMMIT */
 } mdl_session_begin_t;
 
 /**
- * Begins a part of at most MDL_SESSION_SMALL_PART bytes without a statement, as the link's last
- * session goes on; false for any other request.  It gets a row from mdl_meter_renew if it still
- * runs then.
+ * Begins a part of at most MDL_SESSION_SMALL_PART bytes in the link's last session, without a
+ * statement; false for any other request. mdl_meter_renew writes a row if the part takes longer.
  */
 int mdl_session_begin_part(mdl_session_begin_t *begin);
 
 /**
  * Begins a transfer just before its first byte, in a transaction of its own.  If one download is
- * left and 50 sessions begin at once, one of them gets it.  If none is left, it takes over one that
- * another session holds of which no transfer runs.
+ * left and 50 sessions begin at once, exactly one gets it.  If none is left, takes over a download
+ * from a session that has no transfer.
  */
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p);
 

@@ -10,30 +10,30 @@
 #include "core/ids.h"
 #include "core/shop/event.h"
 
-/* What is done to the allowance of a file, and what is kept with it. */
+/* The change to a file's allowance, and the progress kept with it. */
 typedef struct {
-    apr_int64_t key[2];     /* of the assignment and of the asset */
-    int taken;              /* -1: one is given back */
-    mdl_progress_t *kept;   /* NULL: nothing */
-    apr_int64_t kept_bytes; /* the sum of what each session delivered */
+    apr_int64_t key[2];     /* ids of assignment and asset */
+    int taken;              /* downloads; negative: given back */
+    mdl_progress_t *kept;   /* progress of earlier sessions; NULL: none */
+    apr_int64_t kept_bytes; /* the sum of what each of them delivered */
     int is_changed;
 } allowance_t;
 
-/* A file of a session, before what was delivered is added.  Small, as mdl_progress_t. */
+/* A file of a session, before deliveries are added.  Kept small, like mdl_progress_t. */
 typedef struct {
     unsigned char charge;       /* mdl_charge_state_t */
-    unsigned char is_delivered; /* something of it is */
+    unsigned char is_delivered; /* whether any of it is delivered */
 } before_t;
 
 /* A session in a settlement. */
 typedef struct {
     mdl_session_t session;
-    apr_array_header_t *files; /* mdl_progress_t; NULL: the session is not there */
-    before_t *before;          /* for each of them */
-    int is_ended;              /* it is idle */
-    int is_delivered;          /* transfers of it have ended */
-    apr_int64_t transfers;     /* of these, those that were not settled before */
-    apr_int64_t bytes;         /* that these delivered */
+    apr_array_header_t *files; /* mdl_progress_t; NULL: no such session */
+    before_t *before;          /* for each of files */
+    int is_ended;              /* whether it is idle */
+    int is_delivered;          /* whether transfers of it have ended */
+    apr_int64_t transfers;     /* number of these that were not settled before */
+    apr_int64_t bytes;         /* delivered by these */
 } settled_t;
 
 typedef struct {
@@ -43,9 +43,9 @@ typedef struct {
     apr_interval_time_t idle;
     int default_download_limit;
     apr_hash_t *wanted;           /* settled_t, by generation and id */
-    apr_array_header_t *sessions; /* settled_t *: those of them that are there */
+    apr_array_header_t *sessions; /* settled_t *: those of wanted that exist */
     apr_hash_t *allowances;       /* allowance_t, by key */
-    apr_array_header_t *counted;  /* mdl_event_download_t: sessions that were not before */
+    apr_array_header_t *counted;  /* mdl_event_download_t: of newly counted sessions */
 } settlement_t;
 
 static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle,
@@ -62,7 +62,7 @@ static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle,
                           .counted = apr_array_make(p, 4, sizeof(mdl_event_download_t))};
 }
 
-/* The session of that id and generation; it is added when it is not there. */
+/* The session with this id and generation; added to wanted if needed. */
 static settled_t *settlement_session(settlement_t *settlement, const char *id,
                                      apr_int64_t generation)
 {
@@ -93,7 +93,7 @@ static allowance_t *settlement_allowance(settlement_t *settlement, const settled
     return allowance;
 }
 
-/* --- what the database knows --- */
+/* --- reading --- */
 
 static const char *sessions_json(const settlement_t *settlement)
 {
@@ -127,7 +127,7 @@ static mdl_progress_t *settled_file(const settled_t *settled, int i)
     return &APR_ARRAY_IDX(settled->files, i, mdl_progress_t);
 }
 
-/* Adds a session that is there, as it is before the settlement. */
+/* Adds an existing session, in its state before the settlement. */
 static settled_t *settlement_found(settlement_t *settlement, const mdl_session_t *session)
 {
     apr_pool_t *p = settlement->pool;
@@ -160,9 +160,8 @@ static void settled_add(settled_t *settled, const mdl_session_delivery_t *delive
     }
 }
 
-/* A transfer that was settled before, because it was taken for lost or because the answer to a
-   COMMIT was, adds what it delivered, which may be more by now, but no bytes.  One without a row
-   adds its bytes twice if the answer to a COMMIT was lost. */
+/* A transfer already settled, because it was taken for lost or a COMMIT's answer was lost, may add
+   ranges, never bytes.  A part without a row adds its bytes twice if a COMMIT's answer was lost. */
 static void settlement_add_deliveries(settlement_t *settlement, mdl_rows_t *ended_rows,
                                       const apr_array_header_t *deliveries)
 {
@@ -189,8 +188,7 @@ static void settlement_add_deliveries(settlement_t *settlement, mdl_rows_t *ende
     }
 }
 
-/* Locks the sessions before anything else, in the order of their keys, so that no two transactions
-   wait for each other. */
+/* Locks the sessions before anything else, in the order of their keys, to avoid deadlocks. */
 static apr_status_t settlement_read(settlement_t *settlement, const mdl_session_settle_t *all)
 {
     mdl_db_t *db = settlement->db;
@@ -248,10 +246,9 @@ static apr_status_t settlement_read_allowances(settlement_t *settlement)
     return rv;
 }
 
-/* --- what is charged --- */
+/* --- charging --- */
 
-/* Whether something happens to a file that its allowance has to do with: it is needed unless the
-   session's own download of it becomes whole by itself. */
+/* Whether settling a file needs its allowance: not if the session completes a reserved download. */
 static int settled_needs_allowance(const settled_t *settled, int i)
 {
     const mdl_progress_t *file = settled_file(settled, i);
@@ -262,8 +259,8 @@ static int settled_needs_allowance(const settled_t *settled, int i)
            !(before->charge == MDL_CHARGE_RESERVED && file->is_whole);
 }
 
-/* Joins what the session delivered of a file with what is kept.  Returns whether that makes a
-   download; if not, and the session has none, it is kept, too. */
+/* Joins a session's progress of a file with the kept progress.  Returns whether both make a
+   download; if not, and the session has no download of it, keeps the session's progress, too. */
 static int progress_join_kept(mdl_progress_t *file, allowance_t *allowance, int is_free,
                               apr_pool_t *p)
 {
@@ -299,7 +296,7 @@ static void settled_charge(settled_t *settled, int i, allowance_t *allowance, ap
         file->is_whole = progress_join_kept(file, allowance, charge.state == MDL_CHARGE_FREE, p);
     }
     if (file->is_whole) {
-        /* Some of what is kept may be this session's own. */
+        /* The kept progress is used up: some of it may be this session's own. */
         allowance->is_changed = 1;
         allowance->kept = NULL;
         charge = mdl_charge_step(state, MDL_CHARGE_WHOLE);
@@ -310,8 +307,8 @@ static void settled_charge(settled_t *settled, int i, allowance_t *allowance, ap
     }
 }
 
-/* The archive's end has to come, too, as long as it still may: one who lacks nothing but that, and
-   asks for the whole again, does not pay for it. */
+/* An open session also needs the archive's central directory to be counted: a client that lacks
+   only that, and requests the whole again, does not pay twice. */
 static mdl_session_status_t settled_status(const settled_t *settled)
 {
     const mdl_session_t *session = &settled->session;
@@ -423,7 +420,7 @@ static apr_status_t settlement_write_allowances(const settlement_t *settlement)
                : APR_SUCCESS;
 }
 
-/* Once the sessions are known. */
+/* Charges and writes the sessions that were read. */
 static apr_status_t settlement_finish(settlement_t *settlement)
 {
     apr_status_t rv;
@@ -478,13 +475,13 @@ apr_status_t mdl_session_end(mdl_db_t *db, const mdl_session_t *session, int def
 
 /* --- idle sessions --- */
 
-/* One that has been resumed meanwhile is not ended. */
+/* False if the session has been resumed in the meantime. */
 static int session_is_idle(const mdl_session_t *session, apr_time_t at)
 {
     return session->idle_at != 0 && session->idle_at <= at && session->running == 0;
 }
 
-/* Ends those of the wanted sessions that are idle at a time; returns how many in *ended. */
+/* Ends the wanted sessions that are idle at a time; *ended gets how many. */
 static apr_status_t settlement_end_idle(settlement_t *settlement, apr_time_t at, int *ended)
 {
     apr_status_t rv = settlement_read(settlement, NULL);

@@ -12,11 +12,11 @@
 #define FILE_LENGTH (ID_LENGTH + 3 * 8)
 #define LINK_LENGTH (ID_LENGTH + 8)
 
-/* A confirmation: the shop, the end, and behind these the address. */
+/* A confirmation: the shop, the end, and then the address. */
 #define CONFIRM_LENGTH(address_) (2 * 8 + (address_))
 #define ADDRESS_MAX              254
 
-/* What a token is for.  Part of what is signed, so a changed one makes all tokens invalid. */
+/* The purpose of a token is part of the MAC: changing it invalidates all tokens. */
 #define PAGE_PURPOSE    "page-link"
 #define LINK_PURPOSE    "visit-link"
 #define FILE_PURPOSE    "file-link"
@@ -37,7 +37,7 @@ static const char *signed_url_sign(const mdl_secret_t *secret, const char *purpo
     return mdl_base64url(bytes, length + MAC_LENGTH, p);
 }
 
-/* Decodes a token into bytes; false unless the MAC behind length bytes is ours. */
+/* Decodes a token into bytes; false unless the MAC behind length bytes is authentic. */
 static int signed_url_verify(const mdl_secret_t *secret, const char *purpose, const char *token,
                              unsigned char *bytes, apr_size_t length)
 {
@@ -123,10 +123,10 @@ apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *to
     return APR_SUCCESS;
 }
 
-/* A session's id is random in its first half; the second is a MAC of that and the page id. */
+/* The first half of a session's id is random; the second is a MAC of the first and the page id. */
 #define HALF_LENGTH (ID_LENGTH / 2)
 
-/* What is signed for that; *length gets how long it is. */
+/* The bytes for this MAC; *length gets their number. */
 static const unsigned char *session_signed(const unsigned char *random, const char *page_id,
                                            apr_size_t *length, apr_pool_t *p)
 {

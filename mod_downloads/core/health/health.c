@@ -18,17 +18,17 @@
 #include "db/migrate.h"
 #include "storage/storage.h"
 
-#define TRIED       20 /* emails that are looked at */
-#define REFUSED_MIN 5  /* of them; fewer may all have a wrong address */
+#define TRIED       20 /* newest emails checked */
+#define REFUSED_MIN 5  /* refused emails; fewer may just have wrong addresses */
 
-void mdl_health_warn(const mdl_health_t *of, const char *sentence)
+void mdl_health_warn(const mdl_health_t *health, const char *sentence)
 {
-    for (int i = 0; i < of->warnings->nelts; i++) {
-        if (strcmp(APR_ARRAY_IDX(of->warnings, i, const char *), sentence) == 0) {
+    for (int i = 0; i < health->warnings->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(health->warnings, i, const char *), sentence) == 0) {
             return;
         }
     }
-    APR_ARRAY_PUSH(of->warnings, const char *) = sentence;
+    APR_ARRAY_PUSH(health->warnings, const char *) = sentence;
 }
 
 const char *mdl_health_database_error(apr_status_t rv, const char *said, apr_pool_t *p)
@@ -58,61 +58,62 @@ const char *mdl_health_database_error(apr_status_t rv, const char *said, apr_poo
 
 MDL_EFFECT(mdl_secret_signed, mdl_secret_signed_t *)
 
-int mdl_health_secret(const mdl_health_t *of, const char **message)
+int mdl_health_secret(const mdl_health_t *health, const char **message)
 {
-    mdl_secret_signed_t sealed = {.secret = of->secret};
+    mdl_secret_signed_t sealed = {.secret = health->secret};
     const char *trouble;
 
-    if (of->db != NULL &&
-        mdl_db_read(of->db, mdl_secret_signed_effect, &sealed, of->p) == APR_SUCCESS &&
-        (trouble = mdl_secret_trouble(&sealed, of->p)) != NULL) {
-        *message = apr_psprintf(of->p, "%c%s.", apr_toupper(*trouble), trouble + 1);
+    if (health->db != NULL &&
+        mdl_db_read(health->db, mdl_secret_signed_effect, &sealed, health->p) == APR_SUCCESS &&
+        (trouble = mdl_secret_trouble(&sealed, health->p)) != NULL) {
+        *message = apr_psprintf(health->p, "%c%s.", apr_toupper(*trouble), trouble + 1);
         return 0;
     }
-    *message = apr_array_pstrcat(of->p, of->settings->secret_files, ' ');
+    *message = apr_array_pstrcat(health->p, health->settings->secret_files, ' ');
     return 1;
 }
 
-int mdl_health_database(const mdl_health_t *of, const char **message)
+int mdl_health_database(const mdl_health_t *health, const char **message)
 {
-    apr_status_t rv = mdl_db_write(of->db, mdl_node_try_write, NULL, of->p);
+    apr_status_t rv = mdl_db_write(health->db, mdl_node_try_write, NULL, health->p);
 
     *message = rv != APR_SUCCESS
-                   ? mdl_health_database_error(rv, mdl_db_error(of->db), of->p)
-                   : apr_psprintf(of->p, "%s, schema %s", of->settings->db_driver,
-                                  mdl_migrate_maker(of->db, mdl_migrate_latest(), of->p));
+                   ? mdl_health_database_error(rv, mdl_db_error(health->db), health->p)
+                   : apr_psprintf(health->p, "%s, schema %s", health->settings->db_driver,
+                                  mdl_migrate_maker(health->db, mdl_migrate_latest(), health->p));
     return rv == APR_SUCCESS;
 }
 
-int mdl_health_storage(const mdl_health_t *of, const char **message)
+int mdl_health_storage(const mdl_health_t *health, const char **message)
 {
-    const char *root = of->settings->storage;
+    const char *root = health->settings->storage;
     const char *why = "The database does not say which storage folder belongs with it.";
     mdl_storage_t *storage;
     apr_status_t rv;
     char text[120];
 
     *message = root;
-    if (of->db != NULL && mdl_storage_belongs(of->db, root, 0, &why, of->p) != APR_SUCCESS) {
+    if (health->db != NULL &&
+        mdl_storage_belongs(health->db, root, 0, &why, health->p) != APR_SUCCESS) {
         *message = why;
         return 0;
     }
-    rv = mdl_storage_open(&storage, root, of->settings->storage_reserve, of->p);
+    rv = mdl_storage_open(&storage, root, health->settings->storage_reserve, health->p);
     if (rv == APR_SUCCESS) {
-        rv = mdl_storage_check(storage, of->p);
+        rv = mdl_storage_check(storage, health->p);
     }
-    /* The folders in it may be writable while the folder itself is not, which httpd refuses. */
+    /* Its folders may be writable while the storage folder itself is not, which httpd refuses. */
     if (rv == APR_SUCCESS && faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
         rv = APR_EACCES;
     }
     if (APR_STATUS_IS_ENOSPC(rv)) {
-        *message = apr_psprintf(of->p,
+        *message = apr_psprintf(health->p,
                                 "The disk that holds %s is full, or has less than "
                                 "DownloadsStorageReserve left: free some "
                                 "space, or enlarge it.",
                                 root);
     } else if (rv != APR_SUCCESS) {
-        *message = apr_psprintf(of->p,
+        *message = apr_psprintf(health->p,
                                 "Files can't be stored in %s (%s): create the folder on one file "
                                 "system, give it and its contents to the user that httpd runs as, "
                                 "and run this as root or as that user.",
@@ -121,10 +122,9 @@ int mdl_health_storage(const mdl_health_t *of, const char **message)
     return rv == APR_SUCCESS;
 }
 
-/* Uploads alone will do. */
-int mdl_health_imports(const mdl_health_t *of, const char **message)
+int mdl_health_imports(const mdl_health_t *health, const char **message)
 {
-    const mdl_settings_t *settings = of->settings;
+    const mdl_settings_t *settings = health->settings;
     int hosts = settings->ingest.hosts->nelts;
 
     if (hosts == 0 && settings->upload_url == NULL) {
@@ -134,30 +134,30 @@ int mdl_health_imports(const mdl_health_t *of, const char **message)
         return 0;
     }
     if (hosts == 0) {
-        mdl_health_warn(of,
+        mdl_health_warn(health,
                         "DownloadsIngestAllowHost names no host, so that every import is refused "
                         "(422) and files come by upload alone: name the hosts to import from.");
     }
-    *message = apr_psprintf(of->p, "from %d host%s%s", hosts, hosts == 1 ? "" : "s",
+    *message = apr_psprintf(health->p, "from %d host%s%s", hosts, hosts == 1 ? "" : "s",
                             settings->upload_url != NULL ? ", and by upload" : "");
     return 1;
 }
 
 MDL_EFFECT(mdl_emails_tried, mdl_emails_tried_t *)
 
-/* A server may greet everybody, and take nothing from us. */
-static int mail_is_refused(const mdl_health_t *of, const char **message)
+/* A server may answer, but refuse every email. */
+static int mail_is_refused(const mdl_health_t *health, const char **message)
 {
     mdl_emails_tried_t tried = {.limit = TRIED};
 
-    if (of->db == NULL ||
-        mdl_db_read(of->db, mdl_emails_tried_effect, &tried, of->p) != APR_SUCCESS ||
+    if (health->db == NULL ||
+        mdl_db_read(health->db, mdl_emails_tried_effect, &tried, health->p) != APR_SUCCESS ||
         tried.count < REFUSED_MIN || tried.sent > 0 ||
         tried.newest_at < apr_time_now() - apr_time_from_sec(86400)) {
         return 0;
     }
     *message = apr_psprintf(
-        of->p,
+        health->p,
         "None of the %d newest emails was taken; the last was refused with: %s  "
         "Try \"downloadsctl mail test ADDRESS\", correct "
         "DownloadsMailTransport, DownloadsMailFrom or the mail server, and then "
@@ -166,50 +166,51 @@ static int mail_is_refused(const mdl_health_t *of, const char **message)
     return 1;
 }
 
-int mdl_health_mail(const mdl_health_t *of, const char **message)
+int mdl_health_mail(const mdl_health_t *health, const char **message)
 {
-    const mdl_mail_config_t *config = &of->settings->mail;
+    const mdl_mail_config_t *config = &health->settings->mail;
     mdl_mailer_t *mailer;
     apr_size_t length;
     apr_status_t rv;
 
-    if (config->transport == NULL || of->settings->mail_from == NULL) {
+    if (config->transport == NULL || health->settings->mail_from == NULL) {
         *message = MDL_SETTINGS_FIRST;
         return 0;
     }
     *message = "The mailer can't be set up.";
-    rv = mdl_http_global_init(of->p);
+    rv = mdl_http_global_init(health->p);
     if (rv == APR_SUCCESS) {
-        rv = mdl_mailer_create(&mailer, config, of->p);
+        rv = mdl_mailer_create(&mailer, config, health->p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_mailer_check(mailer, of->settings->mail_from, message, of->p);
+        rv = mdl_mailer_check(mailer, health->settings->mail_from, message, health->p);
     }
     if (rv != APR_SUCCESS) {
         length = strlen(*message);
         *message = apr_psprintf(
-            of->p, "%s%s  Correct DownloadsMailTransport (%s)%s, or what it names.", *message,
+            health->p, "%s%s  Correct DownloadsMailTransport (%s)%s, or what it names.", *message,
             length && (*message)[length - 1] != '.' ? "." : "", config->transport,
             strncmp(config->transport, "smtp://", 7) == 0 ? ", DownloadsMailTLS" : "");
         return 0;
     }
-    if (mail_is_refused(of, message)) {
+    if (mail_is_refused(health, message)) {
         return 0;
     }
     *message = config->transport;
     return 1;
 }
 
-int mdl_health_bounces(const mdl_health_t *of, const char **message)
+int mdl_health_bounces(const mdl_health_t *health, const char **message)
 {
-    const char *place = of->settings->mail_bounces;
+    const char *place = health->settings->mail_bounces;
 
     if (place == NULL) {
         *message = "mail that comes back is not read";
         return 1;
     }
-    if (mdl_mailbox_check(mdl_mailbox_create(place, of->p), message, of->p) != APR_SUCCESS) {
-        *message = apr_psprintf(of->p,
+    if (mdl_mailbox_check(mdl_mailbox_create(place, health->p), message, health->p) !=
+        APR_SUCCESS) {
+        *message = apr_psprintf(health->p,
                                 "%s  Have the mail server deliver there (a Maildir's new/ and cur/ "
                                 "can be made by hand), and let httpd's user read and write it.",
                                 *message);

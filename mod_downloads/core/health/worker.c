@@ -15,7 +15,7 @@
 
 #define RESTART_WAIT apr_time_from_sec(5)
 #define STEP         apr_time_from_msec(250)
-#define MAX_WAIT     apr_time_from_sec(60) /* a due job that waits longer shows that no worker runs */
+#define MAX_WAIT     apr_time_from_sec(60) /* of a due job; longer means that no worker takes jobs */
 #define MAX_SEARCHED 1000
 
 MDL_EFFECT(mdl_node_list, apr_array_header_t **)
@@ -34,56 +34,55 @@ int mdl_health_process_runs(apr_int64_t pid, apr_pool_t *p)
     return pid > 0 && state != 'Z' && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
 }
 
-static int node_is_here(const mdl_health_t *of, const mdl_node_t *node)
+static int node_is_here(const mdl_health_t *health, const mdl_node_t *node)
 {
-    const char *pid_file = of->pid_file;
+    const char *pid_file = health->pid_file;
 
-    return strcmp(node->host, mdl_node_host(of->p)) == 0 &&
+    return strcmp(node->host, mdl_node_host(health->p)) == 0 &&
            (pid_file == NULL || strcmp(node->pid_file, pid_file) == 0);
 }
 
-/* Where httpd was asked, its processes can be looked at, and one that was killed is missed at once.
- */
-static int node_lives(const mdl_health_t *of, const mdl_node_t *node)
+/* If this host's httpd is known, its processes are checked, so a killed one is noticed at once. */
+static int node_lives(const mdl_health_t *health, const mdl_node_t *node)
 {
-    if (of->pid_file != NULL && node_is_here(of, node) &&
-        !mdl_health_process_runs(node->pid, of->p)) {
+    if (health->pid_file != NULL && node_is_here(health, node) &&
+        !mdl_health_process_runs(node->pid, health->p)) {
         return 0;
     }
     return node->silence < MDL_NODE_LOST;
 }
 
-/* One of this host, a live one if there is; NULL: none. */
-static const mdl_node_t *node_here(const mdl_health_t *of, const apr_array_header_t *nodes)
+/* The node of this host, preferably a live one; NULL: none. */
+static const mdl_node_t *node_here(const mdl_health_t *health, const apr_array_header_t *nodes)
 {
     const mdl_node_t *here = NULL;
 
     for (int i = 0; i < nodes->nelts; i++) {
         const mdl_node_t *node = &APR_ARRAY_IDX(nodes, i, const mdl_node_t);
 
-        if (node_is_here(of, node) && (here == NULL || node_lives(of, node))) {
+        if (node_is_here(health, node) && (here == NULL || node_lives(health, node))) {
             here = node;
         }
     }
     return here;
 }
 
-static apr_status_t nodes_read(const mdl_health_t *of, apr_array_header_t **nodes)
+static apr_status_t nodes_read(const mdl_health_t *health, apr_array_header_t **nodes)
 {
     apr_time_t until = mdl_clock_monotonic() + RESTART_WAIT;
-    int may_come = of->settings->worker && of->httpd_runs;
+    int may_come = health->settings->worker && health->httpd_runs;
     const mdl_node_t *here;
     apr_status_t rv;
 
-    while ((rv = mdl_db_read(of->db, mdl_node_list_effect, nodes, of->p)) == APR_SUCCESS &&
+    while ((rv = mdl_db_read(health->db, mdl_node_list_effect, nodes, health->p)) == APR_SUCCESS &&
            may_come && mdl_clock_monotonic() < until &&
-           ((here = node_here(of, *nodes)) == NULL || !node_lives(of, here))) {
+           ((here = node_here(health, *nodes)) == NULL || !node_lives(health, here))) {
         apr_sleep(STEP);
     }
     return rv;
 }
 
-/* Of one of another host. */
+/* What is wrong with a node of another host. */
 static const char *node_trouble(const mdl_node_t *node, apr_pool_t *p)
 {
     return apr_psprintf(p,
@@ -93,18 +92,18 @@ static const char *node_trouble(const mdl_node_t *node, apr_pool_t *p)
                         node->host, node->pid_file, apr_time_sec(node->silence));
 }
 
-static const char *trouble_here(const mdl_health_t *of, const apr_array_header_t *nodes)
+static const char *trouble_here(const mdl_health_t *health, const apr_array_header_t *nodes)
 {
-    const mdl_node_t *here = node_here(of, nodes);
+    const mdl_node_t *here = node_here(health, nodes);
 
-    if (!of->settings->worker || (here != NULL && node_lives(of, here))) {
+    if (!health->settings->worker || (here != NULL && node_lives(health, here))) {
         return NULL;
     }
     if (here == NULL) {
         return "No background process of this host works on the database, so imports and emails "
                "wait: start httpd, or restart it if it runs, and see its error log.";
     }
-    return apr_psprintf(of->p,
+    return apr_psprintf(health->p,
                         "The background process of this host, pid %" APR_INT64_T_FMT
                         ", has ended or hangs, silent for %" APR_INT64_T_FMT
                         " seconds; imports and emails wait: start httpd, or restart it if it runs, "
@@ -112,27 +111,27 @@ static const char *trouble_here(const mdl_health_t *of, const apr_array_header_t
                         here->pid, apr_time_sec(here->silence));
 }
 
-static int nodes_live(const mdl_health_t *of, const char **message)
+static int nodes_live(const mdl_health_t *health, const char **message)
 {
     apr_array_header_t *nodes;
-    apr_status_t rv = nodes_read(of, &nodes);
+    apr_status_t rv = nodes_read(health, &nodes);
     const char *troubles = "";
     int alive = 0;
 
     if (rv != APR_SUCCESS) {
-        *message = mdl_health_database_error(rv, mdl_db_error(of->db), of->p);
+        *message = mdl_health_database_error(rv, mdl_db_error(health->db), health->p);
         return 0;
     }
-    if ((*message = trouble_here(of, nodes)) != NULL) {
+    if ((*message = trouble_here(health, nodes)) != NULL) {
         return 0;
     }
     for (int i = 0; i < nodes->nelts; i++) {
         const mdl_node_t *node = &APR_ARRAY_IDX(nodes, i, const mdl_node_t);
 
-        alive += node_lives(of, node);
-        if (!node_lives(of, node)) {
-            troubles = apr_pstrcat(of->p, troubles, *troubles ? "  " : "",
-                                   node_trouble(node, of->p), NULL);
+        alive += node_lives(health, node);
+        if (!node_lives(health, node)) {
+            troubles = apr_pstrcat(health->p, troubles, *troubles ? "  " : "",
+                                   node_trouble(node, health->p), NULL);
         }
     }
     *message = *troubles ? troubles
@@ -141,33 +140,33 @@ static int nodes_live(const mdl_health_t *of, const char **message)
     return !*troubles && alive > 0;
 }
 
-int mdl_health_build(const mdl_health_t *of, const char **message)
+int mdl_health_build(const mdl_health_t *health, const char **message)
 {
     apr_array_header_t *nodes;
     const char *others = "";
 
     *message = mdl_build_name();
-    if (mdl_db_read(of->db, mdl_node_list_effect, &nodes, of->p) != APR_SUCCESS) {
-        return 1; /* the database's own line says so */
+    if (mdl_db_read(health->db, mdl_node_list_effect, &nodes, health->p) != APR_SUCCESS) {
+        return 1; /* the check of the database reports it */
     }
     for (int i = 0; i < nodes->nelts; i++) {
         const mdl_node_t *node = &APR_ARRAY_IDX(nodes, i, const mdl_node_t);
 
-        if (!node_lives(of, node) || strcmp(node->build, mdl_build_name()) == 0) {
+        if (!node_lives(health, node) || strcmp(node->build, mdl_build_name()) == 0) {
             continue;
         }
         others = apr_pstrcat(
-            of->p, others, "  ",
-            node_is_here(of, node)
-                ? apr_psprintf(of->p, "httpd still runs %s: restart it.", node->build)
-                : apr_psprintf(of->p,
+            health->p, others, "  ",
+            node_is_here(health, node)
+                ? apr_psprintf(health->p, "httpd still runs %s: restart it.", node->build)
+                : apr_psprintf(health->p,
                                "%s runs %s: install the same build there, and "
                                "restart its httpd.",
                                node->host, node->build),
             NULL);
     }
     if (*others) {
-        *message = apr_pstrcat(of->p, "Installed is ", mdl_build_name(), ".", others, NULL);
+        *message = apr_pstrcat(health->p, "Installed is ", mdl_build_name(), ".", others, NULL);
     }
     return !*others;
 }
@@ -185,7 +184,7 @@ static apr_status_t queue_read(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_job_look(db, p, &queue->look) : rv;
 }
 
-/* Whether a worker runs a job of the lane: then the others wait for a slot, not for a worker. */
+/* Whether a worker runs a job of the lane: then other jobs wait for a slot, not for a worker. */
 static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t renewed)
 {
     for (int i = 0; i < queue->newest.jobs->nelts; i++) {
@@ -198,31 +197,31 @@ static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t re
     return 0;
 }
 
-int mdl_health_worker(const mdl_health_t *of, const char **message)
+int mdl_health_worker(const mdl_health_t *health, const char **message)
 {
     apr_time_t now = apr_time_now();
     queue_t queue = {.look = {.until = now}, .newest = {.limit = MAX_SEARCHED}};
     apr_status_t rv;
 
-    if (of->db == NULL) {
+    if (health->db == NULL) {
         *message = "Not tried: the database comes first.";
         return 0;
     }
-    if (!nodes_live(of, message)) {
+    if (!nodes_live(health, message)) {
         return 0;
     }
-    rv = mdl_db_read(of->db, queue_read, &queue, of->p);
+    rv = mdl_db_read(health->db, queue_read, &queue, health->p);
     if (rv != APR_SUCCESS) {
-        *message = mdl_health_database_error(rv, mdl_db_error(of->db), of->p);
+        *message = mdl_health_database_error(rv, mdl_db_error(health->db), health->p);
         return 0;
     }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
         apr_time_t due_at = queue.look.due_at[i];
 
         if (due_at != 0 && now - due_at > MAX_WAIT &&
-            !lane_is_busy(&queue, i, now - of->settings->lease_time)) {
+            !lane_is_busy(&queue, i, now - health->settings->lease_time)) {
             *message = apr_psprintf(
-                of->p,
+                health->p,
                 "No background process seems to take jobs: the oldest of lane %s "
                 "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
                 "DownloadsWorker On, and see its error log.",

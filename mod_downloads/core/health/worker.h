@@ -1,20 +1,20 @@
 /*
- * Whether background processes do the work, as far as the database knows (core/node.h).
+ * Health checks of background processes, by what the database knows (core/node.h).
  */
 #ifndef MDL_CORE_HEALTH_WORKER_H
 #define MDL_CORE_HEALTH_WORKER_H
 
 #include "core/health/health.h"
 
-/** Whether a process of this host runs; not if it has ended and its parent does not mind. */
+/** Whether a process of this host runs; a zombie does not. */
 int mdl_health_process_runs(apr_int64_t pid, apr_pool_t *p);
 
-/** Whether there is a live background process of this host, where settings and httpd have one, none
-    of another that is silent, and no job that waits too long.  Waits up to five seconds for one of
-    an httpd that runs: it may just be restarting. */
+/** Whether this host has a live background process, if DownloadsWorker is on, no other host's is
+    silent, and no job waits too long.  If httpd runs, waits up to five seconds for the process,
+    which may be restarting. */
 mdl_health_fn mdl_health_worker;
 
-/** Whether the live ones are of this program's build; db must be there. */
+/** Whether the live background processes are of this program's build; needs db. */
 mdl_health_fn mdl_health_build;
 
 #endif

@@ -80,11 +80,11 @@ static int access_covers(const mdl_access_t *access, const mdl_assignment_t *ass
     return access->assignment_ids == NULL || mdl_ids_has(access->assignment_ids, assignment->id);
 }
 
-/* A decision of the shop, and the order's state after it. */
+/* A decision of the shop, and the state of the order after it. */
 typedef struct {
     mdl_order_event_t event;
     mdl_order_state_t state;
-    const char *reason; /* why access is closed; NULL where it is open, or no reason was given */
+    const char *reason; /* why access is closed; NULL: it is open, or no reason was given */
 } decision_t;
 
 static int same_text(const char *text, const char *other)
@@ -136,8 +136,8 @@ static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *acc
                : APR_SUCCESS;
 }
 
-/* Takes the license keys of assignments that a decision closes.  *details gets how many have gone
-   back to the stock, or NULL. */
+/* Takes back the license keys of assignments that a decision closes.  *details gets how many went
+   back to the stock; NULL: none. */
 static apr_status_t access_reclaim(mdl_db_t *db, const mdl_access_t *access,
                                    const decision_t *decision, const apr_array_header_t *revoked,
                                    const char **details, apr_pool_t *p)
@@ -166,8 +166,8 @@ static apr_status_t access_reclaim(mdl_db_t *db, const mdl_access_t *access,
     return rv;
 }
 
-/* Sends the held emails and hands out the license keys that waited for the order to be active.
- *details gets the number of keys, or NULL. */
+/* Queues the held emails and hands out the license keys that waited for an active order.  *details
+   gets the number of keys; NULL: none. */
 static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const char **details,
                                    apr_pool_t *p)
 {
@@ -187,7 +187,7 @@ static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const
     return APR_SUCCESS;
 }
 
-/* assignment_ids are those that have changed; NULL: it is about the whole order. */
+/* assignment_ids are the changed assignments; NULL: the event concerns the whole order. */
 static apr_status_t access_notify(mdl_db_t *db, const mdl_order_t *order,
                                   const decision_t *decision,
                                   const apr_array_header_t *assignment_ids, apr_pool_t *p)
@@ -208,7 +208,7 @@ static apr_status_t access_notify(mdl_db_t *db, const mdl_order_t *order,
     return mdl_event_add(db, &event, p);
 }
 
-/* Stores a decision and adds its entry if it changes anything. */
+/* Stores a decision, and adds its entry and event if it changes anything. */
 static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decision_t *decision,
                                  apr_pool_t *p)
 {
@@ -251,7 +251,7 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
     return access_end(db, access, p);
 }
 
-/* The reason is kept until access is open again, or is closed again with another reason. */
+/* A reason is kept until access opens, or closes again for another reason. */
 static const char *access_reason(const mdl_access_t *access, mdl_order_event_t event,
                                  mdl_order_access_t after)
 {
@@ -265,7 +265,7 @@ static const char *access_reason(const mdl_access_t *access, mdl_order_event_t e
     return closes ? access->reason : NULL;
 }
 
-/* Decides about an order that access_begin has read. */
+/* Applies a decision to an order that access_begin has read. */
 static apr_status_t access_apply(mdl_db_t *db, mdl_access_t *access, mdl_order_event_t event,
                                  apr_pool_t *p)
 {
@@ -329,7 +329,7 @@ apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *a
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
-/* The assignments and files that a grant is for. */
+/* The assignments and files that a grant applies to. */
 typedef struct {
     apr_array_header_t *assignments; /* apr_int64_t */
     mdl_json_t *pairs;               /* [assignment, file] each */
@@ -380,8 +380,8 @@ static apr_status_t grant_check_files(const mdl_access_grant_t *grant, const gra
                                           "The request names files that are not in this order.");
 }
 
-/* *changed tells whether anything changed: unlimited access is not extended.  Locks assignments
-   before their allowances, as downloads do. */
+/* *changed tells whether anything changed; unlimited access, for one, can't be extended.  Locks
+   assignments before their allowances, as downloads do. */
 static apr_status_t grant_store(mdl_db_t *db, const mdl_access_grant_t *grant,
                                 const grant_t *chosen, int *changed, apr_pool_t *p)
 {
@@ -473,7 +473,6 @@ static apr_status_t quantity_check(const mdl_access_t *access, const mdl_assignm
                                  "This assignment was revoked; restore it first.");
 }
 
-/* Of an assignment that is open, or will be once its order is approved. */
 static apr_status_t quantity_store(mdl_db_t *db, mdl_access_quantity_t *change, int before,
                                    apr_pool_t *p)
 {

@@ -16,7 +16,7 @@
 #include "core/shop/event.h"
 #include "core/version.h"
 
-/* The state of one run of the effect. */
+/* The state of the effect while it runs. */
 typedef struct {
     mdl_order_assign_t *assign;
     mdl_mapping_match_t *matches; /* of each item */
@@ -27,25 +27,25 @@ typedef struct {
     int customer_changed;
     int is_new; /* the order */
     int held;
-    apr_int64_t pinned; /* files, of the assignments made */
+    apr_int64_t pinned; /* files of the new assignments */
     apr_int64_t pinned_links;
-    apr_int64_t license_keys;       /* that these assignments are to have */
-    mdl_fraud_check_t check;        /* if one is wanted */
+    apr_int64_t license_keys;       /* that the new assignments wait for */
+    mdl_fraud_check_t check;        /* if requested */
     int queued;                     /* an email */
-    int looking_up;                 /* the storefront is being asked */
-    apr_array_header_t *tags;       /* of license keys, locked */
-    mdl_json_t *ids;                /* of the assignments made */
-    apr_array_header_t *quantities; /* mdl_quantity_t: of those that were made before */
-    int raised;                     /* one of them */
-    mdl_order_t *made;              /* with these assignments, if it is new */
+    int looking_up;                 /* whether the order has an open look-up */
+    apr_array_header_t *tags;       /* license-key tags, locked */
+    mdl_json_t *ids;                /* of the new assignments */
+    apr_array_header_t *quantities; /* mdl_quantity_t: changes of earlier assignments */
+    int raised;                     /* whether one of them is an increase */
+    mdl_order_t *made;              /* a new order, with its assignments; or NULL */
 } run_t;
 
-/* What is asked for at the beginning. */
+/* What is asked of the database first. */
 typedef struct {
     mdl_rows_t **matches; /* of each item */
     mdl_rows_t *customer;
     mdl_rows_t *order;
-    const char *page_id; /* that the order gets if it is new */
+    const char *page_id; /* for a new order */
 } asked_t;
 
 static int assignment_clears(const mdl_order_assign_t *assign, unsigned member)
@@ -90,7 +90,7 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                : rv;
 }
 
-/* Whether an item that no mapping serves any more was assigned before: APR_ENOENT if not. */
+/* APR_ENOENT unless the item was assigned before: then it needs no mapping. */
 static apr_status_t item_find_assigned(mdl_db_t *db, const mdl_order_assign_t *assign,
                                        const mdl_order_item_t *item, apr_pool_t *p)
 {
@@ -103,8 +103,8 @@ static apr_status_t item_find_assigned(mdl_db_t *db, const mdl_order_assign_t *a
                                    .storefront_variant_id = item->storefront_variant_id));
 }
 
-/* Reads each item's mapping, whose id is 0 where there is none any more, and adds a detail to the
-   problem for every item that can't be assigned. */
+/* Reads each item's mapping, with id 0 for an item that was assigned before and has none now.  Adds
+   a detail to the problem for every item that can't be assigned. */
 static apr_status_t items_match(mdl_db_t *db, const run_t *run, const asked_t *asked, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = run->assign;
@@ -142,7 +142,7 @@ static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t 
     return rv;
 }
 
-/* A new order as order_upsert writes it. */
+/* A new order as order_upsert wrote it. */
 static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
@@ -164,7 +164,8 @@ static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_
     return order;
 }
 
-/* The page goes on telling whoever has the order's address, so nobody gets it who had it not. */
+/* Only a customer with the same email address may take over: whoever has the page's address still
+   sees the order. */
 static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     apr_int64_t changed;
@@ -182,7 +183,7 @@ static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *
     return rv;
 }
 
-/* APR_EGENERAL for no row, which can't be. */
+/* APR_EGENERAL: an upsert returned no row, which can't happen. */
 static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_t *asked,
                                           apr_pool_t *p)
 {
@@ -221,7 +222,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 
-/* Asks the storefront for what neither this request nor an earlier one has given. */
+/* Has the storefront asked for what neither this request nor an earlier one gave. */
 static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
@@ -258,7 +259,7 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
               .expires_at = assignment_end(run, match), .now = run->now));
 }
 
-/* Adds to a new order what assignment_insert has written. */
+/* Adds an assignment to a new order, as assignment_insert wrote it. */
 static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool_t *p)
 {
     const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
@@ -333,7 +334,7 @@ static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr
                                                    : APR_SUCCESS;
 }
 
-/* What an assignment gets when it is made.  No row: the item was assigned before. */
+/* Pins a new assignment's content and claims its license keys.  No row: it is not new. */
 static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_rows_t *row,
                                     apr_pool_t *p)
 {
@@ -380,7 +381,7 @@ static apr_status_t assignments_ask_tags(mdl_db_t *db, const run_t *run, mdl_row
     return mdl_license_ask_lock(db, run->order_id, mappings, tags, p);
 }
 
-/* A new order of products that give none: nothing of it has to wait for others that take them. */
+/* True for a new order whose products give no license keys: it need not lock their tags. */
 static int order_has_no_license_keys(const run_t *run)
 {
     int any = !run->is_new;
@@ -391,8 +392,7 @@ static int order_has_no_license_keys(const run_t *run)
     return !any;
 }
 
-/* Finds the item of an assignment; NULL for one that is not in the request, or without a quantity.
- */
+/* The request's item for an assignment; NULL: there is none, or it gives no quantity. */
 static const mdl_order_item_t *item_with_quantity(const run_t *run, const char *product,
                                                   const char *variant)
 {
@@ -423,7 +423,7 @@ static apr_status_t quantity_note(run_t *run, const mdl_order_item_t *item,
     return APR_SUCCESS;
 }
 
-/* Notes what was assigned before in another quantity. */
+/* Collects the earlier assignments whose quantity the request changes. */
 static apr_status_t quantities_read(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     mdl_rows_t *rows;
@@ -480,7 +480,7 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return rv == APR_SUCCESS ? quantities_read(db, run, p) : rv;
 }
 
-/* Finds out whether the order needs another email besides its newest. */
+/* Finds out whether the order needs another email after its newest. */
 static apr_status_t email_is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_state_t *last,
                                     int *wanted, apr_pool_t *p)
 {
@@ -493,7 +493,7 @@ static apr_status_t email_is_wanted(mdl_db_t *db, const run_t *run, const mdl_em
     } else if (last->status == MDL_EMAIL_NO_RECIPIENT) {
         *wanted = created || run->email != NULL || run->looking_up;
     } else if (!created || last->status == MDL_EMAIL_HELD || mdl_email_is_awaited(last)) {
-        *wanted = 0; /* an email that is held, or has no address yet, will include everything */
+        *wanted = 0; /* it is held or has no address yet, and will include everything */
     } else {
         if (run->email != NULL && last->to != NULL && strcmp(run->email, last->to) == 0) {
             rv = mdl_email_is_delayed(db, run->order_id, &delayed, p);
@@ -565,8 +565,8 @@ static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t
     return mdl_event_add(db, &event, p);
 }
 
-/* Tells of the assignment and then of what follows from it, in the order in which a shop's system
-   and staff read it. */
+/* Adds the entries and events of the assignment before those of its consequences, the order in
+   which the shop's system and staff read them. */
 static apr_status_t assignment_tell(mdl_db_t *db, const run_t *run, apr_pool_t *p)
 {
     apr_int64_t given;
@@ -587,7 +587,7 @@ static apr_status_t assignment_tell(mdl_db_t *db, const run_t *run, apr_pool_t *
                                 : APR_SUCCESS;
 }
 
-/* Whether it has, with those that it waits for, more than it may have. */
+/* Whether an order exceeds the limits of license keys, pending keys included. */
 static int order_has_many_license_keys(const mdl_order_t *order)
 {
     apr_int64_t all = 0;
@@ -607,7 +607,7 @@ static int order_has_many_license_keys(const mdl_order_t *order)
            bytes > MDL_ORDER_TEXT_MAX;
 }
 
-/* To be asked only when the order has got something just now: it may grow by itself later. */
+/* Only checked when something was added: a mapping may grow later, and the order with it. */
 apr_status_t mdl_order_check_size(const mdl_order_t *order, mdl_problem_t *problem, apr_pool_t *p)
 {
     if (order->assignments->nelts > MDL_ORDER_ITEMS_MAX) {

@@ -7,7 +7,7 @@
 #include "core/order/fraud.h"
 #include "core/order/order.h"
 
-/** How many items an order may have, in all its assignments. */
+/** The most items that an order may have, over all its assignments. */
 #define MDL_ORDER_ITEMS_MAX 250
 
 /** The largest quantity of an item. */
@@ -17,29 +17,28 @@ typedef struct {
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
     int quantity;                      /* 1 or more */
-    int quantity_given;                /* whether one that was assigned before gets this quantity */
-    int index;                         /* in the request */
+    int quantity_given; /* whether the request gives it: it changes earlier assignments, too */
+    int index;          /* in the request */
 } mdl_order_item_t;
 
 /**
- * Effect: assigns downloads to an order, all or nothing, creates customer and order as needed, and
- * claims the license keys that belong to the downloads.  Existing assignments stay, but for a
- * quantity that is given.  The delivery
- * email is queued if send_email is set and either something was created or no email was queued
- * before.  While the order is held by a fraud check, the email and the keys wait for its approval.
- * Adds the entry "assigned" when anything was created or queued.
+ * Effect: assigns downloads to an order, all or nothing.  Creates the customer and the order as
+ * needed, and claims the license keys that belong to the downloads.  Existing assignments stay as
+ * they are, unless the request gives a quantity.  The delivery email is queued if send_email is set
+ * and either something was created or no email was queued before.  While a fraud check holds the
+ * order, the email and the keys wait for approval.  Adds the timeline entry "assigned" when
+ * anything was created or queued.
  *
- * If the shop is connected to a storefront, what the request leaves open is looked up there: the
- * customer, for the email, unless the request has any data of the customer; the order's risk, for
- * the fraud check.
+ * A shop's storefront, if it has one, is asked for what the request lacks: the customer's address
+ * for the email, unless the request has any customer data, and the order's risk for the fraud
+ * check.
  *
- * An order goes over to another customer who has the same address: storefronts merge customers.
+ * An order moves to another customer with the same address, because storefronts merge customers.
  *
- * Refused: 422 product_not_mapped with a detail for each item, 409 other_customer when the order
- * belongs to one with another address, or none; 404 order_not_found, 412 precondition_failed; 409
- * access_revoked, also for another quantity of an assignment that is revoked; 422
- * too_many_items, too_many_files, too_many_links and too_many_license_keys when the order gets more
- * than it may have.
+ * Refused: 422 product_not_mapped with a detail for each item; 409 other_customer when the order's
+ * customer has another address, or none; 404 order_not_found; 412 precondition_failed; 409
+ * access_revoked, also for a new quantity of a revoked assignment; 422 too_many_items,
+ * too_many_files, too_many_links and too_many_license_keys when the order would exceed a limit.
  */
 typedef struct {
     apr_int64_t shop_id;
@@ -63,8 +62,8 @@ typedef struct {
 } mdl_order_assign_t;
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign);
 
-/** Refuses an order, as it is just before the commit, that has got more than it may have, as
-    above. */
+/** Refuses an order that exceeds a limit (the 422 codes above).  For the order as it is just before
+    the commit. */
 apr_status_t mdl_order_check_size(const mdl_order_t *order, mdl_problem_t *problem, apr_pool_t *p);
 
 #endif

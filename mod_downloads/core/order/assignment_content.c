@@ -43,7 +43,7 @@ apr_status_t mdl_content_ask(mdl_db_t *db, const apr_array_header_t *ids, mdl_co
     return content_begin(db, read, statements, ids, p);
 }
 
-/* Whom a row's first column names: NULL for one made since. */
+/* The assignment named by a row's first column; NULL: it was made since. */
 static mdl_assignment_t *assignment_of(apr_hash_t *by_id, const mdl_rows_t *row)
 {
     apr_int64_t id = mdl_rows_int(row, 0);
@@ -51,8 +51,8 @@ static mdl_assignment_t *assignment_of(apr_hash_t *by_id, const mdl_rows_t *row)
     return apr_hash_get(by_id, &id, sizeof id);
 }
 
-/* Adds rows to their assignments, as many as an order may have; returns the assignment of the first
-   one that is left off, or NULL. */
+/* Adds links to their assignments, up to the limits of an order.  Returns the assignment of the
+   first link left out, or NULL. */
 static const mdl_assignment_t *links_read(mdl_rows_t *rows, apr_hash_t *by_id, apr_pool_t *p)
 {
     const mdl_assignment_t *last = NULL;
@@ -76,7 +76,7 @@ static const mdl_assignment_t *links_read(mdl_rows_t *rows, apr_hash_t *by_id, a
     return NULL;
 }
 
-/* The same of license keys. */
+/* The same for license keys. */
 static const mdl_assignment_t *license_keys_read(mdl_rows_t *rows, apr_hash_t *by_id)
 {
     const mdl_assignment_t *last = NULL;

@@ -4,18 +4,17 @@
 #include <apr_strings.h>
 
 #define PACKS_AT_ONCE  250
-#define PACK_FILES_MAX 250000 /* of all packs that are read, whatever assignments give them */
+#define PACK_FILES_MAX 250000 /* of all packs read, however many assignments give them */
 
 typedef struct {
     mdl_db_t *db;
     const apr_array_header_t *assignments; /* mdl_assignment_t * */
     int default_limit;
-    apr_array_header_t *
-        *wanted;          /* of each assignment: apr_int64_t, the files of its packs; or NULL */
-    apr_hash_t *mappings; /* the same by mapping, which have it in common */
-    apr_hash_t *packs;    /* ids of files, with commas between them, by pack */
-    int pack_files;       /* how many these are in all */
-    int left;             /* files that may be read */
+    apr_array_header_t **wanted; /* per assignment: ids of its packs' files; or NULL */
+    apr_hash_t *mappings;        /* the same by mapping: its assignments share it */
+    apr_hash_t *packs;           /* by pack: ids of its files, separated by commas */
+    int pack_files;              /* number of files in packs */
+    int left;                    /* files that may still be read */
     apr_pool_t *pool;
 } reading_t;
 
@@ -34,7 +33,7 @@ static mdl_assignment_t *assignment_at(const reading_t *reading, int i)
     return APR_ARRAY_IDX(reading->assignments, i, mdl_assignment_t *);
 }
 
-/* Takes an id from a text of ids; false at its end. */
+/* Takes the next id from a list of ids; false at its end. */
 static int id_next(const char **text, apr_int64_t *id)
 {
     char *end;
@@ -85,7 +84,7 @@ static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
         apr_int64_t id = mdl_rows_int(rows, 0);
         mdl_assignment_t *assignment = apr_hash_get(by_id, &id, sizeof id);
 
-        if (assignment != NULL) { /* else it was made since */
+        if (assignment != NULL) { /* NULL: made since */
             mdl_order_file_t *file = file_of_row(rows, reading->pool);
 
             file_set_limit(file, assignment, reading->default_limit,
@@ -97,7 +96,7 @@ static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
 
 /* --- packs --- */
 
-/* The packs that have not been read: all of an assignment's, and some that the next ones give. */
+/* The unread packs of an assignment, and some of the assignments after it. */
 static apr_array_header_t *packs_unread(reading_t *reading, int from)
 {
     apr_array_header_t *ids = apr_array_make(reading->pool, 4, sizeof(apr_int64_t));
@@ -117,7 +116,7 @@ static apr_array_header_t *packs_unread(reading_t *reading, int from)
     return ids;
 }
 
-/* Reads what packs an assignment's files are in, with those of the next assignments. */
+/* Reads the packs of an assignment, unless they were read with those of an earlier one. */
 static apr_status_t packs_read(reading_t *reading, int i)
 {
     const char *text = assignment_at(reading, i)->packs;
@@ -151,7 +150,7 @@ static apr_status_t packs_read(reading_t *reading, int i)
     return rv;
 }
 
-/* The files of an assignment's packs, each once, and none that it has already. */
+/* The files of an assignment's packs, each once, without those that it has itself. */
 static apr_array_header_t *files_of_packs(const reading_t *reading,
                                           const mdl_assignment_t *assignment)
 {
@@ -183,9 +182,9 @@ static apr_array_header_t *files_of_packs(const reading_t *reading,
     return wanted;
 }
 
-/* --- what is wanted --- */
+/* --- the limit --- */
 
-/* Counts off the files of an assignment; *all tells whether there was room for all of them. */
+/* Subtracts the files of an assignment from those left to read; *all: whether all of them fit. */
 static apr_status_t files_count(reading_t *reading, int i, int *all)
 {
     mdl_assignment_t *assignment = assignment_at(reading, i);

@@ -1,6 +1,6 @@
 /*
- * An assignment and the files that it gives: its own, and those of packs, which are read once
- * however many assignments give the pack.
+ * An assignment and the files that it gives: its own, and those of its packs.  A pack is read once,
+ * however many assignments give it.
  */
 #ifndef MDL_CORE_ORDER_ASSIGNMENT_FILES_H
 #define MDL_CORE_ORDER_ASSIGNMENT_FILES_H
@@ -15,13 +15,13 @@ typedef struct {
     apr_int64_t asset_id;
     const char *filename;
     const char *title;
-    const char *content_type; /* NULL, as size and sha256, until ready */
+    const char *content_type; /* NULL until ready, like sha256; size is 0 */
     mdl_asset_status_t status;
     const char *sha256;
     apr_int64_t size;
     apr_time_t updated_at;
-    mdl_downloads_t downloads; /* resting and running are 0 unless it is found with its order */
-    int download_limit;        /* with what was granted extra; 0: unlimited */
+    mdl_downloads_t downloads; /* resting and running are 0 unless read by mdl_order_find */
+    int download_limit;        /* granted downloads included; 0: unlimited */
 } mdl_order_file_t;
 
 /** A link that an assignment gives. */
@@ -39,9 +39,9 @@ typedef struct {
     int quantity;
     mdl_assignment_status_t status;
     apr_int64_t mapping_id;
-    int mapping_active; /* whether new orders are served by it */
-    int download_limit; /* of each file and for each of quantity; 0: unlimited, -1: the default */
-    const char *packs;  /* ids of packs, with commas between them, or NULL */
+    int mapping_active; /* whether it serves new orders */
+    int download_limit; /* per file and unit of quantity; 0: unlimited, -1: the default */
+    const char *packs;  /* ids of packs, separated by commas; NULL: none */
     mdl_download_type_t download_type;
     apr_time_t expires_at; /* 0: never */
     apr_time_t created_at;
@@ -49,7 +49,7 @@ typedef struct {
     int files_truncated;       /* there are more */
     int has_links;
     apr_array_header_t *links;        /* mdl_order_link_t * */
-    int has_license_keys;             /* or waits for some */
+    int has_license_keys;             /* or is waiting for some */
     apr_array_header_t *license_keys; /* mdl_license_key_t */
     apr_int64_t license_keys_pending;
 } mdl_assignment_t;
@@ -57,30 +57,28 @@ typedef struct {
 /** An assignment without content. */
 mdl_assignment_t *mdl_assignment_make(apr_pool_t *p);
 
-/** How many files an order may have, a file counted for each of its assignments; and how many are
-    read at once. */
+/** The most files that an order may have, and the most that are read at once.  A file counts once
+    for each assignment that gives it. */
 #define MDL_ORDER_FILES_MAX 5000
 
-/** The same of links, a link counted for each of its assignments, and of license keys. */
+/** The same for links and for license keys. */
 #define MDL_ORDER_LINKS_MAX        1000
 #define MDL_ORDER_LICENSE_KEYS_MAX 5000
 
-/** How many bytes the addresses and titles of an order's links have together at most, and, when
-   they are assigned, its license keys. */
+/** The most bytes of an order's links, addresses and titles together, and of its license keys when
+    they are assigned. */
 #define MDL_ORDER_TEXT_MAX (640 * 1024)
 
-/** How many files of one assignment are read when it is asked for alone: what the lists of a
-   mapping can hold. */
+/** The most files that are read of a single assignment: as many as a mapping can list. */
 #define MDL_ASSIGNMENT_FILES_MAX 62750
 
 /**
- * Fills assignments (mdl_assignment_t *) with their files.  own are the rows of a statement that
- * has files_of_a_rows, in the order of assignments, and one row more than MDL_ORDER_FILES_MAX at
- * most. default_limit is the download limit of mappings without one.
+ * Fills assignments (mdl_assignment_t *) with their files. own are the rows of a statement built on
+ * files_of_a_rows, in the order of assignments, max + 1 at most. default_limit is the download
+ * limit of mappings without one.
  *
- * No more than max files are read.  *whole gets the number of assignments, from the
- * first one on, that have all their files; the one after them has files_truncated, the rest no
- * file.
+ * Reads max files at most.  *whole gets how many assignments, from the first, got all their files.
+ * All later ones get files_truncated, and no files but for the first of them.
  */
 apr_status_t mdl_assignment_files_read(mdl_db_t *db, mdl_rows_t *own,
                                        const apr_array_header_t *assignments, int default_limit,

@@ -2,10 +2,10 @@
 
 #include "core/order/search.h"
 
-#define LOOKED      200 /* failures */
+#define LOOKED      200 /* failures of either kind */
 #define LOOKED_TAGS 500
 
-/* The place for another entry; NULL when there is none left. */
+/* Room for another entry; NULL when the list is full. */
 static void *attention_next(mdl_attention_list_t *list, int limit, apr_size_t size, apr_pool_t *p)
 {
     void *entry;

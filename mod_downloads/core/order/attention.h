@@ -1,6 +1,6 @@
 /*
- * What needs somebody of a shop: orders to review, imports that failed, emails that did not arrive,
- * license keys that run out.
+ * What a shop's staff must look after: orders to review, failed imports, emails that did not
+ * arrive, and license keys that run out.
  */
 #ifndef MDL_CORE_ORDER_ATTENTION_H
 #define MDL_CORE_ORDER_ATTENTION_H
@@ -22,9 +22,9 @@ typedef struct {
 typedef struct {
     const char *storefront_order_id;
     mdl_email_status_t status; /* FAILED, NO_RECIPIENT or BOUNCED */
-    const char *to;            /* or NULL, as last_error */
+    const char *to;            /* or NULL, like last_error */
     const char *last_error;
-    apr_time_t at; /* when it came back, or was asked for */
+    apr_time_t at; /* when it bounced, or else when it was queued */
 } mdl_undelivered_t;
 
 /** A license-key tag whose stock is at its threshold, or below. */
@@ -38,12 +38,12 @@ typedef struct {
 /** Entries of one kind, the newest first. */
 typedef struct {
     apr_array_header_t *found; /* of pointers */
-    int more;                  /* there are others */
+    int more;                  /* whether there are more */
 } mdl_attention_list_t;
 
 /**
- * Effect that reads it, each kind up to a limit.  Of failures, those of the last days are meant,
- * and a few hundred of the newest are looked at; of tags with a threshold as many.
+ * Effect: reads each kind up to a limit.  Failures older than since are left out, and only the
+ * newest few hundred failures and tags are looked at.
  */
 typedef struct {
     apr_int64_t shop_id;

@@ -1,7 +1,7 @@
 /*
- * Delivery emails that bounce.  Each has a sender address of its own (VERP): a "+" is followed by a
- * token that names the email, authenticated by HMAC.  The token is hexadecimal, so that it survives
- * a change of case on the way.
+ * Delivery emails that bounce.  Each email has its own sender address (VERP): after a "+" comes a
+ * token that names the email, authenticated by HMAC.  The token is hexadecimal, so a mail server
+ * may change its case.
  */
 #ifndef MDL_CORE_ORDER_BOUNCE_H
 #define MDL_CORE_ORDER_BOUNCE_H
@@ -13,14 +13,14 @@
 const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from,
                                apr_int64_t email_id, apr_pool_t *p);
 
-/** The id of the email that an address belongs to; 0 when its token is not one of ours. */
+/** The id of the email that an address belongs to; 0 when its token is not authentic. */
 apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address);
 
 /** Effect: records that an email bounced, and why.  Only its first bounce counts; an unknown email
     is ignored. */
 typedef struct {
     apr_int64_t email_id;
-    const char *reason; /* of the failure, from the mail server */
+    const char *reason; /* from the mail server */
 } mdl_bounce_t;
 apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce);
 

@@ -30,7 +30,7 @@ static void diagnosis_report(run_t *run, mdl_check_name_t name, mdl_check_status
     check->message = message;
 }
 
-/* Adds what the message says beside its finding. */
+/* Adds a value that the message mentions. */
 static void diagnosis_fact(run_t *run, mdl_check_name_t name, const char *fact, const char *value)
 {
     mdl_json_add_string(run->diagnosis->checks[name].facts, fact, value);
@@ -41,7 +41,7 @@ static void diagnosis_count(run_t *run, mdl_check_name_t name, const char *fact,
     diagnosis_fact(run, name, fact, apr_psprintf(run->pool, "%" APR_INT64_T_FMT, value));
 }
 
-/* OK if no thing is faulty, a warning if some are, a failure if all are. */
+/* OK if nothing is faulty, a warning if something is, a failure if everything is. */
 static mdl_check_status_t diagnosis_share(int faulty, int all)
 {
     if (faulty == 0) {
@@ -450,7 +450,7 @@ static void diagnosis_check_allowance(run_t *run)
     diagnosis_count(run, MDL_CHECK_ALLOWANCE, "limit", tally.last->download_limit);
 }
 
-/* Whether the file is in the storage with its full size. */
+/* Whether the storage has the file in its full size. */
 static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
 {
     apr_int64_t size;

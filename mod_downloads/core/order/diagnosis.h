@@ -22,15 +22,15 @@ typedef enum {
 
 extern const char *const mdl_check_names[MDL_CHECKS];
 
-/** A warning concerns a part of the order, or something that will pass by itself; a failure keeps
-    the customer from everything that the check is about. */
+/** A warning concerns part of the order, or something that will pass by itself.  A failure affects
+    everything that the check is about. */
 typedef enum { MDL_CHECK_OK, MDL_CHECK_WARN, MDL_CHECK_FAIL } mdl_check_status_t;
 
 typedef struct {
     mdl_check_status_t status;
     const char *message; /* a sentence or two */
-    const char *finding; /* which sentence that is, such as "email_sent", for other languages */
-    mdl_json_t *facts;   /* an object with what the sentence names: texts, or null */
+    const char *finding; /* the code of message, such as "email_sent", to translate it by */
+    mdl_json_t *facts;   /* an object with the values in message: strings or null */
 } mdl_check_t;
 
 typedef struct {
@@ -38,8 +38,8 @@ typedef struct {
     mdl_check_name_t first_failure; /* MDL_CHECKS: none */
 } mdl_diagnosis_t;
 
-/** Checks an order as read by mdl_order_find with lookup, and whether the bytes of its files are in
-    the storage folder. */
+/** Checks an order that mdl_order_find read with_lookup, and whether the storage folder has the
+    bytes of its files. */
 const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
                                           apr_pool_t *p);
 

@@ -60,7 +60,7 @@ static apr_status_t email_insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_i
     return mdl_job_insert(db, &job, p);
 }
 
-/* The job is due after the shop's delay, counted from the request for the email. */
+/* The shop's delay counts from the request for the email. */
 static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
                                      apr_pool_t *p)
 {

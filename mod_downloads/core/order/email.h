@@ -28,61 +28,61 @@ typedef struct {
     apr_time_t sent_at;
 } mdl_email_state_t;
 
-/** Reads a state from a row that has email_columns; first is the first of them. */
+/** Reads a state from a row that has email_columns, from column first on. */
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first);
 
 /** Reads the state of an order's newest email. */
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p);
 
-/** A delivery email that is to be queued. */
+/** A delivery email to queue. */
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t order_id;
-    const char *to;   /* NULL: there is no address, which is recorded */
-    const char *host; /* right side of the Message-ID */
+    const char *to;   /* NULL: there is no address, and the email is recorded as NO_RECIPIENT */
+    const char *host; /* the right side of the Message-ID */
     int held;         /* whether it waits for mdl_email_release */
-    int awaited;      /* if to is NULL: it waits for mdl_email_address or mdl_email_give_up */
-    int at_once;      /* without the shop's delay */
+    int awaited;      /* with to NULL: whether it waits for mdl_email_address (or …_give_up) */
+    int at_once;      /* whether it skips the shop's delay */
 } mdl_email_new_t;
 
-/** The state of an email that was queued and not sent yet. */
+/** The state of an email just after mdl_email_queue. */
 mdl_email_state_t mdl_email_state_of_new(const mdl_email_new_t *email);
 
-/** Queues an email, and its job unless it is held.  The job is due after the shop's delay. */
+/** Queues an email, and its job unless it is held or has no address.  The job is due after the
+    shop's delay. */
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);
 
 /** Holds an order's unsent emails until mdl_email_release. */
 apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
-/** Queues the held emails of an order, to the address that its customer has now.  An email that
-    waits for an address goes on waiting. */
+/** Queues the held emails of an order, to the customer's current address.  An email that waits for
+    an address goes on waiting. */
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                apr_pool_t *p);
 
 /** Whether an order's newest email waits for its address. */
 int mdl_email_is_awaited(const mdl_email_state_t *state);
 
-/** Gives this address to the emails of an order that wait for one, and queues those that are not
-    held. */
+/** Gives an address to the emails of an order that wait for it, and queues them unless held. */
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                const char *to, apr_pool_t *p);
 
-/** Records that there is no address for them; why is a sentence. */
+/** Records that these emails get no address; why is a sentence. */
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p);
 
 /** Makes an order's newest email wait for an address again if it had no recipient. */
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
 /** Finds out whether an order's newest email still waits for the shop's delay to end.  Such an
-    email will include everything that this transaction adds to the order. */
+    email will include what this transaction adds to the order. */
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p);
 
-/** Holds an email whose job has just been queued again if its order has been held meanwhile.  Locks
-    the order. */
+/** Holds an email whose job was just queued again, if its order is held by now.  Locks the
+    order. */
 apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p);
 
-/** An email that is to be sent. */
+/** An email to send. */
 typedef struct {
     apr_int64_t id;
     apr_int64_t order_id;
@@ -92,22 +92,22 @@ typedef struct {
     const char *reply_to; /* or NULL */
 } mdl_email_t;
 
-/** Reads the emails (mdl_email_t) with these ids, in no order. */
+/** Reads the emails (mdl_email_t) with these ids, in any order. */
 apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
                                 apr_array_header_t **emails, apr_pool_t *p);
 
-/** Records the result of an attempt: QUEUED, SENT or FAILED, and the mail server's error or NULL.
- */
+/** Records the result of an attempt: QUEUED, SENT or FAILED, and the server's error, or NULL. */
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *error, apr_pool_t *p);
 
-/** Effect that reads what came of the newest emails that were tried, of all shops. */
+/** Effect: reads how the newest emails with an attempt ended, over all shops.  Looks at the newest
+    1,000 emails. */
 typedef struct {
-    int limit;            /* so many are looked at */
-    int count;            /* out, as all that follows: so many were tried */
-    int sent;             /* of these */
-    apr_time_t newest_at; /* when the newest was made; 0: there is none */
-    const char *error;    /* the newest one's; NULL: none */
+    int limit;            /* of emails with an attempt */
+    int count;            /* out, like all that follows: emails with an attempt */
+    int sent;             /* how many of them were sent */
+    apr_time_t newest_at; /* when the newest was queued; 0: there is none */
+    const char *error;    /* of the newest; NULL: none */
 } mdl_emails_tried_t;
 apr_status_t mdl_emails_tried(mdl_db_t *db, apr_pool_t *p, mdl_emails_tried_t *tried);
 

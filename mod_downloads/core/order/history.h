@@ -1,5 +1,5 @@
 /*
- * What has happened to an order, page by page: its timeline, its downloads and its emails.
+ * The history of an order in pages: its timeline, its downloads and its emails.
  */
 #ifndef MDL_CORE_ORDER_HISTORY_H
 #define MDL_CORE_ORDER_HISTORY_H
@@ -9,7 +9,7 @@
 #include "core/problem.h"
 #include "db/db.h"
 
-/** An email as the list of an order's emails has it. */
+/** An entry of the list of an order's emails. */
 typedef struct {
     apr_int64_t id;
     mdl_email_state_t state;
@@ -19,7 +19,7 @@ typedef struct {
 /** Effects that read a page of an order's history.  Refused: 404 order_not_found. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_timeline_entry_t, mdl_session_view_t or mdl_email_view_t;
-                             downloads go on behind a place (mdl_session_place) in before_text */
+                             before_text of downloads is from mdl_session_place */
     const char *storefront_order_id;
     mdl_problem_t *problem;
 } mdl_history_t;

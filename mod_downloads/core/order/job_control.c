@@ -20,7 +20,7 @@ static apr_status_t job_find_of_caller(mdl_db_t *db, mdl_job_control_t *control,
     return rv == APR_ENOENT ? job_control_not_found(control->problem) : rv;
 }
 
-/* The job as it is after a statement that was to change it; another version is refused. */
+/* Reads the job after the statement; if it changed nothing, checks for another version. */
 static apr_status_t job_control_read(mdl_db_t *db, mdl_job_control_t *control, int changed,
                                      apr_pool_t *p)
 {
@@ -31,7 +31,7 @@ static apr_status_t job_control_read(mdl_db_t *db, mdl_job_control_t *control, i
                : rv;
 }
 
-/* What waited for a job that was cancelled waits no more. */
+/* Ends the wait of the order or asset for a cancelled job. */
 static apr_status_t job_control_ended(mdl_db_t *db, const mdl_job_control_t *cancel, apr_pool_t *p)
 {
     const mdl_job_t *job = cancel->job;
@@ -48,7 +48,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
     apr_int64_t changed;
     apr_status_t rv;
 
-    mdl_db_note_due(db, now); /* its clean-up */
+    mdl_db_note_due(db, now); /* the clean-up */
     rv = mdl_db_exec(db, &changed, p,
                      MDL_Q(JOB_CANCEL, .now = now, .id = cancel->id, .shop_id = cancel->shop_id,
                            MDL_VERSION_ARGS(cancel->versions, p)));
@@ -64,7 +64,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
                                  "The job has finished already.");
 }
 
-/* The asset of a job that is queued again waits for it, and for no other. */
+/* The asset waits again for this job, provided that no other job fills it. */
 static apr_status_t asset_await_again(mdl_db_t *db, const mdl_job_control_t *retry, apr_pool_t *p)
 {
     const mdl_job_t *job = retry->job;

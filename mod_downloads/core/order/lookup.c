@@ -6,7 +6,7 @@
 #include "core/order/email.h"
 #include "core/order/timeline.h"
 
-/* With the default delay, which doubles each time, enough for an outage of about six hours. */
+/* The delay doubles each time: by default, this outlasts an outage of about six hours. */
 #define MAX_ATTEMPTS 12
 
 static apr_status_t lookup_find_open(mdl_db_t *db, apr_int64_t order_id, const char *but, int *open,
@@ -114,12 +114,12 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
 
     if ((rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
         (rv = lookup_store(db, &lookup, result->found, p)) != APR_SUCCESS ||
-        /* read again, since an assignment may have changed it before the order was locked */
+        /* again: an assignment may have changed it before the order was locked */
         (rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
         (rv = lookup_settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
         return rv;
     }
-    /* A fraud check began while the storefront was asked for the customer alone. */
+    /* A fraud check began while the storefront was asked only for the customer. */
     if (result->failure == NULL && lookup.for_risk && !result->asked_risk && lookup.url != NULL) {
         return lookup_insert_job(db, lookup.shop_id, order_id, p);
     }

@@ -7,13 +7,13 @@
 
 #include "base/zip/zip.h"
 
-/* An offer while it is gathered. */
+/* An offer under construction. */
 typedef struct {
     mdl_offer_t *offer;
     apr_hash_t *files;    /* mdl_offer_file_t by asset and minute */
     apr_hash_t *links;    /* mdl_offer_link_t by link_id */
-    apr_hash_t *archives; /* mdl_offer_archive_t by their files */
-    int assignments;      /* that are open, so far */
+    apr_hash_t *archives; /* mdl_offer_archive_t by the ids of its files */
+    int assignments;      /* open ones, so far */
     apr_pool_t *pool;
 } gathering_t;
 
@@ -79,7 +79,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
     return size;
 }
 
-/* An archive takes a download of each of its files. */
+/* An archive costs a download of each of its files. */
 static mdl_entitlement_t archive_entitlement(const mdl_assignment_t *assignment)
 {
     mdl_entitlement_t archive = MDL_ENTITLEMENT_OK;
@@ -148,7 +148,7 @@ static int asset_ids_compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The ids of an assignment's files, which are the same for the same files in another order. */
+/* The ids of an assignment's files, sorted: equal for equal sets of files. */
 static const apr_array_header_t *asset_ids_sorted(const mdl_assignment_t *assignment, apr_pool_t *p)
 {
     int count = assignment->files->nelts;
@@ -302,7 +302,7 @@ int mdl_offer_is_empty(const mdl_offer_t *offer)
 
 /* --- what a customer asks for --- */
 
-/* Of an assignment that may not be open. */
+/* The assignment need not be open. */
 static mdl_entitlement_t entitlement_to_file(const mdl_assignment_t *assignment,
                                              const mdl_order_file_t *file, apr_time_t now)
 {
@@ -329,7 +329,7 @@ static const mdl_order_file_t *find_open_file(const mdl_order_t *order, apr_int6
     return NULL;
 }
 
-/* The file of an id in an order; NULL when there is none. */
+/* Finds a file by mdl_offer_file_id; NULL: the order has no such file. */
 static const mdl_order_file_t *find_file(const mdl_order_t *order, const char *id,
                                          const mdl_assignment_t **of, apr_pool_t *p)
 {

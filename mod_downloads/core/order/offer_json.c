@@ -69,7 +69,7 @@ static void json_count_files(mdl_json_t *data, const mdl_offer_t *offer)
     }
 }
 
-/* Without a port: people know their sites by name. */
+/* Without the port: people know sites by name. */
 static const char *host_of(const char *url, apr_pool_t *p)
 {
     apr_uri_t uri;
@@ -88,7 +88,7 @@ static void json_add_link(mdl_json_t *links, const mdl_offer_link_t *offered, co
     mdl_present_date(object, "expires", offer->ends_differ ? offered->expires_at : 0);
 }
 
-/* Keys that can't be opened are to come, like those that the stock lacks. */
+/* Keys that can't be opened count as pending, like keys that the stock lacks. */
 static void json_add_license_keys(mdl_json_t *data, const mdl_offer_t *offer,
                                   const mdl_secret_t *secret, apr_pool_t *p)
 {

@@ -1,5 +1,5 @@
 /*
- * An offer as the templates of page and email show it; docs/templates.md has the members.
+ * An offer as JSON for the templates of the page and the email; docs/templates.md has the members.
  */
 #ifndef MDL_CORE_ORDER_OFFER_JSON_H
 #define MDL_CORE_ORDER_OFFER_JSON_H
@@ -12,32 +12,31 @@
 /**
  * Adds to data:
  *
- *   expires                        the date when everything ends, or null where nothing does or
- *                                  where it ends at different times; then files and links have
- *                                  their own
+ *   expires                        the date when all access ends; null if it never ends, or ends at
+ *                                  different times: then each file and link has its own date
  *   has_files                      whether there are files
- *   complete                       something is offered, no file of it is being prepared, and none
- *                                  has failed
- *   in_preparation                 files to come, or null: {"count","one": it is a single one,
- *                                  "all": there are no others}
- *   has_links, links               [{"title","url","host","expires"}]; url is ours and leads there,
- *                                  host is whose page it is
+ *   complete                       something is offered, and no file is being prepared or failed
+ *   in_preparation                 files not ready yet, or null: {"count", "all": no other files}
+ *   files_truncated                whether the order has more files than are listed
+ *   has_links, links               [{"title","url","host","expires"}]; url is ours and redirects,
+ *                                  host is the target's
+ *   links_truncated                whether the order has more links than are listed
  *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
- *   pending                        keys to come, among them those that the secret does not open, or
- * null: {"count","one": it is a single one, "more": some have come already}
+ *   pending                        keys to come, and keys that the secret does not open, or null:
+ *                                  {"count", "more": license_keys has some}
  */
 void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_t *order,
                     const mdl_secret_t *secret, const char *public_url, apr_pool_t *p);
 
 /** The list "files":
    [{"id","title","filename","size","sha256","limit","expires","ready","preparing",
-    "failed","running","exhausted"}].  Read while the offer lives. */
+    "failed","running","exhausted"}].  The offer must live until it is read. */
 mdl_template_list_t mdl_offer_json_files(const mdl_offer_t *offer);
 
 /**
  * Adds "archives" to data: [{"id","count","size","ready","running","exhausted","contents"}];
- * contents is null where the archive holds every file, else {"title": of its first file, "more":
- * how many others, "one": it is a single other}.
+ * contents is null if the archive has every file, else {"title": of its first file, "more": the
+ * number of others}.
  */
 void mdl_offer_json_archives(mdl_json_t *data, const mdl_offer_t *offer);
 

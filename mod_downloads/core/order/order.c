@@ -61,13 +61,13 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return assignment;
 }
 
-/* An index by id of orders, for the rows of other statements that belong to them. */
+/* An index of orders by id, to find the order of another statement's row. */
 static void index_add(apr_hash_t *index, const mdl_order_t *order)
 {
     apr_hash_set(index, &order->id, sizeof order->id, order);
 }
 
-/* The one of an id: NULL for one made since. */
+/* NULL: the order was made since. */
 static mdl_order_t *index_find(apr_hash_t *index, apr_int64_t id)
 {
     return apr_hash_get(index, &id, sizeof id);
@@ -118,14 +118,14 @@ static void order_read_counts(mdl_rows_t *rows, apr_hash_t *orders)
     }
 }
 
-/* All that belongs to orders but its timeline, as it was asked for; NULL for what was not. */
+/* What was asked for of orders besides their heads; NULL: not asked for. */
 typedef struct {
     mdl_rows_t *assignments;
     mdl_content_read_t content;
 } orders_asked_t;
 
-/* Ends a snapshot.  What is read later is as it is then: links, license keys, the files of packs,
-   and the orders of a list once more, if all of them were too much together. */
+/* Ends a snapshot.  Whatever is read later is newer: links, license keys, the files of packs, and
+   the orders of a list that are read again because all together exceeded the limits. */
 static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
                                const mdl_order_find_t *find, orders_asked_t *asked, apr_pool_t *p)
 {
@@ -142,7 +142,7 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
     return rv == APR_SUCCESS ? mdl_db_end_snapshot(db) : rv;
 }
 
-/* All assignments of orders, in their order. */
+/* All assignments of orders, in the same order. */
 static apr_array_header_t *orders_assignments(const apr_array_header_t *orders, apr_pool_t *p)
 {
     apr_array_header_t *all = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
@@ -153,8 +153,8 @@ static apr_array_header_t *orders_assignments(const apr_array_header_t *orders, 
     return all;
 }
 
-/* Leaves off the orders from the one of an assignment on that was not read to the end, but for the
-   very first order: returns whether it is that one. */
+/* Drops the order whose assignment was not read completely, and all orders after it.  The first
+   order is kept, though incomplete; returns whether it is. */
 static int orders_cut(apr_array_header_t *orders, const mdl_assignment_t *cut)
 {
     for (int i = 0; cut != NULL && i < orders->nelts; i++) {
@@ -166,8 +166,7 @@ static int orders_cut(apr_array_header_t *orders, const mdl_assignment_t *cut)
     return 0;
 }
 
-/* Fills orders (mdl_order_t *), the newest first, with it, and leaves off those whose content is
-   more than may be read. */
+/* Fills orders (mdl_order_t *, newest first) with content, and drops those beyond the limits. */
 static apr_status_t orders_read(mdl_db_t *db, orders_asked_t *asked, apr_array_header_t *orders,
                                 apr_pool_t *p)
 {
@@ -226,7 +225,7 @@ apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     return rv == APR_SUCCESS ? order_read_head(row, find, p) : rv;
 }
 
-/* What is shown of an order besides what it gives; each is NULL if it was not asked for. */
+/* What else was asked for of an order; NULL: not asked for. */
 typedef struct {
     mdl_rows_t *timeline;
     mdl_rows_t *sessions;
@@ -268,7 +267,7 @@ static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_po
     }
 }
 
-/* Of a file that may have none left. */
+/* Counts the downloads of a file that sessions hold. */
 static void file_count_held(mdl_order_file_t *file, const apr_array_header_t *reservations)
 {
     for (int i = 0; i < reservations->nelts; i++) {
@@ -288,7 +287,7 @@ static int file_is_exhausted(const mdl_order_file_t *file)
            MDL_ENTITLEMENT_EXHAUSTED;
 }
 
-/* Tells downloads that are used up from those that sessions hold, where none is left. */
+/* Where no download is left, tells those that sessions hold from those that are used up. */
 static apr_status_t order_read_held(mdl_db_t *db, const mdl_order_t *order, apr_pool_t *p)
 {
     apr_array_header_t *files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
@@ -321,7 +320,7 @@ static apr_status_t order_read_held(mdl_db_t *db, const mdl_order_t *order, apr_
     return rv;
 }
 
-/* Where the id is known, all is asked for at once. */
+/* With a known id, all statements are sent before the first answer is read. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
     apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
@@ -346,7 +345,7 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     return rv == APR_SUCCESS ? order_read_held(db, find->order, p) : rv;
 }
 
-/* Reads orders, the newest first, as many of them as may be read together. */
+/* Reads orders, newest first, up to the limits of one order. */
 static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int default_limit,
                                 apr_array_header_t **orders, apr_pool_t *p)
 {
@@ -365,7 +364,7 @@ static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int
     return orders_read(db, &asked, *orders, p);
 }
 
-/* The same of summaries, which can all be read together. */
+/* The same for summaries, which have no limits. */
 static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t *ids,
                                           apr_array_header_t **orders, apr_pool_t *p)
 {
@@ -419,8 +418,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
                              : rv;
 }
 
-/* Puts orders in the order of their places; returns how many of the places have theirs, from the
-   first on. */
+/* Puts orders in the order of their places, up to a place without an order; returns how many. */
 static int orders_arrange(const apr_array_header_t *orders, const apr_array_header_t *places,
                           apr_array_header_t *arranged)
 {
@@ -441,7 +439,7 @@ static int orders_arrange(const apr_array_header_t *orders, const apr_array_head
     return arranged->nelts;
 }
 
-/* Reads the first orders of a list, at most count; *read gets how many could be read together. */
+/* Reads the first orders of a list, at most count; *read gets how many fit the limits. */
 static apr_status_t orders_read_first(mdl_db_t *db, mdl_order_list_t *list, int count, int *read,
                                       apr_pool_t *p)
 {
@@ -474,7 +472,7 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
     }
     places = list->filter.places;
     count = places->nelts;
-    /* Those that are too much together leave off the lowest ids, which may be the first here. */
+    /* Reading drops the lowest ids first, which may come first in this list. */
     while (rv == APR_SUCCESS && count > 0 && read == 0) {
         rv = orders_read_first(db, list, count, &read, p);
         count /= 2;
@@ -498,7 +496,7 @@ static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t
                                      .before = list->page.before, .limit = list->page.limit));
 }
 
-/* Leaves off the assignments from the first one on that was not read to the end, but never all. */
+/* Drops the first assignment that was not read completely, and all after it; never drops all. */
 static void assignments_cut(mdl_list_page_t *page, const mdl_assignment_t *const cut[MDL_CONTENTS])
 {
     for (int i = 0; i < page->found->nelts; i++) {

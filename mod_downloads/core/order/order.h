@@ -41,79 +41,77 @@ typedef struct {
     mdl_risk_t fraud_level;    /* once it is checked */
     int risk_pending;          /* the storefront has not assessed it yet */
     apr_time_t created_at;
-    apr_time_t updated_at; /* moves with whatever of it changes, but downloads; never back */
+    apr_time_t updated_at; /* moves with every change but downloads; never back */
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;
     apr_int64_t shop_id;
     const char *shop_name;
-    const char *shop_email; /* where customers write to; or NULL */
+    const char *shop_email; /* for customers to write to; or NULL */
     int shop_blocked;
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id; NULL in a summary */
-    apr_int64_t assignment_count;    /* of a summary */
-    int files_truncated;             /* whether they have more files than are read */
-    int links_truncated;             /* the same of links */
-    int license_keys_truncated;      /* and of license keys */
+    apr_int64_t assignment_count;    /* only in a summary */
+    int files_truncated;             /* whether there are more files than were read */
+    int links_truncated;             /* the same for links */
+    int license_keys_truncated;      /* and license keys */
     apr_array_header_t *timeline;    /* mdl_timeline_entry_t *; NULL unless asked for */
     apr_array_header_t *downloads;   /* mdl_session_view_t *; with the timeline */
-    int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
+    int has_lookup; /* whether the storefront was or is asked; 0 without with_lookup */
     mdl_job_status_t lookup_status;
-    const char *lookup_error; /* why it failed, or NULL */
-    /* Ids of the license-key tags of which keys are still to be handed out, with ", " between them;
-       NULL: none, or not wanted. */
+    const char *lookup_error; /* or NULL */
+    /* Ids of the license-key tags whose keys the order still waits for, separated by ", "; NULL:
+       none, or without with_lookup. */
     const char *waiting_tags;
 } mdl_order_t;
 
-/** Names the order of an effect, in exactly one way. */
+/** Names an order by its id, its page_id, or its shop_id and storefront_order_id. */
 typedef struct {
-    apr_int64_t shop_id; /* with storefront_order_id */
+    apr_int64_t shop_id;
     const char *storefront_order_id;
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
     int with_timeline; /* and downloads */
     int with_lookup;   /* and waiting_tags */
-    mdl_order_t *made; /* the order, if this transaction has made it: with its email and its
-                          assignments, of which only what they give is read; or NULL */
+    mdl_order_t *made; /* or NULL: the order, if this transaction has made it, with its email and
+                          assignments; only the content of the assignments is read */
     const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */
     mdl_order_t *order;                 /* out */
 } mdl_order_find_t;
 
-/** An order without assignments and email. */
+/** An empty order, without assignments and email. */
 mdl_order_t *mdl_order_make(apr_pool_t *p);
 
-/** Effect that reads an order with everything in it, but no more than the first MDL_ORDER_FILES_MAX
-    of its files (files_truncated), and of links and license keys likewise.  It ends a snapshot
-    (db/db.h).  APR_ENOENT when there is none. */
+/** Effect: reads an order with its content, up to MDL_ORDER_FILES_MAX files (files_truncated) and
+    the limits of links and license keys.  Ends a snapshot (db/db.h).  APR_ENOENT: none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
-/** Effect that reads orders with what they give, by as many statements as one order takes; all of
-    them together up to as many files, links and license keys as one order may have. */
+/** Effect: reads orders with their content, by as many statements as for one order.  All of them
+    together are read up to the limits of one order. */
 typedef struct {
     const apr_array_header_t *ids; /* apr_int64_t, none twice */
     int default_download_limit;
-    apr_array_header_t
-        *orders; /* out: mdl_order_t *, the newest first, as many as there are or may be read */
+    apr_array_header_t *orders; /* out: mdl_order_t *, newest first, up to the limits */
 } mdl_order_find_all_t;
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find);
 
-/** Effect like mdl_order_find, but without assignments, email and what with_timeline and
-   with_lookup add. */
+/** Effect: like mdl_order_find, but without assignments and email, and without what with_timeline
+    and with_lookup add. */
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /** Refuses with 404 order_not_found. */
 apr_status_t mdl_order_refuse_unknown(mdl_problem_t *problem);
 
 /**
- * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found,
- * 412 precondition_failed.
+ * Locks an order of a shop until the end of the transaction, and reads it.  Refused: 404
+ * order_not_found, 412 precondition_failed.
  */
 apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t *problem,
                             apr_pool_t *p);
 
-/** Effect that reads a page of a shop's orders, with everything in them but timelines: those that
-   fit the filter, whose shop and places the page gives.  The page ends before it has more files,
-   links or license keys than one order may have.  A summary counts the assignments instead. */
+/** Effect: reads a page of the shop's orders that fit the filter, without timelines.  The page
+    gives the filter its shop and limit.  It ends early where its orders together would exceed the
+    limits of one order.  A summary has the number of assignments instead of them. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
     mdl_order_filter_t filter;
@@ -121,24 +119,24 @@ typedef struct {
 } mdl_order_list_t;
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list);
 
-/** Effect that reads assignments of an order: one of them, or a page, which ends as one of orders
-    does.  Refused: 404 order_not_found. */
+/** Effect: reads one assignment of an order, or a page of them, which ends early like a page of
+    orders.  Refused: 404 order_not_found. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_assignment_t */
     const char *storefront_order_id;
-    apr_int64_t id; /* that one; 0: a page */
+    apr_int64_t id; /* of the one assignment; 0: a page */
     int default_download_limit;
     mdl_order_t *order; /* out: without assignments and email */
     mdl_problem_t *problem;
 } mdl_assignment_list_t;
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_list_t *list);
 
-/** Whether an assignment gives anything at a time, if its order's access is open. */
+/** Whether an assignment gives anything at this time, provided that its order is active. */
 mdl_entitlement_t mdl_assignment_entitlement(const mdl_assignment_t *assignment, apr_time_t now);
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
 
-/** Whether an order gives anything at a time: REVOKED or EXPIRED also where each of its assignments
-    is; EXPIRED if any of them is. */
+/** Whether an order gives anything at this time.  If none of its assignments is open: EXPIRED when
+    at least one has expired, else REVOKED. */
 mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order, apr_time_t now);
 
 /** Whether any assignment of an order is open. */

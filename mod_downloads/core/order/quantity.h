@@ -1,6 +1,5 @@
 /*
- * How many of an item an order has: so many license keys of each tag, and so many times the
- * downloads that its mapping allows.
+ * The quantity of an assignment multiplies its license keys of each tag and its download limit.
  */
 #ifndef MDL_CORE_ORDER_QUANTITY_H
 #define MDL_CORE_ORDER_QUANTITY_H
@@ -9,16 +8,16 @@
 
 typedef struct {
     apr_int64_t order_id;
-    apr_int64_t assignment_id; /* not revoked */
+    apr_int64_t assignment_id; /* must not be revoked */
     int before;
-    int quantity;       /* another, 1 or more */
-    const char *key_id; /* the API key that asks, as in an entry */
+    int quantity;       /* the new one, 1 or more */
+    const char *key_id; /* this and the next two as in mdl_timeline_entry_t */
     const char *user;
     const char *reason;
 } mdl_quantity_t;
 
-/** Sets it in the transaction that has locked the order: takes license keys back or hands others
-    out, and adds the entry "quantity_changed". */
+/** Sets the quantity in the transaction that has locked the order: takes license keys back or hands
+    more out, and adds the timeline entry "quantity_changed". */
 apr_status_t mdl_quantity_set(mdl_db_t *db, const mdl_quantity_t *change, apr_pool_t *p);
 
 #endif

@@ -1,24 +1,24 @@
 /*
- * Sending an order's delivery email once more.
+ * Sends an order's delivery email again.
  */
 #ifndef MDL_CORE_ORDER_RESEND_H
 #define MDL_CORE_ORDER_RESEND_H
 
 #include "core/order/order.h"
 
-/** How often one order's email may be sent again within an hour. */
+/** How often an order's email may be sent again within an hour. */
 #define MDL_RESENDS_AN_HOUR 3
 
 /**
- * Effect: queues another delivery email and adds the entry "email_resent".  The customer's stored
- * address does not change.  Refused: 404 order_not_found; 409 order_held, access_revoked (also when
- * nothing of the order can be downloaded any more); 422 no_recipient; 429 rate_limited with
- * retry_after.
+ * Effect: queues another delivery email and adds the timeline entry "email_resent".  The customer's
+ * stored address does not change.  Refused: 404 order_not_found; 409 order_held; 409
+ * access_revoked, also when none of the order's assignments is open; 422 no_recipient; 429
+ * rate_limited with retry_after.
  */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
-    const char *key_id;                 /* the API key that asks; NULL: user does */
+    const char *key_id;                 /* the API key that asks; NULL: user asks */
     const char *user;                   /* the member */
     const char *reason;                 /* or NULL */
     const char *to;                     /* NULL: the customer's address */

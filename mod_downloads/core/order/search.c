@@ -6,7 +6,7 @@
 
 #include "base/mail/mime.h"
 
-#define LOOKED    1000 /* orders, where not all of them fit */
+#define LOOKED    1000 /* orders, if some of them may not fit the filter */
 #define CUSTOMERS 100
 #define DIGITS    "0123456789"
 
@@ -24,10 +24,9 @@ static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return line;
 }
 
-/* --- by filters ---------------------------------------------------------------------------------
- */
+/* --- by filters --- */
 
-/* A place in the order of a walk: what it goes by, and the order's id. */
+/* A place in a walk: the sort key and the order's id. */
 typedef struct {
     apr_int64_t key;
     apr_int64_t id;
@@ -42,7 +41,7 @@ int mdl_order_place_valid(const char *text)
            text[digits + 1] != '\0' && strlen(text + digits + 1) < 19;
 }
 
-/* Where a walk begins: behind a place, or with the newest order before created_before. */
+/* Where a walk begins: behind a given place, or at the newest order before created_before. */
 static place_t place_begin(const mdl_order_filter_t *filter, int by_creation)
 {
     place_t place = {APR_INT64_MAX, APR_INT64_MAX};
@@ -93,7 +92,7 @@ static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filte
                              : rv;
 }
 
-/* Whether an index has the orders whose newest email stands like that. */
+/* Whether an index has the orders whose newest email has this status. */
 static int email_is_undelivered(const char *status)
 {
     return strcmp(status, mdl_email_status_names[MDL_EMAIL_FAILED]) == 0 ||
@@ -101,7 +100,7 @@ static int email_is_undelivered(const char *status)
            strcmp(status, mdl_email_status_names[MDL_EMAIL_BOUNCED]) == 0;
 }
 
-/* Asks for orders in the order of the index that has the fewest others among them. */
+/* Asks for orders by the index that restricts them best. */
 static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
                              mdl_rows_t **rows, apr_pool_t *p)
 {
@@ -136,7 +135,7 @@ static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int
                          MDL_Q(ORDER_WALK, FITS, .key = from.key, .id = from.id, .limit = look));
 }
 
-/* Whether all that the walk of walk_ask looks at fits, or nearly all. */
+/* Whether (nearly) every order that walk_ask returns fits the filter. */
 static int filter_is_walked(const mdl_order_filter_t *filter)
 {
     int others = (filter->access != NULL) + (filter->product != NULL) +
@@ -180,8 +179,7 @@ apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *f
     return rv;
 }
 
-/* --- by what somebody types
- * ------------------------------------------------------------------------ */
+/* --- by what somebody types --- */
 
 static int search_has(const mdl_order_search_t *search, apr_int64_t id)
 {
@@ -194,8 +192,7 @@ static int search_has(const mdl_order_search_t *search, apr_int64_t id)
     return i < search->found->nelts;
 }
 
-/* Adds the rows of a statement that fit, up to the limit; it has one more than look if there are
-   others. */
+/* Adds the rows that fit, up to the limit.  The statement selects look + 1 rows. */
 static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, apr_pool_t *p)
 {
     int looked = 0, taken = 0;
@@ -218,7 +215,7 @@ static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, 
     }
 }
 
-/* Whether each order fits. */
+/* Whether every order fits. */
 static int filter_is_empty(const mdl_order_filter_t *filter)
 {
     return filter->access == NULL && filter->product == NULL && filter->email_status == NULL &&
@@ -247,7 +244,7 @@ static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_
     return APR_SUCCESS;
 }
 
-/* The lines of the orders that the filter found, in its order. */
+/* Reads the lines of the orders that the filter found, in the same order. */
 static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, search->filter.limit, sizeof(apr_int64_t));

@@ -1,5 +1,5 @@
 /*
- * Finding an order among a million: what a shop's staff type in, and how an order stands.
+ * Finds orders among a million: by filters, and by what a shop's staff type into the search box.
  */
 #ifndef MDL_CORE_ORDER_SEARCH_H
 #define MDL_CORE_ORDER_SEARCH_H
@@ -8,7 +8,7 @@
 #include "core/order/state.h"
 #include "db/db.h"
 
-#define MDL_SEARCH_TEXT_MAX 254 /* bytes, those of an address */
+#define MDL_SEARCH_TEXT_MAX 254 /* bytes: the longest email address */
 
 /** An order as a list shows it. */
 typedef struct {
@@ -17,17 +17,17 @@ typedef struct {
     mdl_order_access_t access;
     apr_time_t created_at;
     const char *storefront_customer_id;
-    const char *email; /* of the customer, or NULL, as the next two */
+    const char *email; /* of the customer, or NULL, like the next two */
     const char *first_name;
     const char *last_name;
     mdl_email_status_t email_status; /* of the newest email */
 } mdl_order_line_t;
 
 /**
- * Effect that finds a shop's orders that fit all filters that are given, newest first: by
- * created_at, or by updated_at with updated_since, or by id with product.  It looks at no more than
- * 1,000 orders (of an email address's first 100 customers each), so that it may find fewer than
- * there are, or none, and still have a next place.
+ * Effect: finds a shop's orders that fit all given filters, newest first: by created_at, by
+ * updated_at with updated_since, by id with product, or by the email's id with an email_status that
+ * tells of a failure.  It looks at 1,000 orders at most, and at the first 100 customers with an
+ * email address.  So it may find fewer orders than there are, and still return a next place.
  */
 typedef struct {
     apr_int64_t shop_id;
@@ -35,37 +35,37 @@ typedef struct {
     const char *customer;      /* a storefront_customer_id, or NULL */
     const char *email;         /* of the customer, in any case, or NULL */
     const char *product;       /* a storefront_product_id of an assignment, or NULL */
-    const char *email_status;  /* the name of that of the newest email, or NULL */
+    const char *email_status;  /* of the newest email, or NULL */
     apr_time_t created_since;  /* or 0 */
     apr_time_t created_before; /* or 0 */
     apr_time_t updated_since;  /* or 0 */
-    const char *after;         /* a place that another call gave; NULL: from the beginning */
+    const char *after;         /* a place from an earlier call; NULL: from the beginning */
     int limit;
     apr_array_header_t *places; /* out: mdl_order_place_t */
-    const char *next;           /* out: where to go on; NULL: there are no more */
+    const char *next;           /* out: the place to go on from; NULL: there are no more */
 } mdl_order_filter_t;
 
 typedef struct {
     apr_int64_t id;
-    const char *text; /* for "after", to go on behind this order */
+    const char *text; /* the value of "after" to go on behind this order */
 } mdl_order_place_t;
 
-/** Whether a text is a place. */
+/** Whether a text is a valid place. */
 int mdl_order_place_valid(const char *text);
 
 apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter);
 
 /**
- * Effect that reads orders of a shop that fit the filter.  With a text: of them those of the
- * customer with this address, if it has an "@", in either case; else those of the customer with
- * this number, and those whose own number begins with it, at most limit of either, among the first
- * 1,000 of either.
+ * Effect: reads the shop's orders that fit the filter.  A text with an "@" restricts them to the
+ * customers with this email address, in any case.  Any other text finds the orders of the customer
+ * with this number, and those whose own number begins with it: of either kind at most limit, among
+ * the first 1,000.
  */
 typedef struct {
     const char *text; /* or NULL */
     mdl_order_filter_t filter;
     apr_array_header_t *found; /* out: mdl_order_line_t *; none twice */
-    int more;                  /* out, with a number: there may be others */
+    int more;                  /* out, for a number: whether there may be more */
 } mdl_order_search_t;
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search);
 

@@ -23,8 +23,8 @@ static apr_status_t state_restore(mdl_order_state_t *state, mdl_problem_t *probl
     return APR_SUCCESS;
 }
 
-/* Decides a review, which does not open an order that was revoked meanwhile.  The same decision may
-   come again, and a rejected order may still be approved. */
+/* Decides a review, without opening an order that was revoked in the meantime.  The decision may be
+   repeated, and a rejected order may still be approved. */
 static apr_status_t state_review(mdl_order_state_t *state, mdl_fraud_decision_t decision,
                                  mdl_order_access_t access, mdl_problem_t *problem)
 {
@@ -40,7 +40,7 @@ static apr_status_t state_review(mdl_order_state_t *state, mdl_fraud_decision_t 
                                  "This order is not under review, so there is nothing to decide.");
 }
 
-/* What the shop has decided stays decided. */
+/* A check does not override the shop's decisions. */
 static void state_check(mdl_order_state_t *state, int holds)
 {
     if (state->decision == MDL_FRAUD_APPROVED || state->access == MDL_ORDER_REVOKED ||

@@ -16,21 +16,21 @@ typedef struct {
     const char *action;         /* "assigned", "revoked", … */
     const char *assignment_ids; /* a JSON array as text; NULL: the whole order */
     const char *key_id;         /* the API key that asked, or NULL */
-    const char *user;           /* the member who did; both NULL: the service itself */
+    const char *user;           /* the member who acted; key_id and user NULL: the service itself */
     const char *reason;         /* as the caller gave it, or NULL */
     const char *details;        /* a JSON object as text, or NULL */
     apr_time_t created_at;      /* set by mdl_timeline_add */
-    int order_is_new;           /* made in this transaction */
+    int order_is_new;           /* whether this transaction made the order */
 } mdl_timeline_entry_t;
 
-/** What a person saw of an order. */
+/** Which state of an order a person saw on a page. */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
     apr_int64_t entry_id; /* the newest one */
 } mdl_timeline_seen_t;
 
-/** Moves an order's updated_at, for a change of what it shows that has no entry. */
+/** Moves an order's updated_at, for a visible change that has no timeline entry. */
 apr_status_t mdl_timeline_touch(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
 /** Adds an entry, and moves the order's updated_at. */
@@ -44,15 +44,15 @@ apr_status_t mdl_timeline_ask_list(mdl_db_t *db, apr_int64_t order_id, apr_int64
 /** Reads them: mdl_timeline_entry_t *, newest first. */
 apr_array_header_t *mdl_timeline_read_all(mdl_rows_t *rows, apr_pool_t *p);
 
-/** Counts an order's entries of an action since a time; *oldest gets the time of the earliest. */
+/** Counts an order's entries with an action since a time; *oldest gets the time of the first. */
 apr_status_t mdl_timeline_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
                                 apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p);
 
 /**
- * Locks an order up to the transaction's end, for a person who acts on it as a page showed it.
- * Refused: 412 precondition_failed when its newest entry is not the one that the person saw (0: any
- * will do).  An order that there is not is left to what comes next.  An order's updated_at would
- * not do: it also moves with the fate of an email, which is no reason to stop a person.
+ * Locks an order until the end of the transaction, for a person who acts on what a page showed.
+ * Refused: 412 precondition_failed when the order has a newer entry than the person saw (0:
+ * anything goes).  An order that does not exist is no error here.  Comparing updated_at would
+ * refuse too much: it also moves when an email is sent or bounces.
  */
 apr_status_t mdl_timeline_check_seen(mdl_db_t *db, const mdl_timeline_seen_t *seen,
                                      mdl_problem_t *problem, apr_pool_t *p);

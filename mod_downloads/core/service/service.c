@@ -45,7 +45,7 @@ void mdl_service_wake(const mdl_service_t *service, mdl_db_due_t due)
     if (due.at != 0 && due.at <= apr_time_now() + service->settings->poll_interval) {
         what += MDL_WAKE_JOB;
     }
-    /* EAGAIN: the counter is full, so that a wake-up is pending anyway. */
+    /* EAGAIN: the counter is full, so a wake-up is pending anyway. */
     if (what != 0 && write(service->wake_fd, &what, sizeof what) < 0 && errno != EAGAIN) {
         mdl_log(MDL_LOG_WARNING, errno, "MDL0120: can't wake the background process");
     }

@@ -1,5 +1,5 @@
 /*
- * What all parts of a running service share.  httpd's parent creates it once; its children and the
+ * What all processes of a running service share. httpd's parent creates it; its children and the
  * background process inherit it.
  */
 #ifndef MDL_CORE_SERVICE_SERVICE_H
@@ -25,16 +25,16 @@ typedef struct {
     int wake_fd;          /* eventfd, see mdl_service_wake */
 } mdl_service_t;
 
-/** Reads the secret and the lists of domains, and creates what lies in shared memory; all of it
-    lives as long as p.  On an error *why is a sentence. */
+/** Reads the secret and the lists of domains, and creates the shared memory; all of it lives as
+    long as p.  On an error, *why is a sentence. */
 apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings,
                               const char *pid_file, int wake_fd, const char **why, apr_pool_t *p);
 
-/** Tells this node's background process what it has to do, once that is committed, unless the
-    process looks for jobs anyway before the first one is due.  Never blocks. */
+/** Wakes this node's background process after a commit, unless it looks for jobs anyway before the
+    first of these is due.  Never blocks. */
 void mdl_service_wake(const mdl_service_t *service, mdl_db_due_t due);
 
-/* What it reads from wake_fd is a sum of these. */
+/* The process reads a sum of these from wake_fd. */
 #define MDL_WAKE_EVENT ((apr_uint64_t)1)
 #define MDL_WAKE_JOB   ((apr_uint64_t)1 << 32)
 

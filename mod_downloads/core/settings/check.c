@@ -111,7 +111,7 @@ static const char *unreadable_sentence(apr_status_t rv, apr_pool_t *p)
                         APR_STATUS_IS_EACCES(rv) ? "; run as root or as its owner" : "");
 }
 
-/* Returns NULL, or what is wrong with the file, without repeating any of its words. */
+/* Returns NULL, or what is wrong with the file, without quoting any of it. */
 static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
 {
     char line[MAX_CREDENTIALS_SIZE + 2];
@@ -226,8 +226,8 @@ static int is_this_host(const char *url, apr_pool_t *p)
                                  strcmp(address, "0000:0000:0000:0000:0000:0000:0000:0001") == 0;
 }
 
-/* Nobody listens between two programs of one machine, and few of its certificates are valid for its
-   name there; what is given for TLS says that it is wanted. */
+/* TLS is off by default to a mail server on this machine: nobody can listen, and its certificate is
+   hardly valid for "localhost".  Credentials or a CA file show that TLS is wanted. */
 static mdl_mail_tls_t mail_tls_default(const mdl_settings_t *settings, apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
@@ -322,7 +322,7 @@ void mdl_settings_check_templates(const mdl_settings_t *settings, apr_array_head
     }
 }
 
-/* Emails with links that nobody can open. */
+/* Warns of http URLs that DownloadsRequireTLS refuses. */
 static void settings_warn_clear(const char *directive, const char *url,
                                 apr_array_header_t *warnings, apr_pool_t *p)
 {

@@ -19,14 +19,14 @@
 #define LOOK_AGE        apr_time_from_sec(1)
 #define MAX_SIZE        (16 * 1024 * 1024)
 #define MAX_DOMAIN      253
-#define MAX_LINE        1000 /* bytes of a domain that is not ASCII */
+#define MAX_LINE        1000 /* bytes; a domain in Unicode may be longer than in ASCII */
 #define MAX_WARNINGS    10
 #define LOOKED_AT       (APR_FINFO_TYPE | APR_FINFO_SIZE | APR_FINFO_MTIME | APR_FINFO_INODE)
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF"
 
-/* The file as it was read once. */
+/* The contents of the file. */
 typedef struct {
-    apr_pool_t *pool; /* with an allocator of its own, for threads make it while others work */
+    apr_pool_t *pool; /* with its own allocator, because a thread makes it while others work */
     apr_hash_t *names;
     apr_finfo_t info;
 } reading_t;
@@ -37,7 +37,7 @@ struct mdl_domains_t {
     reading_t *reading;
     atomic_llong looked_at;
     atomic_flag looking;
-    int lost; /* whether the last look failed; of the thread that looks */
+    int lost; /* whether the last check failed; only used by the thread that checks */
 };
 
 static int domains_same_file(const apr_finfo_t *a, const apr_finfo_t *b)
@@ -45,7 +45,7 @@ static int domains_same_file(const apr_finfo_t *a, const apr_finfo_t *b)
     return a->mtime == b->mtime && a->size == b->size && a->inode == b->inode;
 }
 
-/* Takes one line, without its end; false when it is neither a domain nor empty. */
+/* Takes a line without its end; false when it is neither a domain nor empty. */
 static int domains_take_line(reading_t *reading, char *line, apr_size_t length)
 {
     char *hash = memchr(line, '#', length);
@@ -121,9 +121,9 @@ static apr_status_t domains_read_file(reading_t *reading, const char *path)
     }
     if (rv == APR_SUCCESS) {
         length = (apr_size_t)reading->info.size;
-        text = apr_palloc(reading->pool, length + 1); /* a NUL behind the last line */
+        text = apr_palloc(reading->pool, length + 1); /* room for a NUL after the last line */
         rv = apr_file_read_full(file, text, length, &length);
-        /* It may have become shorter meanwhile. */
+        /* EOF: the file has become shorter in the meantime. */
         if (rv == APR_SUCCESS || APR_STATUS_IS_EOF(rv)) {
             take_lines(reading, path, text, length);
             rv = APR_SUCCESS;
@@ -215,7 +215,7 @@ static void domains_look(mdl_domains_t *domains)
     }
 }
 
-/* One thread looks at a time; the others go by what there is. */
+/* Only one thread checks at a time; the others use the current list. */
 static void look_if_due(mdl_domains_t *domains)
 {
     apr_time_t age = mdl_clock_monotonic() - atomic_load(&domains->looked_at);

@@ -14,8 +14,8 @@ static const char forever[] = "forever";
 static const struct {
     const char *name;
     apr_size_t member;
-    int least;    /* days; a download's link may be used for 30 */
-    int standard; /* 0: for ever */
+    int least;    /* days; downloads: a link may be used for 30 */
+    int standard; /* days; 0: for ever */
 } kept[] = {
     {"jobs", offsetof(mdl_keep_t, jobs), 1, 30},
     {"uploads", offsetof(mdl_keep_t, uploads), 1, 30},
@@ -42,7 +42,7 @@ void mdl_keep_init(mdl_keep_t *keep)
     }
 }
 
-/* What stands before the "=". */
+/* Finds the part of a word before the "=". */
 static apr_size_t keep_find(const char *word, apr_size_t length)
 {
     apr_size_t i = 0;

@@ -1,5 +1,5 @@
 /*
- * How long the background process keeps what is over: DownloadsKeep.
+ * Retention times (DownloadsKeep), after which the background process prunes old rows.
  */
 #ifndef MDL_CORE_SETTINGS_KEEP_H
 #define MDL_CORE_SETTINGS_KEEP_H
@@ -12,18 +12,18 @@
 typedef struct {
     apr_interval_time_t jobs;      /* after they have ended */
     apr_interval_time_t uploads;   /* after they were completed, aborted or expired */
-    apr_interval_time_t emails;    /* after they were asked for, if the order has a newer one */
-    apr_interval_time_t events;    /* of the API; after they have happened */
-    apr_interval_time_t downloads; /* after they began; never below that of any session */
-    apr_interval_time_t bounces;   /* returned emails that were read, after they came */
+    apr_interval_time_t emails;    /* after they were queued, if the order has a newer one */
+    apr_interval_time_t events;    /* after they happened */
+    apr_interval_time_t downloads; /* after they began; longer than any session may last */
+    apr_interval_time_t bounces;   /* processed bounce messages, after they came */
     apr_interval_time_t audit;
 } mdl_keep_t;
 
 /** Sets every default. */
 void mdl_keep_init(mdl_keep_t *keep);
 
-/** Sets one time from a word such as "jobs=30", in days, or "audit=forever".  Returns NULL, or the
-   end of a sentence that begins with the directive's name. */
+/** Sets a time by a word such as "jobs=30", in days, or "audit=forever".  Returns NULL, or the end
+    of a sentence that begins with the directive's name. */
 const char *mdl_keep_set(mdl_keep_t *keep, const char *word, apr_pool_t *p);
 
 #endif

@@ -12,14 +12,14 @@
 
 #define MAX_FILE_SIZE     (1024 * 1024)
 #define MAX_INCLUDE_DEPTH 20
-#define MAX_PROBLEMS      20 /* files that include each other would have no end of them */
+#define MAX_PROBLEMS      20 /* files that include each other would never end */
 
 typedef struct {
     mdl_settings_t *settings;
     apr_array_header_t *problems;
     apr_table_t *defines;
     int depth;        /* of Include */
-    int virtual_host; /* inside of <VirtualHost> */
+    int virtual_host; /* whether inside of <VirtualHost> */
     apr_pool_t *p;
 } reader_t;
 
@@ -62,8 +62,8 @@ static const char *settings_read_text(char **text, const char *path, apr_pool_t 
 }
 
 /*
- * Takes a line without its end, with the lines that a backslash joins to it; *lines gets how many.
- * The lines are joined in place, since that only makes them shorter.
+ * Takes a line without its end, and the lines that a backslash joins to it; *lines gets how many.
+ * The lines are joined in place, which only makes them shorter.
  */
 static char *line_next(char **text, int *lines)
 {
@@ -117,8 +117,7 @@ static char *word_next(const char **line, apr_pool_t *p)
     return word;
 }
 
-/* Replaces each ${NAME} in *line by its value; returns NULL, or a sentence when one is not known.
- */
+/* Replaces each ${NAME} in *line by its value; returns NULL, or a sentence if one is unknown. */
 static const char *line_expand(const reader_t *reader, const char **line, apr_pool_t *p)
 {
     const char *rest = *line;

@@ -34,7 +34,7 @@ const char *mdl_set_text(void *settings, const mdl_directive_t *directive, const
     return NULL;
 }
 
-/* Not apr_strtoi64, which accepts signs, spaces and a number with something behind it. */
+/* Not apr_strtoi64, which accepts signs, spaces and trailing text. */
 static int parse_number(const char *text, apr_size_t length, apr_int64_t *value)
 {
     if (length == 0 || length > 15) {
@@ -50,7 +50,7 @@ static int parse_number(const char *text, apr_size_t length, apr_int64_t *value)
     return 1;
 }
 
-/* apr_uri_parse would cut a large port down to 16 bits. */
+/* Not apr_uri_parse, which cuts a large port down to 16 bits. */
 static int parse_port(const char *text, apr_int64_t *port)
 {
     return parse_number(text, strlen(text), port) && *port >= 1 && *port <= MAX_PORT;
@@ -231,7 +231,7 @@ const char *mdl_add_network(void *settings, const mdl_directive_t *directive, co
     apr_int64_t bits;
     apr_ipsubnet_t *network;
 
-    /* apr_ipsubnet_create would accept a part of an address too. */
+    /* apr_ipsubnet_create alone would accept part of an address, too. */
     if (slash == NULL || !parse_number(slash + 1, strlen(slash + 1), &bits) ||
         (inet_pton(AF_INET, address, binary) != 1 && inet_pton(AF_INET6, address, binary) != 1) ||
         apr_ipsubnet_create(&network, address, slash + 1, p) != APR_SUCCESS) {
@@ -262,8 +262,8 @@ const char *mdl_add_port(void *settings, const mdl_directive_t *directive, const
     return NULL;
 }
 
-/* What a browser sends as its page's origin (RFC 6454 section 6.2): scheme, host and a port that is
-   not the scheme's own. */
+/* The origin that a browser sends for a page (RFC 6454, section 6.2): scheme, host and port, unless
+   it is the scheme's default port. */
 static char *origin_of(const char *word, apr_pool_t *p)
 {
     char *origin = apr_pstrdup(p, word);

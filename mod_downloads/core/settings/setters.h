@@ -1,6 +1,6 @@
 /*
- * How the word of a directive becomes a member of the settings: a row of the table of directives,
- * and the setters that it can name.
+ * How a directive's word becomes a member of the settings: the row of a directive in the table, and
+ * the setters that rows can name.
  */
 #ifndef MDL_CORE_SETTINGS_SETTERS_H
 #define MDL_CORE_SETTINGS_SETTERS_H
@@ -22,19 +22,19 @@ struct mdl_directive_t {
     const char *standard; /* the default's word; NULL: none */
     mdl_setter_fn *set;
     apr_size_t member; /* offset in the settings */
-    int is_list;       /* takes several words, each of which is added */
+    int is_list;       /* takes several words, and adds each of them */
     apr_int64_t min;
     apr_int64_t max;
     apr_int64_t scale; /* microseconds of one unit; 0: the member is an int */
     const char *unit;  /* " of seconds", for the sentence */
-    const char *path;  /* of the URL that is given as an example */
-    apr_size_t given;  /* offset of an int that becomes 1 when the directive is given; 0: none */
+    const char *path;  /* of the example URL in the sentence */
+    apr_size_t given;  /* offset of an int that is set to 1 when the directive is given; 0: none */
 };
 
 /** A whole number from min to max, into an int or, with a scale, an apr_interval_time_t. */
 mdl_setter_fn mdl_set_number;
 
-/** A number of bytes from min to max, also with K, M or G behind it, into an apr_int64_t. */
+/** A number of bytes from min to max, also with K, M or G after it, into an apr_int64_t. */
 mdl_setter_fn mdl_set_size;
 
 /** On or Off, into an int. */
@@ -42,7 +42,7 @@ mdl_setter_fn mdl_set_flag;
 
 /* --- into a const char * --- */
 
-/** Any text.  It may hold a password: no sentence repeats it. */
+/** Any text.  It may hold a password, so no sentence repeats it. */
 mdl_setter_fn mdl_set_text;
 
 /** sqlite3 or pgsql. */
@@ -51,14 +51,14 @@ mdl_setter_fn mdl_set_db_driver;
 /** An absolute path. */
 mdl_setter_fn mdl_set_path;
 
-/** One more absolute path of a secret file, up to MDL_SECRETS_MAX. */
+/** Another absolute path of a secret file, up to MDL_SECRETS_MAX. */
 mdl_setter_fn mdl_add_secret_file;
 
 /** An absolute https or http URL that paths can be appended to; stored without trailing slashes and
     with scheme and host in lower case. */
 mdl_setter_fn mdl_set_public_url;
 
-/** The name of a provider of httpd's: letters, digits, "-", "_" and ".". */
+/** The name of an authentication provider of httpd: letters, digits, "-", "_" and ".". */
 mdl_setter_fn mdl_set_provider;
 
 /** A mail transport (base/mail/mailer.h). */
@@ -87,7 +87,7 @@ mdl_setter_fn mdl_add_network;
 /** An origin (RFC 6454 section 6.2) as browsers send it, or "*": const char *. */
 mdl_setter_fn mdl_add_origin;
 
-/** A port, or "*" for every one, into the ports of an mdl_http_policy_t. */
+/** A port, or "*" for every port, into an mdl_http_policy_t. */
 mdl_setter_fn mdl_add_port;
 
 #endif

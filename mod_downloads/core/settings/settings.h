@@ -1,7 +1,7 @@
 /*
- * Every Downloads* directive: one table of names, ranges and defaults, for the module and for
- * downloadsctl alike.  httpd hands each directive's words to mdl_settings_set; the command reads
- * the same file by mdl_settings_read.
+ * The Downloads* directives: a table of names, ranges and defaults, for the module and for
+ * downloadsctl. httpd passes each directive's words to mdl_settings_set; the command reads the same
+ * file by mdl_settings_read.
  *
  * The directives are global to the server: one httpd runs one downloads service.
  */
@@ -16,35 +16,33 @@
 #include "base/mail/transport.h"
 #include "core/settings/keep.h"
 
-/** The most bytes that the local part of DownloadsMailFrom may have where bounces are read, so that
-    with a bounce's token (core/order/bounce.h) it has the 64 that RFC 5321 section 4.5.3.1.1
-    allows. */
+/** The most bytes of DownloadsMailFrom's local part with DownloadsMailBounces: with the bounce
+    token (core/order/bounce.h) it has the 64 bytes that RFC 5321, section 4.5.3.1.1 allows. */
 #define MDL_MAIL_FROM_LOCAL_MAX 31
 
-/** The largest value of DownloadsMailConnections and DownloadsIngestConcurrency: threads of a lane.
- */
+/** The largest DownloadsMailConnections and DownloadsIngestConcurrency: threads of a lane. */
 #define MDL_MAX_RUNNERS 64
 
-/** The templates that DownloadsTemplates has to hold, ended by NULL: docs/templates.md. */
+/** The templates that DownloadsTemplates must hold (docs/templates.md), ended by NULL. */
 extern const char *const mdl_settings_template_names[];
 
-/** Those that its folder "settings" has to hold where DownloadsSettingsURL is set. */
+/** The templates that its folder "settings" must hold if DownloadsSettingsURL is set. */
 extern const char *const mdl_settings_tab_template_names[];
 
 typedef struct {
     int configured; /* whether any Downloads* directive was given */
 
-    const char *db_driver; /* DBDriver and DBDParams, mod_dbd's own directives */
+    const char *db_driver; /* DBDriver and DBDParams of mod_dbd */
     const char *db_params;
     int db_max; /* DBDMax: connections of one process */
 
     const char *public_url;           /* no trailing slash */
-    apr_array_header_t *secret_files; /* const char *: paths, that of the secret that signs first */
+    apr_array_header_t *secret_files; /* const char *: paths; the first secret signs */
     const char *storage;              /* this and the next are absolute paths */
     const char *templates;
     int require_tls;
-    apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: they may vouch for TLS */
-    int migrate;                     /* at start */
+    apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: trusted to report TLS */
+    int migrate;                     /* whether to migrate at start */
     int worker;
 
     mdl_http_policy_t ingest; /* allowlist, networks, sizes and times */
@@ -52,37 +50,36 @@ typedef struct {
     int ingest_max_attempts;
     apr_interval_time_t retry_delay; /* before the second attempt; doubles each time */
 
-    /* Where a shop may have requests sent, beside https at public addresses: networks, ports and
-       allow_http, of the latter also ca_file.  What is opened for one of the three is for it alone.
-     */
+    /* Where a shop may have requests sent, besides https at public addresses: networks, ports and
+       allow_http; for storefront also ca_file.  Each policy applies to its own requests only. */
     mdl_http_policy_t webhook;
     mdl_http_policy_t storefront;
 
     mdl_mail_config_t mail;       /* transport, user, password, tls, ca_file */
-    int mail_tls_given;           /* else mail.tls follows from the host and the credentials */
+    int mail_tls_given;           /* else mail.tls depends on the host and the credentials */
     const char *mail_credentials; /* path, or NULL */
-    const char *mail_from;        /* address */
+    const char *mail_from;        /* email address */
     const char *mail_bounces;     /* "maildir:/path", "mbox:/path"; NULL: not read */
-    int mail_connections;         /* emails sent at once, each over a connection of its own */
+    int mail_connections;         /* emails sent at once, each over its own connection */
     int mail_rate;                /* a shop's emails an hour; 0: no limit */
 
     apr_interval_time_t idempotency_retention;
     mdl_keep_t keep;
 
-    int rate_limit; /* whether there is one; the next four count tokens */
+    int rate_limit; /* On or Off; the next four are in tokens */
     int rate_burst;
     int rate_refill; /* each minute */
     int rate_read_cost;
     int rate_write_cost;
-    int rate_shop_factor; /* how many times a key's tokens all keys of a shop have together */
-    int rate_pages;       /* this and the next two: a minute; 0: no limit */
+    int rate_shop_factor; /* all keys of a shop together have this many times a key's tokens */
+    int rate_pages;       /* this and the next two: requests a minute; 0: no limit */
     int rate_parts;
     int rate_network;
 
     const char *settings_url;     /* no trailing slash; NULL: no settings in the browser */
-    const char *settings_sign_in; /* httpd's provider that checks passwords; NULL: who may open
-                                     them is authenticated by httpd */
-    const char *api_url;          /* no trailing slash; as the settings show it */
+    const char *settings_sign_in; /* httpd's provider that checks passwords; NULL: httpd's own
+                                     configuration authenticates users */
+    const char *api_url;          /* no trailing slash; only shown in the settings */
 
     const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
     apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
@@ -92,7 +89,7 @@ typedef struct {
     apr_int64_t storage_quota;   /* bytes of one shop; 0: no limit */
     apr_int64_t storage_reserve; /* bytes that stay free on the storage's file system */
 
-    apr_interval_time_t fraud_window; /* in which the next three count; 0 orders: never a signal */
+    apr_interval_time_t fraud_window; /* window of the next three; 0 orders: no signal */
     int fraud_customer_orders;
     int fraud_address_orders;
     int fraud_ip_orders;
@@ -101,8 +98,8 @@ typedef struct {
 
     int download_limit;                   /* 0: unlimited */
     apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
-    apr_interval_time_t session_lifetime; /* how long a link that began to send goes on */
-    apr_interval_time_t session_idle;     /* then an incomplete download is given back */
+    apr_interval_time_t session_lifetime; /* how long a link goes on after its first bytes */
+    apr_interval_time_t session_idle;     /* after it, an incomplete download is given back */
     apr_interval_time_t lease_time;
     apr_interval_time_t poll_interval;
 } mdl_settings_t;
@@ -180,48 +177,47 @@ typedef struct {
     X("DownloadsLeaseTime", "seconds after which a silent worker's job is taken over")             \
     X("DownloadsPollInterval", "seconds between looks for jobs of other nodes")
 
-/** Settings with every default, in p; the strings without one are NULL. */
+/** Settings with all defaults, in p; strings without a default are NULL. */
 mdl_settings_t *mdl_settings_create(apr_pool_t *p);
 
 /**
- * Sets one directive, DBDriver and DBDParams among them, from its words.  Letter case of the name
- * is ignored.  A directive that takes several words adds to those of earlier lines; of the others
- * the last line counts.  Returns NULL, or a full sentence without the directive's name, which
- * stands before it, that says what is wrong and what is allowed.  No file is read and no name is
- * looked up. Words are copied to p.
+ * Sets a directive, including DBDriver and DBDParams, from its words, which are copied to p.  The
+ * name may be in any case.  A directive that takes several words adds to those of earlier lines; of
+ * any other, the last line counts.  Returns NULL, or the rest of a sentence that begins with the
+ * directive's name and says what is wrong and what is allowed.  Reads no file and looks up no name.
  */
 const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int argc,
                              const char *const *argv, apr_pool_t *p);
 
 /**
- * Checks what can be checked after all directives were set, without a database: what is missing,
- * what contradicts, the credentials file, the files of certificates and of domains.  Appends a
- * sentence (const char *) that names the directive to problems for each; none means good.  Fills
- * mail.user, mail.password and mail.tls.
+ * Checks what can be checked without a database once all directives are set: missing or
+ * contradictory values, and the files of credentials, certificates and domains.  Appends a sentence
+ * (const char *) with the directive's name to problems for each fault.  Fills mail.user,
+ * mail.password and mail.tls.
  */
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
 
-/** Reads all templates that DownloadsTemplates, a folder, has to hold, and appends a sentence
-    (const char *) to problems for each that is missing or faulty. */
+/** Reads all templates that DownloadsTemplates must hold, and appends a sentence (const char *) to
+    problems for each that is missing or faulty. */
 void mdl_settings_check_templates(const mdl_settings_t *settings, apr_array_header_t *problems,
                                   apr_pool_t *p);
 
-/** The host of DownloadsPublicURL, in p: what stands right of a Message-ID's @. */
+/** The host of DownloadsPublicURL, in p: the right side of a Message-ID. */
 const char *mdl_settings_public_host(const mdl_settings_t *settings, apr_pool_t *p);
 
 /**
- * Looks for values that are surely not meant: those of the sample configuration, and URLs that
- * DownloadsRequireTLS keeps from working.  Appends a sentence (const char *) to warnings for each.
+ * Finds values that can't be intended: those of the sample configuration, and http URLs that
+ * DownloadsRequireTLS refuses.  Appends a sentence (const char *) to warnings for each.
  */
 void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warnings, apr_pool_t *p);
 
 /**
- * Reads a configuration file for downloadsctl: lines of httpd's syntax (comments, quotes, a
- * backslash at a line's end, ${NAME} from the environment or an earlier Define); Downloads*,
- * DBDriver and DBDParams are set, other directives and sections' tags are passed over, and so is
- * what <VirtualHost> holds.  Include and IncludeOptional are followed (one level of wildcard in the
- * last segment), relative to the file's folder.  Appends "file:line: sentence" (const char *) to
- * problems for each faulty line, 20 at most; the other lines count.
+ * Reads a configuration file for downloadsctl, in httpd's syntax: comments, quotes, a backslash at
+ * a line's end, and ${NAME} from the environment or an earlier Define.  Sets Downloads*, DBDriver
+ * and DBDParams; skips other directives, section tags, and all of <VirtualHost>.  Follows Include
+ * and IncludeOptional (wildcards in the last segment), relative to the file's folder.  Appends
+ * "file:line: sentence" (const char *) to problems for each faulty line, 20 at most; the other
+ * lines still take effect.
  */
 void mdl_settings_read(mdl_settings_t *settings, const char *path, apr_array_header_t *problems,
                        apr_pool_t *p);

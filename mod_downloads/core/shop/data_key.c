@@ -25,7 +25,7 @@ apr_status_t mdl_data_key_open(const mdl_secret_t *secret, const char *sealed, m
     return APR_SUCCESS;
 }
 
-/* *sealed is NULL where there is none. */
+/* *sealed is NULL if there is none. */
 static apr_status_t data_key_read(mdl_db_t *db, const char **sealed, apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -51,7 +51,7 @@ apr_status_t mdl_data_key_get(mdl_db_t *db, const mdl_secret_t *secret, mdl_secr
     const char *sealed;
     apr_status_t rv = data_key_read(db, &sealed, p);
 
-    /* Of two that make it at once, the second finds what the first has committed. */
+    /* If two transactions make it at once, the second finds what the first has committed. */
     if (rv == APR_SUCCESS && sealed == NULL && (rv = data_key_make(db, secret, p)) == APR_SUCCESS) {
         rv = data_key_read(db, &sealed, p);
     }

@@ -8,8 +8,8 @@
 
 #include "base/ulid.h"
 
-#define BATCH  1000 /* that are numbered in a transaction */
-#define LOOKED 1000 /* where not all fit */
+#define BATCH  1000 /* events numbered in a transaction */
+#define LOOKED 1000 /* events, if only some may fit */
 
 const char *const mdl_event_type_names[] = {
     [MDL_EVENT_ASSET_READY] = "asset.ready",
@@ -141,8 +141,8 @@ static void pair_add(mdl_json_t *list, apr_int64_t id, apr_int64_t number)
     mdl_json_add_int(pair, "number", number);
 }
 
-/* The numbers of the events, as id and number of each; *counts gets the last number of each shop
-   in the same form. */
+/* Numbers the events: returns pairs of id and number.  *counts gets the last number of each shop in
+   the same form. */
 static mdl_json_t *events_count(mdl_rows_t *rows, apr_array_header_t *ids, mdl_json_t **counts,
                                 apr_pool_t *p)
 {
@@ -209,7 +209,7 @@ void mdl_event_read(mdl_event_t *event, const mdl_rows_t *row, int first)
         .storefront_order_id = mdl_rows_text(row, first + mdl_c_event_storefront_order_id)};
 }
 
-/* The row behind the events. */
+/* Reads the row after the events: the feed and its last number. */
 static apr_status_t event_list_end(mdl_event_list_t *list, const mdl_rows_t *row, apr_pool_t *p)
 {
     apr_int64_t last = MDL_INT(row, event, number);
@@ -270,7 +270,7 @@ apr_status_t mdl_event_renew_feed(mdl_db_t *db, apr_pool_t *p, const char **feed
 
     *feed = mdl_ulid("feed_", p);
     rv = mdl_db_exec(db, NULL, p, MDL_Q(EVENT_FEED_RENEW, *feed));
-    /* Nor do nodes trust what they remember of the keys of another database. */
+    /* Nodes must not trust keys that they have cached from before, either. */
     return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP)) : rv;
 }
 

@@ -1,15 +1,15 @@
 /*
- * Keys, signed links and passwords that are not ours: each is counted for the network that it came
- * from, and logged in a form that conf/fail2ban knows.
+ * Invalid keys, signed links and passwords: each is counted against the client's network, and
+ * logged in the form that conf/fail2ban expects.
  */
 #ifndef MDL_CORE_SHOP_FORGERY_H
 #define MDL_CORE_SHOP_FORGERY_H
 
 #include "core/shop/rate_limit.h"
 
-/** Notes that a client has presented what ("key", "link", "upload link" or "password") in vain;
-    address is the client's, as text.  True, and one line of the log, as long as its network has not
-    done so too often; else state->more_in is until it may again. */
+/** Records an invalid what ("key", "link", "upload link" or "password") from a client's address.
+    True, with a line in the log, while the client's network is within its limit; else
+    state->more_in is the time until it may try again. */
 int mdl_forgery_note(mdl_rate_limit_t *limit, const char *what, const char *address,
                      mdl_rate_state_t *state, apr_pool_t *p);
 

@@ -12,16 +12,16 @@
 #define ALL_ASK apr_time_from_sec(1)
 
 typedef struct {
-    atomic_uint sequence; /* odd while it is being written */
+    atomic_uint sequence; /* odd while the entry is written */
     atomic_llong used_at;
-    apr_time_t reported_at; /* of the background process alone */
-    apr_int64_t version;    /* of the table when it was written */
+    apr_time_t reported_at; /* only used by the background process */
+    apr_int64_t version;    /* of the table when the entry was written */
     mdl_cached_key_t key;
 } entry_t;
 
 typedef struct {
     atomic_llong epoch;
-    atomic_llong version; /* counts the changes of epoch; an entry of another one does not count */
+    atomic_llong version; /* counts changes of epoch; entries of another version are invalid */
     atomic_llong asked_at;
     atomic_llong claimed_at;
     entry_t entries[ENTRIES];
@@ -54,7 +54,7 @@ mdl_epoch_state_t mdl_key_cache_state(mdl_key_cache_t *cache, apr_time_t now)
     if (age < 0 || age > ALL_ASK) {
         return age < 0 || age > 2 * ALL_ASK ? MDL_EPOCH_EXPIRED : MDL_EPOCH_ASK;
     }
-    /* A claim whose holder died is taken over when it is as old as what it was to renew. */
+    /* A claim expires after ASK_AGE, in case its holder died. */
     if (age > ASK_AGE && now - claimed > ASK_AGE &&
         atomic_compare_exchange_strong(&table->claimed_at, &claimed, now)) {
         return MDL_EPOCH_ASK;
@@ -72,7 +72,7 @@ void mdl_key_cache_set_epoch(mdl_key_cache_t *cache, apr_int64_t epoch, apr_time
             return; /* a late answer */
         }
     } while (!atomic_compare_exchange_weak(&table->asked_at, &known, asked_at));
-    /* Also when it went back, as after a backup was restored. */
+    /* Also if the epoch went back, as after a backup was restored. */
     if (atomic_exchange(&table->epoch, epoch) != epoch) {
         atomic_fetch_add(&table->version, 1);
     }
@@ -85,7 +85,7 @@ static unsigned cache_hash(const char *id)
     return apr_hashfunc_default(id, &length);
 }
 
-/* Copies an entry if it is of that key and nobody writes it meanwhile. */
+/* Copies an entry; false if it is another key's, or is written at the same time. */
 static int cache_copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64_t *version)
 {
     unsigned before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
@@ -115,7 +115,7 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, apr_time_t now, md
     return 0;
 }
 
-/* The entry that a key has, or should take: an empty or outdated one, else the first. */
+/* The entry of a key or, if it has none, the one to take: empty or outdated, else the first. */
 static entry_t *cache_place(table_t *table, const char *id)
 {
     unsigned at = cache_hash(id);
@@ -124,7 +124,7 @@ static entry_t *cache_place(table_t *table, const char *id)
     for (unsigned i = 0; i < PROBES; i++) {
         entry_t *entry = &table->entries[(at + i) % ENTRIES];
 
-        /* one that is being written, or whose writer was killed */
+        /* it is being written, or its writer was killed */
         if (atomic_load(&entry->sequence) & 1) {
             continue;
         }

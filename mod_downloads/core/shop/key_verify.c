@@ -10,14 +10,14 @@ typedef struct {
     mdl_token_t token;
     unsigned char macs[MDL_SECRETS_MAX][MDL_SHA256_LENGTH]; /* under each of the server's secrets */
     int nmacs;
-    apr_time_t now;      /* for what people see */
+    apr_time_t now;      /* by the wall clock */
     apr_time_t asked_at; /* by mdl_clock_monotonic */
 } presented_t;
 
 MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 MDL_EFFECT(mdl_key_look_up, mdl_key_look_up_t *)
 
-/* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
+/* Asks for the epoch if it is this request's turn.  APR_SUCCESS: the cache may be used. */
 static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t asked_at)
 {
     apr_int64_t epoch;
@@ -31,7 +31,7 @@ static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t
         mdl_key_cache_set_epoch(verify->cache, epoch, asked_at);
         return APR_SUCCESS;
     }
-    /* It may have expired while this one waited for an answer. */
+    /* The epoch may have expired while this request waited for an answer. */
     return mdl_key_cache_state(verify->cache, mdl_clock_monotonic()) == MDL_EPOCH_EXPIRED
                ? rv
                : APR_SUCCESS;
@@ -72,8 +72,8 @@ static void key_remember(const mdl_key_verify_t *verify, const mdl_key_record_t 
 
 MDL_EFFECT(mdl_key_sign, const mdl_key_sign_t *)
 
-/* A key that an older secret has signed is signed by the first.  If that fails, its next use tries
-   again. */
+/* Signs a key with the first secret that an older secret has signed.  If that fails, its next use
+   tries again. */
 static void key_sign_anew(const mdl_key_verify_t *verify, const presented_t *presented,
                           mdl_key_record_t *record)
 {
@@ -97,7 +97,7 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    /* An unknown key is compared too, with a MAC of zeros. */
+    /* An unknown key is compared, too, with a MAC of zeros. */
     matches = key_matches(presented, record->mac, record->key.expires_at);
     if (!matches || !record->known || record->key.revoked_at != 0) {
         return APR_SUCCESS;
@@ -135,7 +135,7 @@ apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
     if ((rv = key_refresh_epoch(verify, presented.asked_at)) != APR_SUCCESS) {
         return rv;
     }
-    /* A wrong secret goes the way of an unknown key, so that time does not tell them apart. */
+    /* A wrong secret is handled like an unknown key, so that timing does not tell them apart. */
     if (mdl_key_cache_get(verify->cache, presented.token.id, presented.asked_at, &key) &&
         key_matches(&presented, key.mac, key.expires_at)) {
         verify->validity = MDL_KEY_VALID;

@@ -5,7 +5,7 @@
 #include "base/text/utf8.h"
 #include "core/shop/shop.h"
 
-#define LIST_MAX 10000 /* of all shops' members, for the operator's command */
+#define LIST_MAX 10000 /* members of all shops, for downloadsctl */
 
 const char *const mdl_role_names[] = {[MDL_ROLE_READ_ONLY] = "read-only",
                                       [MDL_ROLE_STAFF] = "staff",
@@ -28,7 +28,7 @@ static apr_status_t member_check(mdl_member_put_t *put)
     return APR_SUCCESS;
 }
 
-/* Of a shop whose row is locked, so that two new members count one after the other. */
+/* Checks both limits with the shop's row locked, so that new members are counted one by one. */
 static apr_status_t member_check_room(mdl_db_t *db, mdl_member_put_t *put, apr_pool_t *p)
 {
     mdl_member_list_t of_shop = {.shop_id = put->member.shop_id};

@@ -1,6 +1,6 @@
 /*
- * Members: the users who may open a shop's settings.  httpd says who a user is, by any of its
- * modules for authentication; the database says what a user is to a shop.
+ * Members: the users who may open a shop's settings.  Any of httpd's authentication modules
+ * identifies the user; the database has the user's role in a shop.
  */
 #ifndef MDL_CORE_SHOP_MEMBER_H
 #define MDL_CORE_SHOP_MEMBER_H
@@ -10,31 +10,31 @@
 #include "db/db.h"
 
 #define MDL_MEMBER_USER_MAX 255 /* bytes */
-#define MDL_MEMBERS_MAX     100 /* of a shop; operators; shops of a user */
+#define MDL_MEMBERS_MAX     100 /* members of a shop; operators; shops of a user */
 
-/** What a member may do; each may do what those before it may. */
+/** What a member may do; each role includes those before it. */
 typedef enum {
     MDL_ROLE_READ_ONLY, /* see everything but secrets */
     MDL_ROLE_STAFF,     /* act on orders */
     MDL_ROLE_OWNER, /* manage keys and members; get the shop's emails, if the name is an address */
-    MDL_ROLE_OPERATOR /* manage shops; a member of every shop */
+    MDL_ROLE_OPERATOR /* manage shops; member of every shop */
 } mdl_role_t;
 extern const char *const mdl_role_names[];
 
 typedef struct {
     const char *user;
-    apr_int64_t shop_id;   /* 0 for an operator */
-    const char *shop_name; /* NULL for an operator */
+    apr_int64_t shop_id;   /* 0: an operator */
+    const char *shop_name; /* NULL: an operator */
     mdl_role_t role;
     apr_time_t created_at;
-    mdl_address_state_t email; /* NONE also unless it is an owner */
+    mdl_address_state_t email; /* NONE for all but owners */
 } mdl_member_t;
 
 /**
  * Effect: makes a user a member of a shop, or changes the role.  An owner whose name is an address
- * is asked to confirm it.  Refused with 400 when the name is
- * faulty, or when the role and shop_id don't go together; 404 when there is no such shop; 409 when
- * it has MDL_MEMBERS_MAX members, or the user as many shops.
+ * is asked to confirm it.  Refused: 400 when the name is invalid, or the role and shop_id don't go
+ * together; 404 when there is no such shop; 409 when the shop has MDL_MEMBERS_MAX members, or the
+ * user as many shops.
  */
 typedef struct {
     mdl_member_t member; /* in: user, shop_id, role; out: all */
@@ -42,7 +42,7 @@ typedef struct {
 } mdl_member_put_t;
 apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put);
 
-/** Effect: ends a membership; shop_id is 0 for an operator's.  Refused with 404. */
+/** Effect: ends a membership; shop_id is 0 for an operator's.  Refused: 404. */
 typedef struct {
     const char *user;
     apr_int64_t shop_id;
@@ -50,15 +50,15 @@ typedef struct {
 } mdl_member_remove_t;
 apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove);
 
-/** Effect that reads members (mdl_member_t *): of a shop by name, of a user by shop, or all. */
+/** Effect: reads members (mdl_member_t *): of a shop by name, of a user by shop, or all. */
 typedef struct {
-    apr_int64_t shop_id;         /* 0: of the user */
-    const char *user;            /* NULL: of all shops, operators first */
+    apr_int64_t shop_id;         /* 0: those of user */
+    const char *user;            /* NULL: those of all shops, operators first */
     apr_array_header_t *members; /* out */
 } mdl_member_list_t;
 apr_status_t mdl_member_list(mdl_db_t *db, apr_pool_t *p, mdl_member_list_t *list);
 
-/** Reads what a user is to a shop; APR_ENOENT when nothing.  Shop 0 has operators alone. */
+/** Reads a user's role in a shop; APR_ENOENT when there is none.  Shop 0 has only operators. */
 apr_status_t mdl_member_role(mdl_db_t *db, const char *user, apr_int64_t shop_id, mdl_role_t *role,
                              apr_pool_t *p);
 

@@ -15,25 +15,25 @@
 #define MINUTE  apr_time_from_sec(60)
 #define HOUR    apr_time_from_sec(3600)
 
-#define SIGN_IN_USER    10 /* passwords that may be tried in SIGN_IN_TIME, of a user */
-#define SIGN_IN_NETWORK 30 /* and from a network */
+#define SIGN_IN_USER    10 /* passwords tried in SIGN_IN_TIME, for a user */
+#define SIGN_IN_NETWORK 30 /* from a network */
 #define SIGN_IN_TIME    (15 * MINUTE)
 
-#define NETWORK_LENGTH 19  /* of an address's text, see mdl_address_text */
-#define FORGED_LINES   120 /* of the log in a minute, where there is no limit */
+#define NETWORK_LENGTH 19  /* of an address as text (mdl_address_text) */
+#define FORGED_LINES   120 /* of the log in a minute, without DownloadsRateLimit */
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "other processes would not see libatomic's locks");
 
 typedef struct {
-    atomic_ullong owner;  /* of a name; 0: nobody's */
-    atomic_llong full_at; /* when all tokens are back */
+    atomic_ullong owner;  /* hash of a name; 0: none */
+    atomic_llong full_at; /* when the bucket is full */
 } bucket_t;
 
 typedef bucket_t buckets_t[BUCKETS];
 
 typedef struct {
     int size;                  /* tokens of a full bucket */
-    apr_interval_time_t token; /* in which one comes back */
+    apr_interval_time_t token; /* time until a token comes back */
 } rate_t;
 
 struct mdl_rate_limit_t {
@@ -42,7 +42,7 @@ struct mdl_rate_limit_t {
     buckets_t *buckets; /* of each kind */
 };
 
-/* As many as a minute brings can be saved up. */
+/* The bucket holds as many tokens as come back in a minute. */
 static rate_t rate_of_minute(int size)
 {
     return (rate_t){size, size > 0 ? MINUTE / size : 0};
@@ -82,13 +82,12 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
     *limit = apr_pcalloc(p, sizeof **limit);
     rates_set((*limit)->rates, settings);
     mdl_random((unsigned char *)&(*limit)->seed, sizeof(*limit)->seed);
-    /* Zeros come from the system, which gives memory to those buckets alone that are used. */
+    /* The memory is zero already; writing it would make the system allocate unused buckets, too. */
     (*limit)->buckets = apr_shm_baseaddr_get(shm);
     return APR_SUCCESS;
 }
 
-/* FNV-1a, and MurmurHash's finalizer.  The seed keeps a stranger from choosing names that share a
-   place. */
+/* FNV-1a, and MurmurHash's finalizer.  The seed keeps an attacker from choosing colliding names. */
 static unsigned long long rate_limit_hash(const mdl_rate_limit_t *limit, const char *name)
 {
     unsigned long long hash = 14695981039346656037ULL ^ limit->seed;
@@ -102,7 +101,7 @@ static unsigned long long rate_limit_hash(const mdl_rate_limit_t *limit, const c
     return hash != 0 ? hash : 1;
 }
 
-/* The bucket of a name.  If it has none: NULL, and what a new one may take, with its owner. */
+/* The bucket of a name; NULL: none, and *vacant is the bucket to take, *owner its owner. */
 static bucket_t *bucket_find(buckets_t buckets, unsigned long long name, bucket_t **vacant,
                              unsigned long long *owner)
 {
@@ -126,9 +125,8 @@ static bucket_t *bucket_find(buckets_t buckets, unsigned long long name, bucket_
     return NULL;
 }
 
-/* A new name takes a bucket that is nobody's, else the fullest near by as it is, for mostly that is
-   full and as good as new.  Otherwise it lacks what another name has taken: tokens are lost by
-   that, and never made. */
+/* A new name takes a bucket without an owner, else the fullest near by, which mostly is full and as
+   good as new.  If not, the name starts with fewer tokens: they may be lost, never gained. */
 static bucket_t *bucket_take(buckets_t buckets, unsigned long long name)
 {
     bucket_t *bucket, *vacant;
@@ -168,7 +166,7 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
         state->more_in = then - now - whole;
     }
     state->size = limit->rates[kind].size;
-    /* Another thread's now may be later than ours, and the bucket emptier than whole. */
+    /* Another thread's now may be later than ours, and the bucket then emptier than empty. */
     state->remaining = state->full_in < whole ? (int)((whole - state->full_in) / token) : 0;
 }
 

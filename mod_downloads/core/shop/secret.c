@@ -39,7 +39,7 @@ static apr_status_t keys_count(mdl_db_t *db, mdl_secret_signed_t *of, apr_pool_t
     return rv;
 }
 
-/* Whether secrets have served this database, and none of ours has. */
+/* Whether secrets are on record for this database, but none of ours. */
 static apr_status_t secrets_are_strange(mdl_db_t *db, const mdl_secret_t *secret, int *strange,
                                         apr_pool_t *p)
 {
@@ -111,7 +111,7 @@ const char *mdl_secret_trouble(const mdl_secret_signed_t *of, apr_pool_t *p)
                : NULL;
 }
 
-/* The first column of the only row; 0 for none. */
+/* The first column of the only row; 0: no row. */
 static apr_status_t secret_count(mdl_db_t *db, apr_int64_t *count, apr_pool_t *p, mdl_query_t query)
 {
     mdl_rows_t *row;

@@ -45,7 +45,8 @@ static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
                                  "A shop's name has 1 to 200 bytes and no control characters.");
 }
 
-/* Takes an address over, unless there is none; it stands in emails to anybody. */
+/* Normalizes an address, unless there is none; it must be valid as a sender, because customers'
+   emails show it. */
 static apr_status_t shop_take_address(const char **address, const char *code, const char *why,
                                       mdl_problem_t *problem, apr_pool_t *p)
 {
@@ -189,7 +190,6 @@ apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header
     return rv;
 }
 
-/* What is in place of a text: it stays unless another is given, and "" is none. */
 static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
 {
     apr_status_t rv = set->name != NULL ? shop_check_name(set->name, set->problem) : APR_SUCCESS;
@@ -244,7 +244,7 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
         }
         rv = rv == APR_SUCCESS ? shop_ask_email(db, shop, p) : rv;
     }
-    /* The name is in the cache of keys, too. */
+    /* The cache of keys has the name, too. */
     return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p, MDL_Q(EPOCH_BUMP)) : rv;
 }
 

@@ -1,5 +1,5 @@
 /*
- * A shop: what every key, asset, mapping and order belongs to.
+ * A shop, to which every key, asset, mapping and order belongs.
  */
 #ifndef MDL_CORE_SHOP_SHOP_H
 #define MDL_CORE_SHOP_SHOP_H
@@ -21,29 +21,29 @@ typedef struct {
     apr_int64_t id;
     const char *name;
     const char *domain;
-    const char *email; /* what customers may write to; gets what owners would, if none of them is
-                          confirmed and it is; NULL */
+    const char *email; /* for customers to write to; or NULL.  If it is confirmed and no owner is,
+                          it gets the owners' emails */
     mdl_shop_status_t status;
     apr_time_t created_at;
-    const char *sender_name;    /* of its emails; NULL: name */
-    const char *reply_to;       /* in them and on the page, in place of email; NULL: email */
+    const char *sender_name;    /* of emails to customers; NULL: name */
+    const char *reply_to;       /* of these emails, and on the page instead of email; NULL: email */
     int mail_delay;             /* minutes between an order and its email */
     mdl_risk_t hold_at;         /* the level at which the fraud check holds: medium or high */
-    const char *storefront_url; /* NULL: there is no connection */
-    apr_time_t blocked_at;      /* 0: it is not blocked */
+    const char *storefront_url; /* NULL: no connection */
+    apr_time_t blocked_at;      /* 0: not blocked */
     const char *block_reason;
     mdl_address_state_t email_state;
 } mdl_shop_t;
 
-/** Effect: adds a pending shop, and asks its address to be confirmed.  Refused with 409 when the
- * domain is taken, 400 when faulty. */
+/** Effect: adds a pending shop, and asks to confirm its address.  Refused: 409 when the domain is
+    taken, 400 when a value is invalid. */
 typedef struct {
     mdl_shop_t shop; /* in: name, domain, email; out: all */
     mdl_problem_t *problem;
 } mdl_shop_add_t;
 apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add);
 
-/** Effect: sets the status and moves the epoch.  Refused with 404 when there is no such shop. */
+/** Effect: sets the status and moves the epoch.  Refused: 404 when there is no such shop. */
 typedef struct {
     apr_int64_t id;
     mdl_shop_status_t status;
@@ -52,26 +52,26 @@ typedef struct {
 } mdl_shop_set_status_t;
 apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_status_t *set);
 
-/** Effect: blocks a shop, whatever its status, or ends that, and moves the epoch.  Nothing of a
-    blocked shop is served or worked on; all of it stays as it is.  Refused with 400 when the reason
-    is faulty, 404 when there is no such shop. */
+/** Effect: blocks a shop, whatever its status, or unblocks it, and moves the epoch.  Nothing of a
+    blocked shop is served, and none of its jobs run; its data stay.  Refused: 400 when the reason
+    is invalid, 404 when there is no such shop. */
 typedef struct {
     apr_int64_t id;
-    const char *reason; /* NULL: the shop is not blocked any more */
+    const char *reason; /* NULL: unblocks the shop */
     mdl_shop_t *shop;   /* out */
     mdl_problem_t *problem;
 } mdl_shop_block_t;
 apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block);
 
-/** Effect that reads the ids (apr_int64_t) of the shops that are blocked. */
+/** Effect: reads the ids (apr_int64_t) of the blocked shops. */
 apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **ids);
 
-/** Effect: changes what a shop's staff decide; another address is asked to be confirmed.  Refused
-   with 400 when faulty, 404 when there is no such shop. */
+/** Effect: changes a shop's settings; a new address is asked to be confirmed.  Refused: 400 when a
+    value is invalid, 404 when there is no such shop. */
 typedef struct {
     apr_int64_t id;
-    const char *name;  /* NULL keeps the value, as for all texts below */
-    const char *email; /* "" clears it, as for the next two */
+    const char *name;  /* NULL keeps the value, like all texts below */
+    const char *email; /* "" clears it, like the next two */
     const char *sender_name;
     const char *reply_to;
     int mail_delay;     /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
@@ -85,24 +85,24 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 #define MDL_SHOP_NAME_MAX       200 /* bytes */
 #define MDL_SHOP_MAIL_DELAY_MAX 60
 
-/** APR_ENOENT when there is none. */
+/** Reads a shop; APR_ENOENT when there is no such shop. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);
 
-/** Locks a shop until the end of the transaction: changes that must not miss each other. */
+/** Locks a shop until the end of the transaction, for changes that must see each other. */
 apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 
-/** Adds to the bytes that a shop's assets take, or takes from them.  APR_ENOSPC when they would
-   grow beyond what the quota (0: none) leaves. */
+/** Adds to, or subtracts from, the bytes that a shop's assets take.  APR_ENOSPC when they would
+    exceed the quota (0: none). */
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
                             apr_pool_t *p);
 
-/** Reads how many bytes a quota leaves to a shop beside its assets and its open uploads, but for
-   the upload except (NULL: none); 0 also when they take more.  Holds until the end of the
-   transaction if the shop is locked. */
+/** Reads how many bytes of a quota are left after a shop's assets and open uploads; the upload
+    except is not counted (NULL: all are); 0 also when they exceed the quota.  With the shop locked,
+    it does not shrink until the end of the transaction. */
 apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
                            apr_int64_t *room, apr_pool_t *p);
 
-/** Effect that reads: every shop (mdl_shop_t *), oldest first, into *(apr_array_header_t **)arg. */
+/** Effect: reads all shops (mdl_shop_t *), oldest first. */
 apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **shops);
 
 #endif

@@ -23,8 +23,7 @@ mdl_address_state_t mdl_staff_address_state(const char *address, apr_time_t aske
                              : MDL_ADDRESS_NOT_ASKED;
 }
 
-/* *state is NONE when it is no address of the shop's staff; APR_ENOENT when there is no such shop.
- */
+/* *state is NONE when it is no address of the shop's staff; APR_ENOENT: no such shop. */
 static apr_status_t address_read(mdl_db_t *db, mdl_staff_address_t *of, mdl_address_state_t *state,
                                  apr_pool_t *p)
 {
@@ -45,7 +44,7 @@ static apr_status_t address_read(mdl_db_t *db, mdl_staff_address_t *of, mdl_addr
     return APR_SUCCESS;
 }
 
-/* *asked is whether the budgets did allow it. */
+/* *asked: whether the budgets allowed it. */
 static apr_status_t address_ask(mdl_db_t *db, const mdl_staff_address_t *of, int *asked,
                                 apr_pool_t *p)
 {

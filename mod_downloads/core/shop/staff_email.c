@@ -11,7 +11,7 @@
 
 #define DAY apr_time_from_sec(86400)
 
-/* How many of a kind of email within a day. */
+/* The most emails of a kind within a day. */
 typedef struct {
     const char *name;
     apr_int64_t of_shop, of_address;
@@ -38,7 +38,7 @@ static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const char *
                : rv;
 }
 
-/* *left is how many may still be taken within the day; -1 when this was one too many. */
+/* *left gets how many are left within the day; -1: there was none left to take. */
 static apr_status_t budget_take_one(mdl_db_t *db, const char *name, apr_int64_t most,
                                     apr_int64_t *left, apr_pool_t *p)
 {
@@ -50,7 +50,7 @@ static apr_status_t budget_take_one(mdl_db_t *db, const char *name, apr_int64_t 
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-/* What is left of both budgets after one more email. */
+/* What is left of both budgets after an email. */
 typedef struct {
     apr_int64_t of_shop, of_address;
 } left_t;
@@ -60,8 +60,8 @@ static int left_allows(const left_t *left)
     return left->of_shop >= 0 && left->of_address >= 0;
 }
 
-/* The shop's comes first, whose row then stays locked: transactions of a shop wait for each other
-   there.  An address pays nothing where the shop has no more. */
+/* Takes from the shop's budget first, which locks its row: transactions of a shop wait for each
+   other there.  The address's budget is not touched if the shop's is used up. */
 static apr_status_t budget_take(mdl_db_t *db, const budget_t *budget, apr_int64_t shop_id,
                                 const char *address, left_t *left, apr_pool_t *p)
 {
@@ -69,7 +69,7 @@ static apr_status_t budget_take(mdl_db_t *db, const budget_t *budget, apr_int64_
     char *mailbox = apr_pstrcat(p, budget->name, "/address/", address, NULL);
     apr_status_t rv = budget_take_one(db, shop, budget->of_shop, &left->of_shop, p);
 
-    for (char *c = mailbox; *c != '\0'; c++) { /* Ada@ and ada@ are one mailbox */
+    for (char *c = mailbox; *c != '\0'; c++) { /* Ada@ and ada@ are the same mailbox */
         *c = (char)apr_tolower(*c);
     }
     left->of_address = -1;
@@ -142,8 +142,8 @@ apr_status_t mdl_staff_email_ask(mdl_db_t *db, apr_int64_t shop_id, const char *
     return email_insert(db, shop_id, address, MDL_STAFF_EMAIL_CONFIRM, mdl_json_object(p), p);
 }
 
-/* Whoever has confirmed an address gets everything but the question, whoever has not nothing else;
-   an address that nobody has any more gets nothing. */
+/* A confirmed address gets all emails but the question, an unconfirmed one gets only the question,
+   and an address that nobody has any more gets nothing. */
 static int email_is_wanted(const mdl_staff_email_t *email, const mdl_rows_t *row)
 {
     int asks = strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0;

@@ -9,7 +9,7 @@
 #define ID_BYTES     32
 #define IDLE         apr_time_from_sec(8 * 3600)
 #define LIFETIME     apr_time_from_sec(7 * 86400)
-#define LATE         apr_time_from_sec(5 * 60) /* not every visit is a write */
+#define LATE         apr_time_from_sec(5 * 60) /* the end may be stored late: not every request writes */
 #define SESSIONS_MAX 20                        /* of a user */
 
 static const char *session_key(const char *id, apr_pool_t *p)

@@ -1,10 +1,10 @@
 /*
- * Sessions of those who have signed in to the settings with a name and a password.  They end here:
- * what a browser keeps, an id of 256 random bits, opens nothing once its session was ended.  The
- * database has its SHA-256, so that whoever reads that can't sign in.
+ * Sessions of users who have signed in to the settings with a name and a password.  The browser has
+ * a random id of 256 bits, which is useless once the session has ended.  The database has the id's
+ * SHA-256, so nobody can sign in with what the database has.
  *
- * A session that nobody uses ends after eight hours, any after seven days.  A user has 20 at most:
- * the next one ends the oldest.
+ * An unused session ends after eight hours, any session after seven days.  A user has 20 sessions
+ * at most: another one ends the oldest.
  */
 #ifndef MDL_CORE_SHOP_STAFF_SESSION_H
 #define MDL_CORE_SHOP_STAFF_SESSION_H
@@ -14,25 +14,25 @@
 /** Effect: begins a session of a user. */
 typedef struct {
     const char *user;
-    const char *before; /* an id that the browser has from before, whose session ends; or NULL */
+    const char *before; /* the browser's previous id, whose session ends; or NULL */
     const char *id;     /* out */
 } mdl_staff_session_begin_t;
 apr_status_t mdl_staff_session_begin(mdl_db_t *db, apr_pool_t *p, mdl_staff_session_begin_t *begin);
 
-/** Effect that reads whose session it is; APR_ENOENT when it has ended, or for any other text. */
+/** Effect: reads the session with an id; APR_ENOENT when it has ended or never existed. */
 typedef struct {
     const char *id;
     const char *user;       /* out */
-    apr_time_t expires_at;  /* out: when it is to end, now that it is used */
-    int needs_prolongation; /* out: whether mdl_staff_session_prolong is to write that down */
+    apr_time_t expires_at;  /* out: its end, now that it is used */
+    int needs_prolongation; /* out: whether to call mdl_staff_session_prolong */
 } mdl_staff_session_find_t;
 apr_status_t mdl_staff_session_find(mdl_db_t *db, apr_pool_t *p, mdl_staff_session_find_t *find);
 
-/** Effect: writes down when a session that was found is to end. */
+/** Effect: stores the new end of a session that was found. */
 apr_status_t mdl_staff_session_prolong(mdl_db_t *db, apr_pool_t *p,
                                        const mdl_staff_session_find_t *found);
 
-/** Ends the session of an id; one that has ended is no error. */
+/** Ends the session with an id; no error if it has ended already. */
 apr_status_t mdl_staff_session_end(mdl_db_t *db, const char *id, apr_pool_t *p);
 
 /** Ends all sessions of a user; *ended gets how many there were. */

@@ -26,7 +26,7 @@ const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, c
     return policy;
 }
 
-/* The base URL without slashes at its end, or NULL. */
+/* The base URL without trailing slashes; NULL: invalid. */
 static const char *storefront_base(const mdl_settings_t *settings, const char *url, apr_pool_t *p)
 {
     char *base = apr_pstrdup(p, url);
@@ -42,7 +42,7 @@ static const char *storefront_base(const mdl_settings_t *settings, const char *u
                : NULL;
 }
 
-/* It becomes a header's value: visible ASCII alone. */
+/* A token becomes a header's value: only visible ASCII. */
 static int storefront_token_valid(const char *token)
 {
     apr_size_t length = strlen(token);
@@ -55,7 +55,7 @@ static int storefront_token_valid(const char *token)
     return length > 0 && length <= MAX_TOKEN;
 }
 
-/* With the URL, so that a changed row does not send the token to another host. */
+/* Has the URL, so that a changed row can't send the token to another host. */
 static const char *storefront_token_owner(apr_int64_t shop_id, const char *url, apr_pool_t *p)
 {
     return apr_psprintf(p, "%" APR_INT64_T_FMT " %s", shop_id, url);

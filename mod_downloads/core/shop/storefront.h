@@ -1,6 +1,6 @@
 /*
- * A shop's connection to its storefront, which knows the customer of an order and how risky the
- * order looks (platform/platform.h).
+ * A shop's connection to its storefront, which knows an order's customer and risk
+ * (platform/platform.h).
  */
 #ifndef MDL_CORE_SHOP_STOREFRONT_H
 #define MDL_CORE_SHOP_STOREFRONT_H
@@ -20,8 +20,8 @@ typedef struct {
 } mdl_storefront_set_t;
 
 /**
- * Changes the connection of a shop, in the transaction of its caller; *url gets the base URL that
- * stands then, or NULL.  Refused with 400 when URL or token can't be used.
+ * Changes the connection of a shop, in the caller's transaction; *url gets the base URL after that,
+ * or NULL.  Refused: 400 when the URL or the token is invalid.
  */
 apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_storefront_set_t *set,
                                 const char **url, mdl_problem_t *problem, apr_pool_t *p);
@@ -33,17 +33,17 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
 apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_id, const char *url,
                                   const char *sealed, const char **token, apr_pool_t *p);
 
-/** Where a call may go: the host of url alone, by https at a public address, or as
+/** Where requests may go: only to the host of url, by https at a public address, or as
     settings->storefront allows besides. */
 const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
                                                apr_pool_t *p);
 
-/** Effect: seals the tokens anew that an older secret has sealed. */
+/** Effect: seals the tokens again that an older secret has sealed. */
 typedef struct {
     const mdl_secret_t *secret;
-    int only_count;      /* and changes nothing */
+    int only_count;      /* changes nothing */
     apr_int64_t renewed; /* out */
-    apr_int64_t lost;    /* out: those that none of the secrets opens */
+    apr_int64_t lost;    /* out: tokens that none of the secrets opens */
 } mdl_storefront_renew_t;
 apr_status_t mdl_storefront_renew(mdl_db_t *db, apr_pool_t *p, mdl_storefront_renew_t *renew);
 

@@ -17,7 +17,7 @@
 #define CONNECT_LIMIT_S 5
 #define TOTAL_LIMIT_S   15
 #define MAX_ANSWER      (4 * 1024)
-#define MAX_ATTEMPTS    1000000000 /* those of deliveries count, not its job's */
+#define MAX_ATTEMPTS    1000000000 /* deliveries count attempts, not the job */
 
 /* --- the URL --- */
 
@@ -106,7 +106,7 @@ static mdl_webhook_t *webhook_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return webhook;
 }
 
-/* Runs a statement that gives the endpoint. */
+/* Runs a statement that selects the endpoint. */
 static apr_status_t webhook_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p,
                                        mdl_query_t query)
 {
@@ -123,7 +123,7 @@ static apr_status_t webhook_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_
     return rv;
 }
 
-/* The same by id and shop, of a version that the caller knows. */
+/* The same by id and shop, and checks the caller's version. */
 static apr_status_t webhook_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
                                          mdl_statement_t statement, apr_pool_t *p)
 {
@@ -177,7 +177,7 @@ static apr_status_t webhook_check_count(mdl_db_t *db, const mdl_entity_ref_t *re
         apr_psprintf(p, "A shop has at most %d webhook endpoints.", MDL_WEBHOOKS_MAX));
 }
 
-/* Makes a secret, which signs from now on; one that there is signs, too, until old_until. */
+/* Makes a new secret; the previous one signs, too, until old_until. */
 static apr_status_t webhook_set_secret(mdl_db_t *db, mdl_webhook_edit_t *edit, apr_time_t old_until,
                                        apr_pool_t *p)
 {

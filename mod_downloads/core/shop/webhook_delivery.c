@@ -10,9 +10,9 @@
 #include "core/ids.h"
 #include "core/shop/staff_email.h"
 
-#define EXCERPT       1024 /* bytes of an answer */
+#define EXCERPT       1024 /* bytes of a response */
 #define GONE          410
-#define URL_SHOWN     120 /* characters of it in an email */
+#define URL_SHOWN     120 /* characters in an email */
 #define FAILING_LIMIT apr_time_from_sec(5 * 86400)
 
 const char *const mdl_delivery_status_names[] = {[MDL_DELIVERY_PENDING] = "pending",
@@ -20,7 +20,7 @@ const char *const mdl_delivery_status_names[] = {[MDL_DELIVERY_PENDING] = "pendi
                                                  [MDL_DELIVERY_FAILED] = "failed",
                                                  NULL};
 
-/* Seconds after each attempt but the last: three days in all. */
+/* Seconds to the next attempt: three days in all. */
 static const int delays[] = {5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 73495};
 #define RETRIES ((int)(sizeof delays / sizeof *delays))
 
@@ -201,7 +201,7 @@ apr_array_header_t *mdl_webhook_headers(const mdl_webhook_round_t *round,
     return lines;
 }
 
-/* Cut before a character that has no room; what is no text is shown as such. */
+/* Cuts between characters; replaces bytes that are not text. */
 const char *mdl_webhook_excerpt(const char *body, apr_size_t length, apr_pool_t *p)
 {
     char *text;
@@ -268,7 +268,7 @@ static apr_status_t endpoint_email_staff(mdl_db_t *db, const mdl_webhook_round_t
     return mdl_staff_email_queue(db, round->shop_id, "webhook_disabled", data, p);
 }
 
-/* Whoever answers 410 wants no more (Standard Webhooks, "Deliverability and reliability"). */
+/* 410 asks for no more messages (Standard Webhooks, "Deliverability and reliability"). */
 static apr_status_t endpoint_disable(mdl_db_t *db, const mdl_webhook_round_t *round,
                                      const mdl_webhook_result_t *last, int *disabled, apr_pool_t *p)
 {
