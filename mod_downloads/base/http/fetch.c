@@ -7,7 +7,7 @@
 #include "base/http/url.h"
 #include "base/text/filename.h"
 
-/* What follows the transfer that is running. */
+/* What to do after the running transfer. */
 typedef enum { NEXT_FINISH, NEXT_REDIRECT, NEXT_RESTART } next_t;
 
 struct mdl_http_fetch_t {
@@ -16,8 +16,8 @@ struct mdl_http_fetch_t {
     void *baton;
     int redirects;
 
-    mdl_http_part_t part; /* without etag: from the beginning */
-    apr_int64_t received; /* of the body that was accepted */
+    mdl_http_part_t part; /* without etag: the fetch starts at 0 */
+    apr_int64_t received; /* bytes of the accepted body */
     apr_int64_t total;
     next_t next;
 };
@@ -32,7 +32,7 @@ static void fetch_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, cons
     mdl_http_transfer_decide(&fetch->transfer, result, predicate);
 }
 
-/* --- the response --- */
+/* --- The response --- */
 
 static int is_redirect(long status)
 {

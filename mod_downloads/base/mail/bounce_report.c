@@ -13,7 +13,7 @@
 #define BOUNDARY_MAX  70 /* RFC 2046 section 5.1.1 */
 #define DEPTH_MAX     4  /* of multiparts in multiparts */
 
-/* A stretch of the message, and what of it is still to be read. */
+/* A part of the message; at moves forward as it is read. */
 typedef struct {
     const char *at;
     const char *end;
@@ -27,22 +27,22 @@ typedef struct {
     char *buffer; /* of VALUE_MAX + 1 bytes, which value points into */
 } field_t;
 
-/* What the header of a message, or of a part, says. */
+/* The header of a message or part. */
 typedef struct {
     const char *content_type;
     const char *encoding;
     int null_sender;
-    int mail_system; /* whether it is from a mail server, by its own words */
+    int mail_system; /* it says that it is from a mail server */
     int automatic_reply;
 } header_t;
 
-/* What its bodies say. */
+/* What the bodies of a message say. */
 typedef struct {
     int has_status;
-    const char *status;   /* why the delivery failed, by a delivery status */
-    const char *definite; /* the first line of a text that says for certain that it has */
-    const char *code;     /* the first one with a code of a failure */
-    int delay;            /* whether a text says that the server will go on trying */
+    const char *status;   /* the reason in a delivery status, or NULL */
+    const char *definite; /* the first line that certainly reports a failure, or NULL */
+    const char *code;     /* the first line with a failure code, or NULL */
+    int delay;            /* a text says that the server will retry */
 } findings_t;
 
 /* Reads the next line, without its end; 0 when there is none. */
@@ -84,7 +84,7 @@ static void value_append(char *value, apr_size_t *length, const text_t *line)
     value[*length] = '\0';
 }
 
-/* Reads a header field with its folded lines; 0 at the end and behind the header's empty line. */
+/* Reads a header field with its folded lines; 0 at the end of the header. */
 static int field_next(text_t *text, field_t *field)
 {
     apr_size_t length = 0;
@@ -284,7 +284,7 @@ static int digit_value(char c, const char *digits)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* All but its digits is passed over. */
+/* Characters that are not base64 digits are skipped. */
 static char *base64_decode(const text_t *body, char *to)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -371,7 +371,7 @@ static int line_names_failure(const text_t *line)
     return 0;
 }
 
-/* The first header fields of the message that is returned, or what a server writes before it. */
+/* Whether a line begins the returned message, or is a server's separator before it. */
 static int line_begins_returned(const text_t *line)
 {
     static const char *const begins[] = {"Received:",
@@ -392,8 +392,8 @@ static int line_begins_returned(const text_t *line)
     return 0;
 }
 
-/* The words of sendmail, qmail, Exim, Exchange, Google, Courier, OpenSMTPD and others.  None of
-   them stands in what these say of a delay. */
+/* Phrases of sendmail, qmail, Exim, Exchange, Google, Courier, OpenSMTPD and others.  None of them
+   occurs in a notice of delay. */
 static int line_is_definite(const text_t *line)
 {
     static const char *const phrases[] = {"permanent error",
@@ -458,14 +458,14 @@ static void text_read(text_t text, findings_t *findings, apr_pool_t *p)
 static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
                       apr_pool_t *p);
 
-/* Returns whether the body has such parts. */
+/* Returns whether the body has any parts between boundaries. */
 static int parts_read(text_t body, const char *boundary, int depth, findings_t *findings,
                       apr_pool_t *p)
 {
     int found = 0;
     text_t part;
 
-    /* What stands before the first boundary is no part. */
+    /* The text before the first boundary is no part. */
     part_next(&body, boundary, &part);
     while (!findings->has_status && part_next(&body, boundary, &part)) {
         header_t header = {0};
@@ -505,8 +505,8 @@ static void body_read(text_t body, const header_t *header, int depth, findings_t
     }
 }
 
-/* A definite sign comes before what speaks against it: Exim's and Google's failures call themselves
-   automatic replies, and sendmail's name the delays that came before. */
+/* A definite phrase outweighs the signs against a failure: Exim's and Google's failures call
+   themselves automatic replies, and sendmail's mention earlier delays. */
 static const char *failure_reason(const header_t *header, const findings_t *findings)
 {
     const char *words = findings->code != NULL ? findings->code : findings->definite;

@@ -23,17 +23,17 @@ typedef struct {
     const char *name;
     apr_int64_t size;
     apr_int64_t local;   /* offset of its local header */
-    apr_int64_t central; /* of its header in the central directory */
+    apr_int64_t central; /* offset of its header in the central directory */
     apr_uint32_t crc32;
-    apr_uint16_t date; /* as MS-DOS has them */
+    apr_uint16_t date; /* in MS-DOS's format */
     apr_uint16_t time;
 } entry_t;
 
 struct mdl_zip_t {
     apr_array_header_t *entries; /* entry_t */
     mdl_zip_names_t *names;      /* until mdl_zip_end */
-    apr_int64_t directory;       /* where the central directory begins */
-    apr_int64_t end;             /* where the central directory ends */
+    apr_int64_t directory;       /* offset of the central directory */
+    apr_int64_t end;             /* offset of its end */
     apr_int64_t size;
 };
 
@@ -76,7 +76,7 @@ void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uin
     entry_set_time(entry, modified_at);
 }
 
-/* --- lengths --- */
+/* --- Lengths --- */
 
 static int needs_64(apr_int64_t number)
 {
@@ -88,7 +88,8 @@ static apr_int64_t local_length(const entry_t *entry)
     return LOCAL_LENGTH + (apr_int64_t)strlen(entry->name) + (needs_64(entry->size) ? 4 + 16 : 0);
 }
 
-/* Of the ZIP64 field in the central directory, which has only the numbers that need it. */
+/* The length of the ZIP64 field in the central directory, which has only the numbers that need
+   it. */
 static int field64_length(const entry_t *entry)
 {
     int length = (needs_64(entry->size) ? 16 : 0) + (needs_64(entry->local) ? 8 : 0);
@@ -142,7 +143,7 @@ apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry)
     return entry_at(zip, entry)->local + local_length(entry_at(zip, entry));
 }
 
-/* --- bytes --- */
+/* --- Bytes --- */
 
 /* Little-endian, as all numbers of the format. */
 static unsigned char *put(unsigned char *to, int bytes, apr_uint64_t value)
@@ -161,7 +162,7 @@ static unsigned char *put_text(unsigned char *to, const char *text)
     return to + length;
 }
 
-/* A number, or the mark that it is in the ZIP64 field. */
+/* Writes a number, or the mark that the ZIP64 field has it. */
 static unsigned char *put_32(unsigned char *to, apr_int64_t number)
 {
     return put(to, 4, needs_64(number) ? NO_32 : (apr_uint64_t)number);
@@ -264,7 +265,7 @@ static unsigned char *put_end(unsigned char *to, const mdl_zip_t *zip)
     return put(to, 2, 0); /* comment */
 }
 
-/* --- pieces --- */
+/* --- Pieces --- */
 
 static apr_int64_t local_of(const entry_t *entry)
 {
@@ -294,7 +295,7 @@ static int zip_find_entry(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const en
     return low;
 }
 
-/* Makes the piece the header that ends at end, without its first bytes. */
+/* Makes a piece of the header that ends at end, from byte skip on. */
 static void piece_set_header(mdl_zip_piece_t *piece, const unsigned char *end, apr_int64_t skip)
 {
     piece->entry = -1;
