@@ -32,7 +32,7 @@ static void fetch_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, cons
     mdl_http_transfer_decide(&fetch->transfer, result, predicate);
 }
 
-/* --- The response --- */
+/* --- the response --- */
 
 static int is_redirect(long status)
 {
@@ -132,7 +132,7 @@ static size_t fetch_on_body(char *data, size_t unit, size_t count, void *baton)
     return fetch->transfer.reason != NULL ? 0 : size;
 }
 
-/* --- A fetch: transfers until there is a result --- */
+/* --- a fetch: transfers until there is a result --- */
 
 static int set_range(mdl_http_transfer_t *transfer)
 {

@@ -26,7 +26,7 @@ struct mdl_http_client_t {
                                     oldest first */
 };
 
-/* --- The address --- */
+/* --- the address --- */
 
 static int ip_allowed(const mdl_http_policy_t *policy, int family, const void *ip)
 {
@@ -113,7 +113,7 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
     return CURL_PREREQFUNC_OK;
 }
 
-/* --- One request and its response --- */
+/* --- one request and its response --- */
 
 /*
  * Returning less than size ends the transfer.  That closes the connection, but protects from an
@@ -406,7 +406,7 @@ void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
     }
 }
 
-/* --- The client --- */
+/* --- the client --- */
 
 static apr_status_t global_cleanup(void *data)
 {

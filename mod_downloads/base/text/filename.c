@@ -87,7 +87,7 @@ const char *mdl_filename_segment(const char *filename, apr_pool_t *p)
     return apr_pstrcat(p, "/", filename_encode(name, "-._~", p), NULL);
 }
 
-/* --- Parsing a Content-Disposition --- */
+/* --- parsing a Content-Disposition --- */
 
 /* Converts ISO-8859-1 to UTF-8. */
 static const char *latin1_to_utf8(const char *text, apr_pool_t *p)

@@ -502,7 +502,7 @@ static apr_status_t parse_file(parser_t *parser)
     return rv;
 }
 
-/* --- Elements that a Content-Security-Policy allows by hash --- */
+/* --- elements that a Content-Security-Policy allows by hash --- */
 
 /* The text up to the next tag; *from gets the index of that tag's piece. */
 static const char *text_run(const parser_t *parser, int *from)

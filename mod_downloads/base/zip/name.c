@@ -47,7 +47,7 @@ static char *utf8_put(char *to, apr_uint32_t c)
     return to;
 }
 
-/* --- Safe names --- */
+/* --- safe names --- */
 
 /* Separators, characters that Windows refuses, mdl_utf8_disturbs_filename's, and noncharacters. */
 static int is_unsafe(apr_uint32_t c)
@@ -114,7 +114,7 @@ static const char *name_make_safe(const char *filename, apr_pool_t *p)
     return is_device(name) ? apr_pstrcat(p, "_", name, NULL) : name;
 }
 
-/* --- Duplicates --- */
+/* --- duplicates --- */
 
 static apr_size_t extension_length(const char *name)
 {

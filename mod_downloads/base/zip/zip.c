@@ -76,7 +76,7 @@ void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uin
     entry_set_time(entry, modified_at);
 }
 
-/* --- Lengths --- */
+/* --- lengths --- */
 
 static int needs_64(apr_int64_t number)
 {
@@ -143,7 +143,7 @@ apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry)
     return entry_at(zip, entry)->local + local_length(entry_at(zip, entry));
 }
 
-/* --- Bytes --- */
+/* --- bytes --- */
 
 /* Little-endian, as all numbers of the format. */
 static unsigned char *put(unsigned char *to, int bytes, apr_uint64_t value)
@@ -265,7 +265,7 @@ static unsigned char *put_end(unsigned char *to, const mdl_zip_t *zip)
     return put(to, 2, 0); /* comment */
 }
 
-/* --- Pieces --- */
+/* --- pieces --- */
 
 static apr_int64_t local_of(const entry_t *entry)
 {
