@@ -193,7 +193,7 @@ static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *orde
 
     if (order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
-        task->outcome = MDL_TASK_RELEASED; /* settle withdraws the email, unless the order is
+        task->outcome = MDL_TASK_RELEASED; /* settle holds the email again, unless the order is
                                               approved by then */
         return APR_EOF;
     }
