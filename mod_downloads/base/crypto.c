@@ -588,8 +588,7 @@ const char *mdl_random_base62(apr_size_t length, apr_pool_t *p)
     while (n < length) {
         mdl_random(drawn, sizeof drawn);
         for (apr_size_t i = 0; i < sizeof drawn && n < length; i++) {
-            /* 248 is the largest multiple of 62 in a byte: bytes above it would favour some
-             * characters. */
+            /* 248 is 4 * 62: higher bytes would favour some characters. */
             if (drawn[i] < 248) {
                 text[n++] = digits[drawn[i] % 62];
             }

@@ -22,8 +22,7 @@ struct mdl_http_transfer_t {
     const char *host; /* of url, or of a forbidden redirect target; NULL: none that can be shown */
     mdl_http_transfer_t *next_failed;
 
-    /** Returns whether the body is accepted, once the headers of the final response are complete.
-     */
+    /** Whether the body is accepted; called when the final response's headers are complete. */
     int (*on_head)(mdl_http_transfer_t *transfer);
     /** libcurl's write callback, whose baton is the transfer. */
     size_t (*on_body)(char *data, size_t unit, size_t count, void *transfer);
@@ -79,8 +78,7 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
 /** Ends the running request. */
 void mdl_http_transfer_end(mdl_http_transfer_t *transfer);
 
-/** Checks a URL and begins a request to it.  A failure is reported by the next mdl_http_client_run.
- */
+/** Checks a URL and begins a request to it.  The next mdl_http_client_run reports a failure. */
 void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
                              int (*more)(mdl_http_transfer_t *transfer));
 

@@ -43,7 +43,7 @@ typedef struct {
     const char *definite; /* the first line that certainly reports a failure, or NULL */
     const char *code;     /* the first line with a failure code, or NULL */
     int delay;            /* a text says that the server will retry */
-} findings_t;
+} evidence_t;
 
 /* Reads the next line, without its end; 0 when there is none. */
 static int text_next_line(text_t *text, text_t *line)
@@ -440,26 +440,26 @@ static const char *line_text(const text_t *line, apr_pool_t *p)
     return apr_pstrdup(p, value + strspn(value, " "));
 }
 
-static void text_read(text_t text, findings_t *findings, apr_pool_t *p)
+static void text_read(text_t text, evidence_t *evidence, apr_pool_t *p)
 {
     text_t line;
 
     while (text_next_line(&text, &line) && !line_begins_returned(&line)) {
-        if (findings->code == NULL && line_names_failure(&line)) {
-            findings->code = line_text(&line, p);
+        if (evidence->code == NULL && line_names_failure(&line)) {
+            evidence->code = line_text(&line, p);
         }
-        if (findings->definite == NULL && line_is_definite(&line)) {
-            findings->definite = line_text(&line, p);
+        if (evidence->definite == NULL && line_is_definite(&line)) {
+            evidence->definite = line_text(&line, p);
         }
-        findings->delay |= line_tells_delay(&line);
+        evidence->delay |= line_tells_delay(&line);
     }
 }
 
-static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
+static void body_read(text_t body, const header_t *header, int depth, evidence_t *evidence,
                       apr_pool_t *p);
 
 /* Returns whether the body has any parts between boundaries. */
-static int parts_read(text_t body, const char *boundary, int depth, findings_t *findings,
+static int parts_read(text_t body, const char *boundary, int depth, evidence_t *evidence,
                       apr_pool_t *p)
 {
     int found = 0;
@@ -467,11 +467,11 @@ static int parts_read(text_t body, const char *boundary, int depth, findings_t *
 
     /* The text before the first boundary is no part. */
     part_next(&body, boundary, &part);
-    while (!findings->has_status && part_next(&body, boundary, &part)) {
+    while (!evidence->has_status && part_next(&body, boundary, &part)) {
         header_t header = {0};
 
         header_read(&part, &header, NULL, p);
-        body_read(part, &header, depth + 1, findings, p);
+        body_read(part, &header, depth + 1, evidence, p);
         found = 1;
     }
     return found;
@@ -482,43 +482,43 @@ static int type_is(const char *type, const char *is)
     return strncasecmp(type, is, strlen(is)) == 0;
 }
 
-static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
+static void body_read(text_t body, const header_t *header, int depth, evidence_t *evidence,
                       apr_pool_t *p)
 {
     const char *type = header->content_type != NULL ? header->content_type : "text/plain";
     const char *boundary = report_boundary(type, p);
 
     if (boundary != NULL &&
-        (depth == DEPTH_MAX || parts_read(body, boundary, depth, findings, p))) {
+        (depth == DEPTH_MAX || parts_read(body, boundary, depth, evidence, p))) {
         return;
     }
     body = body_decoded(&body, header->encoding, p);
     if (type_is(type, "message/delivery-status") ||
         type_is(type, "message/global-delivery-status")) {
-        findings->has_status = 1;
-        while (findings->status == NULL && body.at < body.end) {
-            findings->status = recipient_failure(&body, p);
+        evidence->has_status = 1;
+        while (evidence->status == NULL && body.at < body.end) {
+            evidence->status = recipient_failure(&body, p);
         }
     } else if (boundary != NULL ||
                (type_is(type, "text/") && !type_is(type, "text/rfc822-headers"))) {
-        text_read(body, findings, p);
+        text_read(body, evidence, p);
     }
 }
 
 /* A definite phrase outweighs the signs against a failure: Exim's and Google's failures call
    themselves automatic replies, and sendmail's mention earlier delays. */
-static const char *failure_reason(const header_t *header, const findings_t *findings)
+static const char *failure_reason(const header_t *header, const evidence_t *evidence)
 {
-    const char *words = findings->code != NULL ? findings->code : findings->definite;
+    const char *words = evidence->code != NULL ? evidence->code : evidence->definite;
 
-    if (findings->has_status) {
-        return findings->status;
+    if (evidence->has_status) {
+        return evidence->status;
     }
-    if (findings->definite != NULL &&
+    if (evidence->definite != NULL &&
         (header->mail_system || (header->null_sender && !header->automatic_reply))) {
         return words;
     }
-    return header->null_sender && !header->automatic_reply && !findings->delay ? findings->code
+    return header->null_sender && !header->automatic_reply && !evidence->delay ? evidence->code
                                                                                : NULL;
 }
 
@@ -526,7 +526,7 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
                             apr_pool_t *p)
 {
     text_t text = {message, message + length};
-    findings_t findings = {0};
+    evidence_t evidence = {0};
     header_t header = {0};
     const char *reason;
     apr_pool_t *ptemp;
@@ -535,8 +535,8 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
     apr_pool_create(&ptemp, p);
     apr_pool_tag(ptemp, "mdl_bounce_report_read");
     header_read(&text, &header, report->addresses, p);
-    body_read(text, &header, 0, &findings, ptemp);
-    reason = failure_reason(&header, &findings);
+    body_read(text, &header, 0, &evidence, ptemp);
+    reason = failure_reason(&header, &evidence);
     report->reason = reason != NULL ? apr_pstrndup(p, reason, REASON_MAX) : NULL;
     apr_pool_destroy(ptemp);
 }

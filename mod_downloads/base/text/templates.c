@@ -43,10 +43,9 @@ typedef struct {
     const char *general; /* the prefix of the general templates: "" or "settings/" */
     const char *const *names;
     apr_array_header_t *problems;
-    apr_array_header_t
-        *sources;        /* source_t *, in the order of their names, the general ones first */
-    apr_hash_t *by_path; /* by prefix and key */
-    apr_hash_t *words;   /* mdl_words_t *, by prefix and tag in lower case */
+    apr_array_header_t *sources;   /* source_t *, by name, the general ones first */
+    apr_hash_t *by_path;           /* by prefix and key */
+    apr_hash_t *words;             /* mdl_words_t *, by prefix and tag in lower case */
     apr_array_header_t *languages; /* const char *: the tags of the files of words */
     apr_pool_t *p;
     apr_pool_t *ptemp;
