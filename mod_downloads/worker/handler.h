@@ -8,9 +8,9 @@
 #include "worker/task.h"
 
 struct mdl_job_handler_t {
-    /** Control thread, before prepare: an effect that reads, into p, the data for tasks (mdl_task_t
-        *) that were claimed together, by as many statements as for one.  An error counts as
-        prepare's.  May be NULL. */
+    /** Control thread, before prepare: an effect that reads the data for tasks (mdl_task_t *)
+        claimed together into p, by as many statements as for one.  An error counts as prepare's.
+        May be NULL. */
     apr_status_t (*read)(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *tasks);
     /** Control thread, before the lane: reads the data for the work.  An error of the database
         releases the job; if no work is needed, it sets the outcome and returns APR_EOF.  May be

@@ -32,7 +32,7 @@ typedef struct {
     apr_time_t set_back_at;    /* when to correct them next */
 } loop_t;
 
-/* --- wait ----------------------------------------------------------------------------------- */
+/* --- wait --- */
 
 static int milliseconds_until(apr_time_t when)
 {
@@ -81,7 +81,7 @@ static int loop_wait(loop_t *loop, int stop_fd)
     return fds[0].revents != 0;
 }
 
-/* --- a turn --------------------------------------------------------------------------------- */
+/* --- a turn --- */
 
 /* The database has wall-clock times: when the clock is set back by an hour, a wait of a second must
    not become an hour.  For a while other processes may still write times of the old clock. */
