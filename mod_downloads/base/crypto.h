@@ -77,8 +77,7 @@ void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length);
 /** Writes the digest and resets sha for the next one. */
 void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH]);
 
-/** An incremental digest by algorithm, "sha1" or "sha256", freed with its pool; NULL for any other
-    name. */
+/** An incremental digest by algorithm, "sha1" or "sha256", freed with its pool; NULL for others. */
 typedef struct mdl_digest_t mdl_digest_t;
 mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p);
 void mdl_digest_update(mdl_digest_t *digest, const void *data, apr_size_t length);

@@ -1,6 +1,5 @@
 /*
- * Fetching a remote file.  We follow redirects ourselves, with the same checks as for the first
- * URL.
+ * Fetching a remote file.  Redirects are followed here, not by libcurl, and checked like the URL.
  */
 #ifndef MDL_BASE_HTTP_FETCH_H
 #define MDL_BASE_HTTP_FETCH_H
@@ -13,8 +12,7 @@
 typedef struct {
     apr_int64_t offset;       /* of the body's first byte in the file: 0, or the requested offset */
     apr_int64_t total;        /* size of the whole file, -1 when the source doesn't say */
-    int until_close;          /* the body ends with the connection, so a truncated body looks
-                                 complete */
+    int until_close;          /* the body ends with the connection, so truncation goes unnoticed */
     const char *etag;         /* strong entity tag with its quotes, or NULL */
     const char *content_type; /* or NULL */
     const char *filename;     /* as mdl_filename_of_disposition, or NULL */
@@ -31,8 +29,7 @@ typedef struct {
 typedef struct {
     mdl_http_result_t result;
     const char *host;   /* name of the host that answered or failed to; never NULL */
-    const char *reason; /* a sentence for the shop: what the host did, without URL, address or
-                           credential */
+    const char *reason; /* a sentence for the shop, without URL, address or credential */
     const char *detail; /* for the operator's log: the reason with the forbidden address */
     int status;         /* of the deciding response; 0: there was none */
     int retry_after_s;  /* -1: not given */

@@ -29,8 +29,7 @@ typedef struct Curl_URL mdl_http_url_t;
 mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char *url,
                                      const char **host, const char **filename, apr_pool_t *p);
 
-/** The host of an absolute URL as mdl_http_url_check gives it, whatever the policy; NULL if there
-   is none. */
+/** The host of an absolute URL as mdl_http_url_check gives it, whatever the policy; NULL: none. */
 const char *mdl_http_url_host(const char *text, apr_pool_t *p);
 
 /** A copy of policy, in p, that allows only url's own host and no redirect.  For a malformed URL it

@@ -36,7 +36,7 @@ typedef struct {
     int automatic_reply;
 } header_t;
 
-/* What the bodies of a message say. */
+/* The evidence of a failure in a message's bodies. */
 typedef struct {
     int has_status;
     const char *status;   /* the reason in a delivery status, or NULL */
@@ -223,7 +223,7 @@ static const char *report_boundary(const char *type, apr_pool_t *p)
     return NULL;
 }
 
-/* Reads the next part between boundaries; 0 behind the last. */
+/* Reads the next part between boundaries; 0 after the last. */
 static int part_next(text_t *text, const char *boundary, text_t *part)
 {
     apr_size_t length = strlen(boundary);

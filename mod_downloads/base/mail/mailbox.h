@@ -34,8 +34,7 @@ typedef apr_status_t mdl_mailbox_take_fn(void *baton, const char *message, apr_s
 apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn *take, void *baton,
                               int *more, const char **why, apr_pool_t *p);
 
-/** Removes processed messages older than before from the Maildir's cur/, at most limit; *more as
-    above. */
+/** Removes at most limit processed messages older than a time from the Maildir; *more as above. */
 void mdl_mailbox_clean(const mdl_mailbox_t *box, apr_time_t before, int limit, int *more,
                        apr_pool_t *p);
 

@@ -21,8 +21,7 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
                                     const char *message, apr_size_t length, const char **detail,
                                     apr_pool_t *p);
 
-/** Makes the folders, and creates and removes a file in tmp/; APR_EGENERAL and *detail if that
-    fails. */
+/** Makes the folders, and a file in tmp/, which it removes; APR_EGENERAL and *detail on failure. */
 apr_status_t mdl_maildir_check(const char *folder, const char **detail, apr_pool_t *p);
 
 #endif

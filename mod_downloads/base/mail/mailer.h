@@ -40,8 +40,7 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
                                    const char *message, apr_size_t length, const char **detail,
                                    apr_pool_t *p);
 
-/** Closes the connection, if any, without waiting for the server; the next message opens
-    another. */
+/** Closes any connection without waiting for the server; the next message opens another. */
 void mdl_mailer_disconnect(mdl_mailer_t *mailer);
 
 /**

@@ -46,8 +46,7 @@ int mdl_mime_address_valid(const char *address);
     form.  NULL if that is not valid, or text is NULL. */
 const char *mdl_mime_address_of(const char *text, apr_pool_t *p);
 
-/** The same for a sender's address, which must work with any server: NULL also if it needs
-    SMTPUTF8. */
+/** The same for a sender's address, for any server: NULL also if it needs SMTPUTF8. */
 const char *mdl_mime_address_of_sender(const char *text, apr_pool_t *p);
 
 /** Whether domain is valid after the "@" of such an address. */

@@ -40,9 +40,9 @@ static int is_stopped(const mdl_smtp_t *smtp)
     return smtp->config->stopped != NULL && smtp->config->stopped(smtp->config->baton);
 }
 
-/* Whether to give up the message.  Not once it has begun: the server may accept it, and it would be
+/* Whether to give up the message.  Not once it has begun: if the server accepted it, it would be
    sent twice. */
-static int is_over(const mdl_smtp_t *smtp)
+static int must_give_up(const mdl_smtp_t *smtp)
 {
     const mdl_mail_config_t *config = smtp->config;
 
@@ -56,7 +56,7 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     apr_size_t length = attempt->length - attempt->offset;
 
     /* The process may have been suspended since the last progress callback. */
-    if (is_over(attempt->smtp)) {
+    if (must_give_up(attempt->smtp)) {
         return CURL_READFUNC_ABORT;
     }
     if (length > size * count) {
@@ -68,7 +68,7 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     return length;
 }
 
-/* Notes whether the server offers SMTPUTF8; a new greeting resets it, as EHLO follows a greeting or
+/* Notes whether the server offers SMTPUTF8.  Its 220 resets that: EHLO follows a greeting or
    STARTTLS. */
 static void offers_note(mdl_smtp_t *smtp, const char *line, apr_size_t length)
 {
@@ -117,7 +117,7 @@ static int on_progress(void *baton, curl_off_t total, curl_off_t now, curl_off_t
     (void)now;
     (void)upload_total;
     (void)upload_now;
-    return is_over(baton);
+    return must_give_up(baton);
 }
 
 /* curl_easy_cleanup sends QUIT, and would wait two minutes for a silent server. */
@@ -173,8 +173,7 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config,
     return APR_SUCCESS;
 }
 
-/* Sets all options but the message's.  curl_easy_reset keeps open connections.  False without
-   memory. */
+/* Sets all options but the message's.  The reset keeps open connections.  False without memory. */
 static int attempt_set_options(mdl_smtp_t *smtp, attempt_t *attempt)
 {
     const mdl_mail_config_t *config = smtp->config;

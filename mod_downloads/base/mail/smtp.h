@@ -18,8 +18,7 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config,
 
 /** Sends a message.  from and to are valid addresses; the message has CRLF line ends only.  *detail
     gets the server's last line, or the reason.  A recipient that is not ASCII needs a server with
-    SMTPUTF8 (RFC 6531); with any other server the message has FAILED, without naming the
-    recipient. */
+    SMTPUTF8 (RFC 6531); with any other server the message has FAILED. */
 mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char *to,
                                  const char *message, apr_size_t length, const char **detail,
                                  apr_pool_t *p);

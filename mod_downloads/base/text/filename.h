@@ -6,8 +6,7 @@
 
 #include <apr_pools.h>
 
-/** A Content-Disposition value (RFC 6266) for a download, with an ASCII fallback and filename* (RFC
-    8187). */
+/** A Content-Disposition value (RFC 6266) with an ASCII fallback and filename* (RFC 8187), in p. */
 const char *mdl_filename_disposition(const char *filename, apr_pool_t *p);
 
 /**

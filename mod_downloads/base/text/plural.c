@@ -14,7 +14,7 @@ static int between(apr_int64_t n, int from, int to)
     return n >= from && n <= to;
 }
 
-/* 11 to 19 differ in their plural from numbers that end in 1 to 9 otherwise. */
+/* 11 to 19 take another plural than other numbers that end in 1 to 9. */
 static int is_teen(apr_int64_t n)
 {
     return between(n % 100, 11, 19);

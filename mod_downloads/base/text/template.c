@@ -341,8 +341,7 @@ static apr_status_t add_word(parser_t *parser, const tag_t *tag)
                                 : add_forms(parser, word, tag, within);
 }
 
-/* The replacement of the one or two bytes at at that are special in HTML or not allowed; NULL:
-   none. */
+/* Replaces one or two bytes that are special in HTML or not allowed; NULL: they stay. */
 static const char *template_replacement(const unsigned char *at, apr_size_t *length)
 {
     *length = 1;

@@ -50,8 +50,7 @@ typedef struct {
     mdl_template_file_t file;
 } mdl_word_form_t;
 
-/** Checks that a word's text has only tags allowed in words; else APR_EINVAL and a sentence in
- *why. */
+/** Checks that a word's text has only tags allowed in words; else APR_EINVAL and why. */
 apr_status_t mdl_template_check_word(const mdl_template_file_t *file, int line, const char **why,
                                      apr_pool_t *p);
 
@@ -78,8 +77,8 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
  * In a text template {{name}} is not escaped.  Returns APR_EINVAL and in *why a sentence with file
  * and line for an unclosed tag or section, a section closed out of order or more than 16 deep, a
  * partial that does not exist or includes itself, a word of several forms without a value, any tag
- * but a partial or comment within a <style> or <script> element of an HTML template, and an unknown
- * tag.
+ * but a partial or comment within a <style> or <script> element of an HTML template, and unknown
+ * tags.
  */
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_file_t *file,

@@ -32,8 +32,7 @@ typedef struct {
     const char *language;
 } entry_t;
 
-/* A set has the templates for one shop's customers: the shop's own, and general ones where it has
-   none. */
+/* A set has the templates for one shop's customers: its own, and general ones for the rest. */
 struct mdl_templates_t {
     apr_hash_t *sets; /* by prefix; a set's keys: "page.html", "page.de.html", tags in lower case */
 };
@@ -125,8 +124,7 @@ static int source_has_words(const source_t *source)
     return strstr(source->file.text, "{{@") != NULL;
 }
 
-/* The language of a template without a tag: that of its words, else that of <html lang="…">, or
-   "". */
+/* The language of a template without a tag: its words', else that of <html lang="…">, or "". */
 static const char *language_of(const source_t *source, apr_pool_t *p)
 {
     const char *lang = strstr(source->file.text, "<html lang=\"");

@@ -7,8 +7,7 @@
 #include <apr.h>
 #include <apr_pools.h>
 
-/** Decodes the character at text and returns its length in bytes; U+FFFD and 1 if it is
-    malformed. */
+/** Decodes a character and returns its length in bytes; U+FFFD and 1 if it is malformed. */
 apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c);
 
 /** Whether all of a text is well-formed. */

@@ -51,8 +51,7 @@ static mdl_word_t *words_get(mdl_words_t *words, const char *key, const char *ta
     return word;
 }
 
-/* Whether a form may be added: a word has one form without a name, or several with different
-   names. */
+/* Whether a form may be added: a word has one without a name, or several with different names. */
 static int word_takes(const mdl_word_t *word, const char *form)
 {
     for (int i = 0; i < word->forms->nelts; i++) {

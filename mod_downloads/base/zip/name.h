@@ -6,7 +6,7 @@
 
 #include <apr_pools.h>
 
-#define MDL_ZIP_NAME_MAX 255 /* bytes; what file systems accept */
+#define MDL_ZIP_NAME_MAX 255 /* bytes; the limit of file systems */
 
 /** The names of one archive's entries, while they are chosen. */
 typedef struct mdl_zip_names_t mdl_zip_names_t;

@@ -88,8 +88,7 @@ static apr_int64_t local_length(const entry_t *entry)
     return LOCAL_LENGTH + (apr_int64_t)strlen(entry->name) + (needs_64(entry->size) ? 4 + 16 : 0);
 }
 
-/* The length of the ZIP64 field in the central directory, which has only the numbers that need
-   it. */
+/* The length of the ZIP64 field in the central directory: only the numbers that need it. */
 static int field64_length(const entry_t *entry)
 {
     int length = (needs_64(entry->size) ? 16 : 0) + (needs_64(entry->local) ? 8 : 0);
