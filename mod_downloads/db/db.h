@@ -27,7 +27,7 @@
 
 typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 
-/* Error classes, beside APR's own codes.  They have been logged with the database's message: as
+/* Error classes, besides APR's own codes.  They have been logged with the database's message: as
    error or warning if the operator must know, else at debug. */
 #define MDL_DB_EUNIQUE (APR_OS_START_USERERR + 101) /* a unique constraint is violated */
 #define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* SQLite: other programs wrote for 5 s */
@@ -84,8 +84,7 @@ int mdl_db_silent(const mdl_db_t *db);
 /** Pings the server and reconnects if that helps.  Returns MDL_DB_EGONE if it does not answer. */
 apr_status_t mdl_db_ask(mdl_db_t *db, apr_pool_t *p);
 
-/** Sets whether waits for an answer are limited to 7 s, the default.  A migration may take
-    longer. */
+/** Sets whether waits for an answer end after 7 s, the default; a migration may take longer. */
 void mdl_db_limit_waits(mdl_db_t *db, int limited);
 
 /** The database's message about the last error, in one line; "" if it gave none. */

@@ -28,8 +28,8 @@ static inline int mdl_arg_null(char type, const mdl_arg_t *arg)
                        : (type == 'z' && arg->number == 0) || (type == 'n' && arg->number < 0);
 }
 
-/** A value of a row: SQL's NULL, an integer (only on SQLite), or a text, as PostgreSQL returns
-    every type. */
+/** A value of a row: SQL's NULL, an integer (only SQLite's), or a text, PostgreSQL's form of any
+    type. */
 typedef struct {
     enum { MDL_CELL_NULL, MDL_CELL_INT, MDL_CELL_TEXT } type;
     union {
@@ -93,12 +93,10 @@ typedef struct {
     /** Reconnects, after all statements were finished; MDL_DB_EGONE if it can't. */
     apr_status_t (*reset)(void *native);
     /** Begins a transaction that may write, or sends BEGIN.  SQLite waits for other writers until
-        patience (mdl_clock_monotonic), PostgreSQL as the session's settings say.  True if it
-        failed. */
+        patience (mdl_clock_monotonic), PostgreSQL by the session's settings.  True if it failed. */
     int (*begin_write)(void *native, apr_time_t patience);
     const char *begin_snapshot; /* begins a transaction with one snapshot */
-    const char *wait_briefly;   /* shortens the wait for locks in this transaction; NULL for
-                                   SQLite */
+    const char *wait_briefly;   /* shortens this transaction's waits for locks; NULL for SQLite */
 } mdl_dialect_ops_t;
 
 extern const mdl_dialect_ops_t mdl_dialect_sqlite3;

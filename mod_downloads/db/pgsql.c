@@ -101,8 +101,7 @@ static int pgsql_wait(pgsql_t *pgsql, short events, apr_time_t deadline, int nap
     return 0;
 }
 
-/* PQgetResult with a deadline.  Naps because data that TLS has already taken off the socket causes
-   no event. */
+/* PQgetResult with a deadline.  Naps because data that TLS has already read causes no event. */
 static PGresult *pgsql_result(pgsql_t *pgsql)
 {
     apr_time_t deadline = pgsql_deadline();
@@ -117,8 +116,7 @@ static PGresult *pgsql_result(pgsql_t *pgsql)
     return PQgetResult(pgsql->conn);
 }
 
-/* Flushes libpq's send buffer and reads meanwhile: a server whose answers are not read stops
-   reading. */
+/* Flushes libpq's send buffer and reads meanwhile: a server with unread answers stops reading. */
 static void pgsql_send_rest(pgsql_t *pgsql)
 {
     apr_time_t deadline = pgsql_deadline();
@@ -274,8 +272,7 @@ static void pgsql_end(void *native)
     pgsql->piped = 0;
 }
 
-/* Records a statement about to be sent; if the pipeline is full, reads the earlier answers
-   first. */
+/* Records a statement about to be sent; if the pipeline is full, reads its answers first. */
 static void pgsql_note_sent(pgsql_t *pgsql, const sent_t *sent)
 {
     if (pgsql->count == MAX_SENT) {

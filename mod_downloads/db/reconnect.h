@@ -16,8 +16,8 @@ typedef struct {
     /* Log messages, each with its tag, without a full stop. */
     const char *lost;  /* the database can't be reached; the reason is appended */
     const char *found; /* it is reachable again; NULL: no message */
-    /** Checks each new connection; an error counts as a failure to connect, with the reason in
-     *why, in p.  May be NULL. */
+    /** Checks each new connection; an error counts as a failure to connect, and *why, in p, is its
+        reason.  May be NULL. */
     apr_status_t (*accept)(mdl_db_t *db, void *baton, const char **why, apr_pool_t *p);
     void *baton;
 } mdl_reconnect_config_t;
@@ -25,8 +25,7 @@ typedef struct {
 /** Does not connect yet.  The texts of config must live as long as p, a pool of the thread. */
 mdl_reconnect_t *mdl_reconnect_create(const mdl_reconnect_config_t *config, apr_pool_t *p);
 
-/** Connects if necessary.  Returns the number of connections made so far; 0 if there is none
-    now. */
+/** Connects if necessary.  Returns how many connections were made so far; 0: none is open. */
 int mdl_reconnect_connect(mdl_reconnect_t *reconnect);
 
 /** Runs an effect by mdl_db_write or mdl_db_read, and connects if necessary.  MDL_DB_EGONE if that

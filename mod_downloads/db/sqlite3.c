@@ -27,7 +27,7 @@ typedef struct {
 
 /* SQLite's memory statistics take a mutex that all threads share, and its page cache takes the
    first 20 pages of a temporary index in one allocation, which malloc returns to the kernel.
-   Together they doubled the time to read an order. */
+   Together they doubled a thread's cost of reading an order. */
 void mdl_db_configure(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

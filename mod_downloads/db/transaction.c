@@ -156,8 +156,7 @@ static int is_mendable(apr_status_t rv)
     return rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY;
 }
 
-/* Whether a transaction failed after so long a silence of the server that an immediate retry is
-   useless. */
+/* Whether a transaction failed after so long a silence that an immediate retry is useless. */
 static int is_silence(apr_status_t rv, apr_time_t began)
 {
     return rv == MDL_DB_EGONE && mdl_clock_monotonic() - began >= SILENCE;
