@@ -340,8 +340,7 @@ static void partial_write_out(mdl_partial_t *partial)
     partial->written_out = partial->written;
 }
 
-/* Writes the buffer.  Digests and file always agree: bytes that could not be written stay in the
-   buffer. */
+/* Writes the buffer.  Digests and file always agree: what could not be written stays in it. */
 static apr_status_t partial_flush(mdl_partial_t *partial)
 {
     apr_status_t rv = mdl_storage_room(partial->storage, (apr_int64_t)partial->gathered);

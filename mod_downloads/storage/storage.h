@@ -56,8 +56,7 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
 /** APR_SUCCESS if a blob exists, else APR_ENOENT. */
 apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
-/** The size of a blob in bytes; APR_ENOENT if it is missing, APR_EACCES if this process may not
-    read it. */
+/** Reads a blob's size in bytes; APR_ENOENT if it is missing, APR_EACCES if it can't be read. */
 apr_status_t mdl_storage_size(const mdl_storage_t *storage, const char *sha256, apr_int64_t *size,
                               apr_pool_t *p);
 
@@ -91,7 +90,7 @@ apr_status_t mdl_storage_list(const mdl_storage_t *storage, int shard, apr_array
  */
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
 
-/** Removes files older than before that a killed mdl_storage_check left. */
+/** Removes files that a killed mdl_storage_check left before a time. */
 void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool_t *p);
 
 /**
@@ -112,8 +111,7 @@ apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, c
                               int (*stopped)(void *baton), void *baton, apr_pool_t *p);
 
 /**
- * The same without reading: unless the file was empty, there are no digests, and mdl_partial_digest
- * fails.
+ * The same without reading: unless the file was empty, it has no digests (mdl_partial_hashed).
  */
 apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
                                 apr_pool_t *p);
