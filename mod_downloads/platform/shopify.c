@@ -162,8 +162,7 @@ static int shopify_is(const char *text, const char *other)
     return text != NULL && strcmp(text, other) == 0;
 }
 
-/* Reads one GraphQL error: throttling outweighs all others, and a temporary fault a permanent
-   one. */
+/* Reads a GraphQL error: throttling outweighs all others, a temporary fault a permanent one. */
 static void shopify_read_error(mdl_platform_answer_t *answer, const mdl_json_t *document,
                                const mdl_json_t *error)
 {
