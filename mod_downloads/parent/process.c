@@ -165,8 +165,7 @@ static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
     if (rv == APR_SUCCESS) {
         _exit(EXIT_SUCCESS);
     }
-    _exit(APR_STATUS_IS_EAGAIN(rv) ? EXIT_FAILURE : EXIT_GIVE_UP); /* threads may be available
-                                                                      later */
+    _exit(APR_STATUS_IS_EAGAIN(rv) ? EXIT_FAILURE : EXIT_GIVE_UP); /* threads may be free later */
 }
 
 static void on_event(int reason, void *data, apr_wait_t status);
