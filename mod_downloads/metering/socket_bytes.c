@@ -24,8 +24,7 @@ struct mdl_socket_bytes_t {
     struct mdl_transfer_t *transfers;
 };
 
-static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * next; /* the function registered before
-                                                               ours */
+static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * next; /* registered before ours */
 
 static void socket_bytes_add(conn_rec *c, apr_off_t bytes)
 {

@@ -20,15 +20,13 @@
 
 typedef struct mdl_socket_bytes_t mdl_socket_bytes_t;
 
-/** Registers the optional function.  Call it in pre_config, after all other modules have
-    registered. */
+/** Registers the optional function, in pre_config, after all other modules have registered. */
 void mdl_socket_bytes_register(void);
 
 /** Begins to count; for pre_connection. */
 int mdl_socket_bytes_begin(conn_rec *c, void *socket);
 
-/** The counter of a connection; for an HTTP/2 stream, that of its connection.  NULL if there is
-    none. */
+/** The counter of a connection; for an HTTP/2 stream, that of its connection.  NULL: none. */
 mdl_socket_bytes_t *mdl_socket_bytes_of(conn_rec *c);
 
 /** The bytes that the kernel has taken so far. */
@@ -38,8 +36,7 @@ apr_uint64_t mdl_socket_bytes_out(const mdl_socket_bytes_t *socket_bytes);
 void mdl_socket_bytes_retain(mdl_socket_bytes_t *socket_bytes);
 void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes);
 
-/** The head of transfer.c's list of the connection's transfers, guarded by its mutex; NULL at
-    first. */
+/** The head of transfer.c's list of the connection's transfers, under its mutex; NULL at first. */
 struct mdl_transfer_t **mdl_socket_bytes_transfers(mdl_socket_bytes_t *socket_bytes);
 
 /** The descriptor of a connection's socket; -1 if there is none. */

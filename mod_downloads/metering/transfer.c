@@ -349,7 +349,7 @@ static int least(int a, int b)
 }
 
 /* Copies the layout of the files with bytes between two offsets, and of all files between them and
-   those already copied.  The copy doubles its size, because parts mostly follow each other. */
+   the copied files.  A growing copy at least doubles, because parts mostly follow each other. */
 static void transfer_copy_layout(mdl_transfer_t *transfer, apr_int64_t from, apr_int64_t to)
 {
     const mdl_layout_t *body = transfer->body;

@@ -73,8 +73,7 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p);
 void mdl_transfer_written(const apr_array_header_t *deliveries);
 
 /** Returns the final deliveries (mdl_session_delivery_t) of ended transfers, at most limit; they
-    stay until removed.  *waiting gets the number of ended transfers whose delivery is not final
-    yet. */
+    stay until removed.  *waiting gets the number of ended transfers without a final delivery. */
 apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p);
 
 /** Removes a transfer that mdl_transfer_settled returned. */
