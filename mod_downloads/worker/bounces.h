@@ -17,7 +17,7 @@ mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t 
     none of our emails is moved away too; while the database is unreachable, all messages stay. */
 int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p);
 
-/** Removes some of the processed messages older than before; true if there may be more. */
+/** Removes some of the processed messages older than a time; true if there may be more. */
 int mdl_bounces_prune(const mdl_bounces_t *bounces, apr_time_t before, apr_pool_t *p);
 
 #endif

@@ -100,8 +100,7 @@ static void task_give_up(mdl_task_t *task)
     task->outcome = MDL_TASK_FAILED;
 }
 
-/* APR_SUCCESS if the task can run; else it has its outcome.  rv is the result of its handler's
-   read. */
+/* APR_SUCCESS if the task can run; else it has its outcome.  rv is its handler's read's. */
 static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     mdl_job_t *job = task->job;
@@ -188,8 +187,7 @@ static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_arra
 /* --- claim --- */
 
 /* Raises the low-water marks, but keeps them below the due jobs and a second behind the clock: a
-   job's due time is that of its transaction, which commits later.  A full look finds jobs that took
-   longer. */
+   job's due time is that of its transaction, which commits later.  A full look finds later ones. */
 static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
 {
     mdl_job_look_t *jobs = &worker->jobs;
@@ -489,8 +487,7 @@ static int worker_has(const mdl_worker_t *worker, const char *job_id)
 MDL_EFFECT(mdl_job_beats, apr_array_header_t **)
 MDL_EFFECT(mdl_job_expire, const apr_array_header_t *)
 
-/* Also takes over this worker's own jobs without a task: the answer to their claim's COMMIT was
-   lost. */
+/* Also takes over this worker's own jobs without a task: their claim's COMMIT was not answered. */
 void mdl_claim_take_over(mdl_worker_t *worker)
 {
     apr_array_header_t *leases, *lost;

@@ -7,8 +7,8 @@
 
 #include "worker/worker.h"
 
-/** Makes the jobs of a predecessor that died due at once.  Call it until it succeeds, before the
-    first claim: later, this process's own jobs would match. */
+/** Makes a dead predecessor's jobs due at once.  Call it until it succeeds, before the first claim:
+    later, this process's own jobs would match. */
 apr_status_t mdl_claim_inherit(mdl_worker_t *worker);
 
 /** Finds out which lanes have due jobs, and whether there are cancelled jobs.  Returns 0, or when
@@ -25,8 +25,7 @@ void mdl_claim_give_back_blocked(mdl_worker_t *worker);
     stops tasks whose lease is lost. */
 void mdl_claim_renew(mdl_worker_t *worker);
 
-/** Takes over jobs whose workers no longer renew their leases, except jobs for which this worker
-    has a task. */
+/** Takes over jobs whose leases are no longer renewed, except jobs with a task of this worker. */
 void mdl_claim_take_over(mdl_worker_t *worker);
 
 #endif

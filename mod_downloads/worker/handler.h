@@ -30,8 +30,7 @@ struct mdl_job_handler_t {
     /** Control thread, in the transaction that ends or requeues the job: writes all other
         consequences of the outcome. */
     apr_status_t (*settle)(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p);
-    /** Control thread: removes the files of a cancelled job, once nobody works on it.  May be
-        NULL. */
+    /** Control thread: removes a cancelled job's files, once nobody works on it.  May be NULL. */
     apr_status_t (*clean)(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p);
 };
 

@@ -10,8 +10,7 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
 {
     switch (lane) {
     case MDL_LANE_BULK:
-        /* A thread for each slot: resuming 5 GiB reads them first, which must not delay other
-           transfers. */
+        /* A thread for each slot: resuming 5 GiB reads them first, which must not delay others. */
         return (capacity_t){MDL_RUNNER_TRANSFER, settings->ingest_concurrency,
                             settings->ingest_concurrency};
     case MDL_LANE_HASH:
@@ -27,7 +26,7 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
         /* One job for each endpoint, which may be slow too. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
-        /* Files that arrive in one turn share an fsync. */
+        /* Files that arrive in one turn are synced together. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     }
 }

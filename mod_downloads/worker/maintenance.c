@@ -16,19 +16,17 @@
 #include "core/prune.h"
 #include "worker/bounces.h"
 
-#define SOON         apr_time_from_msec(100) /* the loop renews leases first */
-#define MINUTE       apr_time_from_sec(60)
-#define HOUR         apr_time_from_sec(3600)
-#define DAY          (24 * HOUR)
-#define DOWNLOADS    apr_time_from_sec(5)
-#define TURN         apr_time_from_sec(1) /* then a routine leaves the rest to the next turn */
-#define UPLOAD_BATCH 100
-#define FILE_BATCH   500
-#define BLOB_BATCH   500
-#define BLOB_REST    apr_time_from_sec(3600) /* for transfers that are still running */
-#define ORPHAN_REST                                                                                \
-    (7 * DAY) /* time to notice that an older database was                                         \
-                 restored */
+#define SOON           apr_time_from_msec(100) /* the loop renews leases first */
+#define MINUTE         apr_time_from_sec(60)
+#define HOUR           apr_time_from_sec(3600)
+#define DAY            (24 * HOUR)
+#define DOWNLOADS      apr_time_from_sec(5)
+#define TURN           apr_time_from_sec(1) /* then a routine leaves the rest to the next turn */
+#define UPLOAD_BATCH   100
+#define FILE_BATCH     500
+#define BLOB_BATCH     500
+#define BLOB_REST      apr_time_from_sec(3600) /* for transfers that are still running */
+#define ORPHAN_REST    (7 * DAY)               /* for noticing a restored, older database */
 #define TRANSFER_BATCH 100
 #define SESSION_BATCH  10 /* few: every file of an archive is read under SQLite's one lock */
 
@@ -185,8 +183,8 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
 
 MDL_EFFECT(mdl_node_time, apr_time_t *)
 
-/* The time on which all nodes agree: a node whose clock is ahead must not remove what others have
-   just made. */
+/* The time on which all nodes agree: a node whose clock is ahead must not remove others' new
+   rows. */
 static apr_status_t time_of_all(mdl_maintenance_t *maintenance, apr_time_t *now, apr_pool_t *p)
 {
     return mdl_reconnect_read(maintenance->database, mdl_node_time_effect, now, p);
@@ -282,8 +280,7 @@ static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, ap
     }
 }
 
-/* Scans one shard of storage for files that the database does not know, because a process was
-   killed. */
+/* Scans one shard of storage for files unknown to the database, left by a kill. */
 static apr_interval_time_t sweep_orphans(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_orphans_t find;

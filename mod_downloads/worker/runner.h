@@ -28,8 +28,7 @@ int mdl_runner_number(const mdl_runner_t *runner);
 /** Hands over a task, from the control thread. */
 void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task);
 
-/** The number of times that the runner has gone through its tasks, which it notes in each
-    task->pass. */
+/** How often the runner has gone through its tasks; it notes that in each task->pass. */
 unsigned mdl_runner_passes(const mdl_runner_t *runner);
 #define MDL_RUNNER_PASSES 2 /* until one at the latest a task is noted that was handed over */
 

@@ -57,8 +57,7 @@ static apr_status_t task_end_job(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **he
     }
 }
 
-/* Sends that and the queries of the rest of the settlement, so that all tasks share one round
-   trip. */
+/* Sends that and the settlement's queries, so that all tasks share one round trip. */
 static apr_status_t task_ask(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **held, apr_pool_t *p)
 {
     apr_status_t rv = task_end_job(db, task, held, p);

@@ -31,8 +31,7 @@ typedef enum {
     MDL_TASK_CLAIMED,  /* being prepared by the control thread */
     MDL_TASK_IN_LANE,  /* handed to a thread of its lane */
     MDL_TASK_ENDED,    /* returned, with an outcome to settle */
-    MDL_TASK_POSTPONED /* to settle at the next try: a row was locked, or the database refused the
-                          outcome */
+    MDL_TASK_POSTPONED /* likewise, at the next try: a row was locked, or the database refused it */
 } mdl_task_place_t;
 
 struct mdl_task_t {
@@ -82,8 +81,7 @@ int mdl_task_withdrawn(const mdl_task_t *task);
 /** Copies the lane thread's progress to task->job; any progress resets the job's interruptions. */
 void mdl_task_progress(mdl_task_t *task);
 
-/** Sets what the task does from now on, which tells whether it may be to blame if the process
-    dies. */
+/** Sets what the task does now, which tells whether it may be to blame if the process dies. */
 void mdl_task_begun(mdl_task_t *task, mdl_begun_state_t state);
 
 #define MDL_QUOTA_CODE    "storage_quota_exceeded"
