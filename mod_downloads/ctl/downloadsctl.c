@@ -223,7 +223,7 @@ static int print_version(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-/* Accepts digits alone, without a sign, a space or a leading zero, from 1 to max. */
+/* Accepts only digits, without a sign, a space or a leading zero, from 1 to max. */
 static int option_parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
     *value = mdl_identifier_parse(text);

@@ -18,8 +18,7 @@ typedef struct {
     apr_array_header_t *warnings; /* const char *: warnings of mod_downloads */
 } mdl_httpd_report_t;
 
-/** The command of the httpd for which this program was built: apachectl, or httpd if there is
-    none. */
+/** The command of the httpd for which this program was built: apachectl, or else httpd. */
 const char *mdl_httpd_command(void);
 
 /**

@@ -16,7 +16,7 @@ typedef enum {
     MDL_FIELD_INT,    /* int */
     MDL_FIELD_NUMBER, /* apr_int64_t */
     MDL_FIELD_ID,     /* apr_int64_t, 0 for none */
-    MDL_FIELD_SIZE,   /* apr_int64_t, apr_int64_t, -1 for unknown */
+    MDL_FIELD_SIZE,   /* apr_int64_t, -1 for unknown */
     MDL_FIELD_TIME    /* apr_time_t, 0 for never */
 } mdl_field_type_t;
 

@@ -121,8 +121,7 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
 MDL_EFFECT(mdl_shop_block, mdl_shop_block_t *)
 MDL_EFFECT(mdl_job_hold, mdl_job_hold_t *)
 
-/* Blocks a shop, or unblocks it if reason is NULL; then its jobs, in steps that let others
-   write. */
+/* Blocks a shop, or unblocks it without a reason, then its jobs, in steps that let others write. */
 static int shop_set_blocked(mdl_ctl_t *ctl, const char *reason, mdl_shop_t **shop)
 {
     mdl_problem_t problem = {0};

@@ -52,8 +52,8 @@ static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **wh
 MDL_EFFECT(mdl_import_again, mdl_import_again_t *)
 MDL_EFFECT(mdl_write, mdl_write_t *)
 
-/* Queues the import of a faulty blob's bytes for one of its assets.  Returns its job, or NULL with
- *why. */
+/* Queues an import of a faulty blob's bytes for one of its assets.  Returns its job, or NULL and
+   why. */
 static const char *asset_import_again(const verify_t *verify, const mdl_faulty_blob_t *blob,
                                       const mdl_faulty_asset_t *asset, const char **why,
                                       apr_pool_t *p)
@@ -142,8 +142,8 @@ static int file_permit(const verify_t *verify, const mdl_faulty_blob_t *blob, ap
 }
 
 /* Whether an import can replace the file.  A file of the right size counts as complete, so a
-   changed file is first set aside, away from customers.  A file that can't be read may be intact
-   and stays. */
+   changed file is first set aside, away from customers.  An unreadable file may be intact and
+   stays. */
 static int file_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
 {
     if (blob->fault != MDL_BLOB_CHANGED) {
