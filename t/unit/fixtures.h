@@ -18,8 +18,8 @@
 #define PRODUCT(n) "gid://shopfront/Product/" n
 #define VARIANT(n) "gid://shopfront/ProductVariant/" n
 
-/** Secrets that each repeat one byte 32 times: "ba" is that of "b", which signs, and an older one
-    of "a". */
+/** Secrets that each repeat one byte 32 times: "ba" is "b"'s, which signs, and "a"'s, an older
+    one. */
 static inline mdl_secret_t *make_secrets(const char *bytes, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");

@@ -49,8 +49,7 @@ static inline int peer_listen(int family, int *port)
 typedef struct {
     const char *folder;
     const char *base;        /* http://localhost:<port> */
-    const char *tls;         /* https://localhost:<port>, with a self-signed certificate for another
-                                name */
+    const char *tls;         /* https://localhost:<port>, self-signed, for another name */
     const char *tls_expired; /* the same with an expired certificate */
     const char *bytes;
     apr_size_t length; /* of bytes, the contents of /plain.bin */

@@ -150,8 +150,7 @@ static void test_fill_order(apr_pool_t *p)
     is_stock(tag_a, 1, 4, "the missing key is assigned as soon as it is added", p);
 }
 
-/* Processes that assign while others add keys.  Half of each one's keys are added by another
-   too. */
+/* Processes that assign while others add keys.  Another adds half of each one's keys too. */
 
 #define PROCESSES 4
 #define WISHES    40

@@ -28,8 +28,7 @@ static int rows;
 static int analyzed;         /* the tables were analyzed */
 static const char *too_much; /* lines about statements of the current request that read too much */
 static int statements;       /* checked */
-static int allowance = 1;    /* a factor of the most that the current request's statements may
-                                read */
+static int allowance = 1;    /* a factor of what the request's statements may read */
 
 static void note_too_much(const char *label, apr_int64_t read, apr_int64_t most, const char *what)
 {
@@ -295,7 +294,7 @@ static mdl_entity_ref_t *entity(apr_int64_t id, apr_pool_t *p)
     return ref;
 }
 
-/* Every fourth pack is in its own mapping, the first pack in every mapping, of which any 500 are
+/* Every fourth pack is in its own mapping, the first in every mapping, of which any 500 are
    read. */
 static void test_packs(apr_pool_t *p)
 {

@@ -52,8 +52,7 @@ static inline int tap_is_int(long long got, long long expected, const char *name
 #define is_int(got, expected, name)                                                                \
     tap_is_int((long long)(got), (long long)(expected), name, __FILE__, __LINE__)
 
-/** Starts APR and returns the test's pool, which is never cleared, so that main may return
-    early. */
+/** Starts APR and returns the test's pool; it is never cleared, so main may return early. */
 static inline apr_pool_t *tap_begin(void)
 {
     apr_pool_t *p;
