@@ -13,7 +13,7 @@
  */
 int mdl_media_type_valid(const char *text);
 
-/** Whether text is the media type type, whatever its parameters. */
+/** Whether text is a given media type, whatever its parameters. */
 int mdl_media_type_is(const char *text, const char *type);
 
 #endif

@@ -11,7 +11,7 @@
 /**
  * Matches a path against a pattern, form, in which "{}" stands for one segment that is not empty.
  * Returns the number of such segments; parameters, of MDL_PATH_PARAMETERS elements, gets them, in
- * p, and NULL for the rest. -1 if the path does not match.
+ * p, and NULL for the rest.  Returns -1 if the path does not match.
  */
 int mdl_path_match(const char *form, const char *path, const char **parameters, apr_pool_t *p);
 

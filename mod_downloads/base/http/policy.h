@@ -31,8 +31,7 @@ void mdl_http_policy_init(mdl_http_policy_t *policy, apr_pool_t *p);
 typedef enum {
     MDL_HTTP_OK,
     MDL_HTTP_HOST_NOT_ALLOWED,  /* host, port or scheme of the URL or of a redirect */
-    MDL_HTTP_URL_INVALID,       /* malformed, or with userinfo, an IP address as host, bytes >= 0x80
-                                   … */
+    MDL_HTTP_URL_INVALID,       /* malformed, or with userinfo, an IP address, bytes >= 0x80 … */
     MDL_HTTP_ADDRESS_FORBIDDEN, /* the name resolves to a forbidden address */
     MDL_HTTP_NOT_FOUND,         /* 404, 410 */
     MDL_HTTP_REFUSED,           /* 4xx but 404, 408, 410, 425, 429; or an unacceptable response:

@@ -116,8 +116,8 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
 /* --- one request and its response --- */
 
 /*
- * Returning less than size ends the transfer.  That closes the connection, but protects from an
- * endless body of an error or redirect.
+ * Returning less than size ends the transfer and closes the connection: the body of an error or
+ * redirect may be endless.
  */
 static size_t on_header(char *data, size_t unit, size_t count, void *baton)
 {

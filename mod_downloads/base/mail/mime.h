@@ -42,8 +42,8 @@ typedef struct {
  */
 int mdl_mime_address_valid(const char *address);
 
-/** An address as entered by a person, in p: unchanged, but a domain that is not ASCII in its xn--
-    form.  NULL if that is not valid, or text is NULL. */
+/** An address as entered by a person, in p: unchanged, except that a domain beyond ASCII gets its
+    xn-- form.  NULL if invalid or NULL. */
 const char *mdl_mime_address_of(const char *text, apr_pool_t *p);
 
 /** The same for a sender's address, for any server: NULL also if it needs SMTPUTF8. */
