@@ -71,7 +71,7 @@ static int clock_digits(const char **at, int count)
     return value;
 }
 
-/* Reads count digits that are behind a character, from 0 to most; -1 for anything else. */
+/* Reads the character before, then count digits of a value from 0 to most; -1 for anything else. */
 static int clock_field(const char **at, char before, int count, int most)
 {
     int value;
@@ -83,7 +83,7 @@ static int clock_field(const char **at, char before, int count, int most)
     return value <= most ? value : -1;
 }
 
-/* Reads a fraction of a second, of which microseconds count. */
+/* Reads a fraction of a second; digits beyond microseconds are ignored. */
 static int clock_fraction(const char **at)
 {
     int micros = 0;
@@ -101,7 +101,7 @@ static int clock_fraction(const char **at)
     return micros;
 }
 
-/* Reads "Z", or how far a zone is ahead, in seconds. */
+/* Reads a zone, "Z" or an offset; *seconds gets how far it is ahead of UTC. */
 static apr_status_t clock_zone(const char **at, int *seconds)
 {
     int sign = **at == '-' ? -1 : 1, hours, minutes;

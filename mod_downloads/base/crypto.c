@@ -24,11 +24,11 @@
 #define ID_LENGTH    9 /* bytes */
 
 /*
- * The keyed contexts of one purpose.  They belong to the secret, not to threads: a destructor of
- * thread-local data would be called after httpd has unloaded the module.
+ * The keyed contexts of one purpose.  They belong to the secret, not to a thread: httpd may have
+ * unloaded the module by the time a thread-local destructor runs.
  */
 typedef struct {
-    EVP_MAC_CTX *keyed; /* only copied, so many threads may */
+    EVP_MAC_CTX *keyed; /* only copied, so threads can share it */
     EVP_MAC_CTX *spare; /* taken and given back by atomic exchange; NULL while in use */
     char purpose[];
 } purpose_t;
@@ -41,7 +41,7 @@ struct mdl_secret_t {
     const char *id;
 };
 
-/* Without a cryptographic primitive there is no safe way to go on. */
+/* Without a cryptographic primitive the process cannot safely continue. */
 static void __attribute__((noreturn)) crypto_give_up(const char *what)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0901: OpenSSL failed in %s, the process ends", what);
@@ -259,7 +259,7 @@ static purpose_t *purpose_make(const mdl_secret_t *secret, const char *name)
     return purpose;
 }
 
-/* The entry of a purpose, made by the first caller who asks.  NULL when the table is full. */
+/* The entry of a purpose, made on first use.  NULL when the table is full. */
 static purpose_t *purpose_of(const mdl_secret_t *secret, const char *name)
 {
     purpose_t *made = NULL;
@@ -588,8 +588,7 @@ const char *mdl_random_base62(apr_size_t length, apr_pool_t *p)
     while (n < length) {
         mdl_random(drawn, sizeof drawn);
         for (apr_size_t i = 0; i < sizeof drawn && n < length; i++) {
-            /* 248 is the largest multiple of 62 in a byte: bytes above it would favour some
-             * characters. */
+            /* 248 is 4 * 62: higher bytes would favour some characters. */
             if (drawn[i] < 248) {
                 text[n++] = digits[drawn[i] % 62];
             }

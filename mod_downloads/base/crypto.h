@@ -1,6 +1,6 @@
 /*
- * The wrapper of OpenSSL: random bytes, SHA-256 and HMAC-SHA-256, constant-time comparison, files
- * of certificates, and the two alphabets in which binary values travel.
+ * The wrapper of OpenSSL: random bytes, SHA-256 and HMAC-SHA-256, constant-time comparison,
+ * certificate files, and encodings of binary values (hexadecimal, base64, base62).
  */
 #ifndef MDL_BASE_CRYPTO_H
 #define MDL_BASE_CRYPTO_H
@@ -14,30 +14,30 @@
 
 #define MDL_SECRETS_MAX 4
 
-/** The server's secrets, from which all keys of the service are derived, each by its purpose.  The
-    first signs; what one of the others has signed is valid, too. */
+/** The server's secrets.  Every key of the service is derived from them by a purpose.  The first
+    secret signs; signatures of the others are valid too. */
 typedef struct mdl_secret_t mdl_secret_t;
 
 /**
- * Reads secret files, 1 to MDL_SECRETS_MAX (const char *): 32 to 1,024 bytes taken as they are, a
- * regular file that is closed to group and others.  Returns APR_ENOENT, APR_EACCES, APR_EINVAL (too
- * short, too long, mode too open, not a file) or the system's error, and in *why a sentence that
- * names the file and says what to do, allocated from p.  The secrets live in p and are wiped when p
- * is cleared.
+ * Reads 1 to MDL_SECRETS_MAX secret files (paths: const char *).  A secret file is a regular file
+ * of 32 to 1,024 bytes, used as they are, without permissions for group and others.  Returns
+ * APR_ENOENT, APR_EACCES, APR_EINVAL (too short, too long, mode too open, not a file) or the
+ * system's error, and in *why a sentence that names the file and says what to do, allocated from p.
+ * The secrets live in p and are wiped when p is cleared.
  */
 apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *paths,
                              const char **why, apr_pool_t *p);
 
-/** A secret of its own, of random bytes like those of a file.  It has no id. */
+/** Makes a secret, in p, from random bytes.  It has no id. */
 mdl_secret_t *mdl_secret_make(const void *bytes, apr_size_t length, apr_pool_t *p);
 
-/** How many there are. */
+/** The number of secrets. */
 int mdl_secret_count(const mdl_secret_t *secret);
 
-/** A short text that names the first one, and from which nobody learns it. */
+/** A short id of the first secret that does not reveal it. */
 const char *mdl_secret_id(const mdl_secret_t *secret);
 
-/** The one at a place, 0 to mdl_secret_count - 1, alone. */
+/** One of the secrets, 0 to mdl_secret_count - 1, alone. */
 const mdl_secret_t *mdl_secret_at(const mdl_secret_t *secret, int index);
 
 /**
@@ -48,37 +48,36 @@ const mdl_secret_t *mdl_secret_at(const mdl_secret_t *secret, int index);
 void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void *data,
                     apr_size_t length, unsigned char mac[MDL_SHA256_LENGTH]);
 
-/** Whether mac, of mac_length bytes, is the beginning of what mdl_secret_mac gives by one of the
-    secrets.  Takes the same time whichever it is, and when there is none. */
+/** Whether mac, of mac_length bytes, is the beginning of mdl_secret_mac's result under any of the
+    secrets.  Takes the same time whichever matches, or if none does. */
 int mdl_secret_verify(const mdl_secret_t *secret, const char *purpose, const void *data,
                       apr_size_t length, const void *mac, apr_size_t mac_length);
 
-/** HMAC-SHA-256 (RFC 2104) under a key as it is. */
+/** HMAC-SHA-256 (RFC 2104) under a given key. */
 void mdl_hmac_sha256(const void *key, apr_size_t key_length, const void *data, apr_size_t length,
                      unsigned char mac[MDL_SHA256_LENGTH]);
 
-/** How many certificates in PEM form (RFC 7468 section 5) a file holds; 0 also when one of them is
-    broken, or when the file can't be read. */
+/** The number of PEM certificates (RFC 7468 section 5) in a file; 0 also if one is broken or the
+    file can't be read. */
 int mdl_certificates_in(const char *path);
 
 /** Fills buffer with random bytes; aborts the process when the system has none. */
 void mdl_random(void *buffer, apr_size_t length);
 
-/** Whether two buffers are the same, in a time that depends on length alone. */
+/** Whether two buffers are equal, in a time that depends only on length. */
 int mdl_equal(const void *a, const void *b, apr_size_t length);
 
 /** SHA-256 of a buffer. */
 void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SHA256_LENGTH]);
 
-/** A SHA-256 in steps, freed with its pool. */
+/** An incremental SHA-256, freed with its pool. */
 typedef struct mdl_sha256_t mdl_sha256_t;
 mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p);
 void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length);
-/** Writes the digest and begins anew. */
+/** Writes the digest and resets sha for the next one. */
 void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH]);
 
-/** A digest in steps by an algorithm's name, "sha1" or "sha256", freed with its pool; NULL for
-    another name. */
+/** An incremental digest by algorithm, "sha1" or "sha256", freed with its pool; NULL for others. */
 typedef struct mdl_digest_t mdl_digest_t;
 mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p);
 void mdl_digest_update(mdl_digest_t *digest, const void *data, apr_size_t length);
@@ -89,7 +88,7 @@ const char *mdl_digest_end(mdl_digest_t *digest, apr_pool_t *p);
 const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p);
 
 /** Decodes lower-case hexadecimal into exactly length bytes.  Returns APR_EINVAL, and leaves data
-    unchanged, when text is anything else. */
+    unchanged, for any other text. */
 apr_status_t mdl_hex_decode(void *data, apr_size_t length, const char *text);
 
 /** base64url without padding (RFC 4648 section 5), in p. */
@@ -99,8 +98,8 @@ const char *mdl_base64url(const void *data, apr_size_t length, apr_pool_t *p);
 const char *mdl_base64(const void *data, apr_size_t length, apr_pool_t *p);
 
 /**
- * Decodes base64url without padding into exactly length bytes.  Returns APR_EINVAL when text is of
- * another length, has another character, or is not the canonical encoding of its bytes.
+ * Decodes base64url without padding into exactly length bytes.  Returns APR_EINVAL for a wrong
+ * length, a foreign character, or an encoding that is not canonical.
  */
 apr_status_t mdl_base64url_decode(void *data, apr_size_t length, const char *text);
 

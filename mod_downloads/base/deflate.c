@@ -10,7 +10,7 @@
 #define LEVEL 1
 #define HEAD  sizeof(apr_uint32_t)
 
-/* Without memory there is no way to go on, as in APR's pools. */
+/* Out of memory ends the process, as in APR's pools. */
 static void __attribute__((noreturn)) deflate_give_up(void)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0903: there is no memory to pack an answer, the process ends");

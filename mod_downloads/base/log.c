@@ -12,7 +12,7 @@ void mdl_log_set_sink(mdl_log_sink_fn *sink)
     current_sink = sink;
 }
 
-/* The message may repeat what a stranger sent, which must not look like another line of the log. */
+/* The message may quote untrusted input, which must not look like another log line. */
 static void log_one_line(char *message)
 {
     for (; *message != '\0'; message++) {

@@ -1,7 +1,6 @@
 /*
- * Logging for everything that sees APR alone.  The process that links this code says where the
- * lines go: httpd's error log in the module, standard error in downloadsctl, nowhere in a unit
- * program.
+ * Logging for code that knows only APR.  Each process sets the sink: httpd's error log in the
+ * module, standard error in downloadsctl, none in a unit program.
  */
 #ifndef MDL_BASE_LOG_H
 #define MDL_BASE_LOG_H

@@ -16,15 +16,15 @@
 #define TAG_LENGTH     16
 #define MAX_LENGTH     (64 * 1024 * 1024) /* of a sealed text */
 
-/* Without a cryptographic primitive there is no safe way to go on. */
+/* Without a cryptographic primitive the process cannot safely continue. */
 static void __attribute__((noreturn)) seal_give_up(void)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0902: OpenSSL failed in AES-256-GCM, the process ends");
     abort();
 }
 
-/* A context with key, nonce and owner set.  The key of a purpose is the MAC of a constant
-   under the purpose's own key: 256 bits that nothing else is derived from. */
+/* A cipher context with key, nonce and owner set.  The encryption key of a purpose is the MAC of a
+   constant under the purpose's key, and is used for nothing else. */
 static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpose,
                                   const char *owner, const unsigned char *nonce, int sealing)
 {
@@ -44,7 +44,7 @@ static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpos
     return context;
 }
 
-/* bytes begins with the nonce and has room for the rest. */
+/* bytes begins with the nonce and has room for ciphertext and tag. */
 static const char *seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
                         const void *data, apr_size_t size, unsigned char *bytes, apr_pool_t *p)
 {
@@ -95,7 +95,7 @@ apr_size_t mdl_sealed_size(const char *sealed)
     return size > NONCE_LENGTH + TAG_LENGTH ? size - NONCE_LENGTH - TAG_LENGTH : 0;
 }
 
-/* Opens what is behind the nonce with one secret; false when that has not sealed it. */
+/* Decrypts what follows the nonce with one secret; false if it was not sealed with that secret. */
 static int seal_open(const mdl_secret_t *secret, const char *purpose, const char *owner,
                      unsigned char *bytes, apr_size_t length, unsigned char *plain)
 {
@@ -114,7 +114,7 @@ static int seal_open(const mdl_secret_t *secret, const char *purpose, const char
     return opened;
 }
 
-/* The same as mdl_unseal; *which gets the place of the secret that opens it. */
+/* As mdl_unseal; *which gets the index of the secret that opens it. */
 static apr_status_t unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
                            const char *sealed, const char **data, apr_size_t *length, int *which,
                            apr_pool_t *p)

@@ -10,7 +10,7 @@
 
 static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/* 128 bits as 26 digits of five, the first of which has two zero bits in front. */
+/* Encodes 128 bits as 26 digits of 5 bits; the first digit begins with two zero bits. */
 static void ulid_encode(char text[MDL_ULID_LENGTH], const unsigned char bytes[ULID_BYTES])
 {
     unsigned int bits = 0;
@@ -50,7 +50,7 @@ int mdl_ulid_valid(const char *prefix, const char *text)
         return 0;
     }
     text += length;
-    /* The first digit holds three bits, so nothing above "7" can stand there. */
+    /* The first digit has three bits, so it is at most "7". */
     return strlen(text) == MDL_ULID_LENGTH && text[0] >= '0' && text[0] <= '7' &&
            strspn(text, alphabet) == MDL_ULID_LENGTH;
 }

@@ -1,6 +1,6 @@
 /*
- * Opaque ids that sort by creation time: "job_01J…".  48 bits of milliseconds and 80 random bits,
- * 26 characters of Crockford's base 32 in lower case.
+ * Opaque ids that sort by creation time (ULID): "job_01J…".  48 bits of milliseconds and 80 random
+ * bits, in 26 characters of Crockford's base 32, lower case.
  */
 #ifndef MDL_BASE_ULID_H
 #define MDL_BASE_ULID_H

@@ -1,13 +1,13 @@
 /*
- * The version of all that is built here; CHANGES begins with it.
+ * The version of the module and downloadsctl; CHANGES begins with it.
  */
 #ifndef MDL_BASE_VERSION_H
 #define MDL_BASE_VERSION_H
 
 #define MDL_VERSION "0.1.0"
 
-/** The name of this build: the version, and in brackets what git calls the commit where it was
-   built in a checkout, "0.1.0 (a32b4af)"; "-dirty" behind that says that files had been changed. */
+/** The name of this build: the version and, when built in a git checkout, the commit: "0.1.0
+    (a32b4af)", with "-dirty" if files were changed. */
 const char *mdl_build_name(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * downloadsctl audit: what was changed, by whom and when.
+ * downloadsctl audit: lists who changed what, and when.
  */
 #ifndef MDL_CTL_AUDIT_H
 #define MDL_CTL_AUDIT_H

@@ -15,11 +15,11 @@
 #include "ctl/storage.h"
 #include "ctl/templates.h"
 
-/* As those of core/health/health.h. */
+/* Like mdl_health_fn (core/health/health.h). */
 typedef int check_fn(mdl_ctl_t *ctl, const char **message);
 
-/* Asks the database, whose own check says why that can't be done, once: a host that is silent takes
-   seconds each time. */
+/* Reads from the database once, because an unresponsive host takes seconds each time.  The
+   database's own check reports errors. */
 static void health_begin(mdl_ctl_t *ctl)
 {
     const mdl_httpd_report_t *report = &ctl->report;
@@ -50,7 +50,7 @@ static int check_settings(mdl_ctl_t *ctl, const char **message)
     return ctl->problems->nelts == 0;
 }
 
-/* httpd knows no directive of a module that is not loaded. */
+/* httpd rejects directives of modules that are not loaded. */
 static const char *missing_module_hint(const char *message)
 {
     if (strstr(message, "Invalid command 'DBD") != NULL) {
@@ -110,8 +110,7 @@ static int check_secret(mdl_ctl_t *ctl, const char **message)
     return ctl->no_secret == NULL && mdl_health_secret(&ctl->health, message);
 }
 
-/* Returns whether the process still is root: then the check would leave files behind that belong to
-   root. */
+/* Whether the process is still root, in which case the check would leave files owned by root. */
 static int root_is_kept(const mdl_ctl_t *ctl, const char **message)
 {
     if (ctl->no_owner != NULL) {
@@ -182,8 +181,8 @@ static int check_templates(mdl_ctl_t *ctl, const char **message)
 static const struct {
     const char *name;
     check_fn *check;
-    mdl_health_fn *health; /* in its place */
-    int no_root;           /* files that root would leave behind are root's */
+    mdl_health_fn *health; /* instead of check */
+    int no_root;           /* not to be run as root, who would own the files that it leaves */
 } checks[] = {
     {"version", check_version, NULL, 0},      {"settings", check_settings, NULL, 0},
     {"httpd", check_httpd, NULL, 0},          {"secret", check_secret, NULL, 0},

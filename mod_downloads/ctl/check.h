@@ -6,7 +6,7 @@
 
 #include "ctl/command.h"
 
-/** Runs every check, even after one has failed; returns MDL_EXIT_PROBLEM when anything is wrong. */
+/** Runs every check, even after one fails; returns MDL_EXIT_PROBLEM if any fails. */
 int mdl_ctl_check(mdl_ctl_t *ctl);
 
 #endif

@@ -18,7 +18,7 @@
 #include "ctl/owner.h"
 #include "db/migrate.h"
 
-/* A process reads the epoch every 250 ms; the rest allows for a slow database. */
+/* Processes read the key cache's epoch every 250 ms; the rest allows for a slow database. */
 #define EPOCH_WAIT apr_time_from_sec(1)
 
 static void settings_load(mdl_ctl_t *ctl)
@@ -82,7 +82,7 @@ const char *mdl_ctl_user(apr_pool_t *p)
                : user_name(getuid(), p);
 }
 
-/* SQLite's own message on a file that can't be written to names neither the file nor a remedy. */
+/* SQLite's own message for an unwritable file names neither the file nor a remedy. */
 static const char *sqlite_why_unwritable(const mdl_ctl_t *ctl)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", "-writer"};

@@ -1,7 +1,6 @@
 /*
- * What the commands of downloadsctl share: the settings, the arguments, the database, the exit
- * codes.  A command is a function that gets this context, prints its result and returns an exit
- * code.
+ * Shared by the commands of downloadsctl: settings, arguments, database, exit codes.  A command is
+ * a function that gets this context, prints its result and returns an exit code.
  */
 #ifndef MDL_CTL_COMMAND_H
 #define MDL_CTL_COMMAND_H
@@ -36,18 +35,18 @@ typedef struct {
     apr_pool_t *p;
     mdl_printer_t *output;
 
-    /* The configuration, and sentences on what is wrong with it. */
+    /* The configuration and its faults. */
     const char *file;
     int file_given; /* by -f */
     mdl_settings_t *settings;
     apr_array_header_t *problems; /* const char *, like the warnings */
     apr_array_header_t *warnings;
     mdl_secret_t *secret;
-    const char *no_secret; /* why it could not be read, else NULL */
+    const char *no_secret; /* why the secret could not be read, else NULL */
     const char *no_owner;  /* why root could not become the storage folder's owner, else NULL */
 
-    /* For check: the command of the httpd to ask (NULL: mdl_httpd_command()), its report, and
-       whether only what is wrong is printed. */
+    /* For check: the httpd's command (NULL: mdl_httpd_command()), its report, and whether to print
+       only faults. */
     const char *httpd;
     int quiet;
     mdl_httpd_report_t report;
@@ -55,13 +54,13 @@ typedef struct {
 
     mdl_db_t *db; /* NULL until first used */
 
-    /* Of a command that changes something: its noun and verb, the user who ran it, its first
-       argument as noun_id, the shop that was named.  The command or its effect may add to it. */
+    /* The audit entry of a command that changes something: noun and verb, the user, the first
+       argument as noun_id, the shop given.  The command or its effect may add to it. */
     mdl_audit_t audit;
 
-    /* The command line, checked. */
+    /* The parsed command line. */
     const char *const *arguments; /* the arguments, without the options */
-    apr_int64_t id;               /* the first of them, for a command that takes a number */
+    apr_int64_t id;               /* the first argument, if the command takes a number */
     const char *name;             /* options: NULL or 0 when not given */
     const char *email;
     const char *scope;
@@ -78,50 +77,50 @@ typedef struct {
     int limit;        /* 0 when not given */
     const char *type; /* of jobs */
     apr_time_t since;
-    int full; /* whether it was given, as the next */
+    int full; /* given, like repair */
     int repair;
 } mdl_ctl_t;
 
-/** The name of the system's user who has run the program; with sudo of the one who has run that. */
+/** The name of the user who ran the program, or who ran sudo. */
 const char *mdl_ctl_user(apr_pool_t *p);
 
-/** Reads the configuration and the secret, and gives up root.  The database may be used only after
-    that.  Errors are left in problems, no_secret and no_owner. */
+/** Reads the configuration and the secret, then gives up root.  Call it before using the database.
+    Errors are in problems, no_secret and no_owner. */
 void mdl_ctl_configure(mdl_ctl_t *ctl);
 
 /** Prints an error and returns the exit code. */
 int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *message);
 
-/** Connects unless there is a connection.  Returns an exit code; *why gets a sentence unless that
-    is MDL_EXIT_DONE. */
+/** Connects if necessary.  Returns an exit code; *why gets a sentence unless that is
+    MDL_EXIT_DONE. */
 int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why);
 
 /**
  * Connects and compares the schema's version with this program's.  Returns as mdl_ctl_connect does.
- * A missing SQLite file counts as an empty database, and is not created.
+ * A missing SQLite file counts as an empty database and is not created.
  */
 int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why);
 
-/** A sentence on an error of the database, with the database's own message. */
+/** A sentence about a database error, with the database's message. */
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv);
 
 /**
- * Runs an effect in a transaction after checking the schema's version, and notes ctl->audit in it.
- * Prints errors and returns the exit code; problem is the one that arg points to.
+ * Checks the schema's version, then runs an effect in a transaction and writes ctl->audit in it.
+ * Prints errors and returns the exit code; problem is where the effect leaves its problem.
  */
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
-/** Runs another transaction of the change that mdl_ctl_write has begun. */
+/** Runs a further transaction of a change that mdl_ctl_write began. */
 int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
 /** Like mdl_ctl_write, but without a transaction, for an effect that only reads. */
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
-/** A context for one of many steps: the same, but for what its pool p keeps.  The connection must
-   be there (mdl_ctl_connect). */
+/** A copy of the context for one of many steps, with p as its pool.  Must be connected
+    (mdl_ctl_connect). */
 mdl_ctl_t mdl_ctl_step(const mdl_ctl_t *ctl, apr_pool_t *p);
 
-/** Waits until the key caches of this node have expired (core/shop/key_cache.h). */
+/** Waits until this node's key caches have expired (core/shop/key_cache.h). */
 void mdl_ctl_await_key_caches(void);
 
 #endif

@@ -114,9 +114,9 @@ typedef struct {
     int count;            /* of the arguments, without the options */
     int numbered;         /* the first of them is a number */
     int options;          /* OPTION_… */
-    int reports_problems; /* runs with a faulty configuration, and reports it */
+    int reports_problems; /* runs even with a faulty configuration, which it reports */
     int (*run)(mdl_ctl_t *ctl);
-    const char *audit_noun; /* of one that changes something; else NULL */
+    const char *audit_noun; /* of a command that changes something; else NULL */
     const char *audit_action;
 } command_t;
 
@@ -223,7 +223,7 @@ static int print_version(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-/* Accepts digits alone, without a sign, a space or a leading zero, from 1 to max. */
+/* Accepts only digits, without a sign, a space or a leading zero, from 1 to max. */
 static int option_parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
     *value = mdl_identifier_parse(text);
@@ -283,8 +283,8 @@ static int parse_job_option(mdl_ctl_t *ctl, int letter, const char *value, int *
     }
 }
 
-/* Reads a token before root is given up, since only root may be able to read the file.  No message
-   repeats any of it. */
+/* Reads a token before root is given up, because only root may be able to read the file.  No
+   message quotes it. */
 static int token_read(mdl_ctl_t *ctl, const char *path)
 {
     char text[MAX_TOKEN_FILE + 1];
@@ -308,7 +308,7 @@ static int token_read(mdl_ctl_t *ctl, const char *path)
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
         length--;
     }
-    /* A NUL would cut the token short: such a text is no token. */
+    /* A NUL would truncate the token, so the text is invalid. */
     ctl->storefront_token = memchr(text, '\0', length) != NULL
                                 ? ""
                                 : apr_pstrmemdup(ctl->p, text, length);
@@ -452,7 +452,7 @@ static int command_is_named(const command_t *command, const char *const *argumen
            (command->verb == NULL || (count > 1 && strcmp(arguments[1], command->verb) == 0));
 }
 
-/* Whether the command takes so many words behind its name, and these options. */
+/* Whether the command takes this number of arguments and these options. */
 static int command_takes(const command_t *command, int count, int given)
 {
     return count - (command->verb != NULL ? 2 : 1) == command->count &&
@@ -461,7 +461,7 @@ static int command_takes(const command_t *command, int count, int given)
            (given || !(command->options & OPTION_SET));
 }
 
-/* Of two forms of a command the one that is meant; the first if it is neither. */
+/* Finds the form of a command that fits; the first form if none fits. */
 static const command_t *command_find(const char *const *arguments, int count, int given)
 {
     const command_t *found = NULL;
@@ -477,7 +477,7 @@ static const command_t *command_find(const char *const *arguments, int count, in
     return found;
 }
 
-/* How the forms of a command are used. */
+/* The usage of all forms of a command. */
 static const char *command_usage(const command_t *command, apr_pool_t *p)
 {
     const char *usage = "usage:";
@@ -491,7 +491,7 @@ static const char *command_usage(const command_t *command, apr_pool_t *p)
     return usage;
 }
 
-/* The verbs of a noun, "add|list|set"; "" for what is none. */
+/* The verbs of a noun, "add|list|set"; "" if it is none. */
 static const char *command_verbs(const char *noun, apr_pool_t *p)
 {
     const char *verbs = "";
@@ -506,7 +506,7 @@ static const char *command_verbs(const char *noun, apr_pool_t *p)
     return verbs;
 }
 
-/* What is said where the command line names no command. */
+/* The error for a command line that names no command. */
 static int fail_no_command(mdl_ctl_t *ctl, const char *const *arguments, int count)
 {
     const char *verbs;
@@ -522,7 +522,7 @@ static int fail_no_command(mdl_ctl_t *ctl, const char *const *arguments, int cou
                       count > 1 ? " " : "", count > 1 ? arguments[1] : "");
 }
 
-/* Checks the arguments of the command line against the command that they name. */
+/* Checks the arguments against the command that they name. */
 static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int count, int given,
                            const command_t **command)
 {
@@ -553,7 +553,7 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     return MDL_EXIT_DONE;
 }
 
-/* As what comes in a request or a form (contract, section 1). */
+/* Trims the arguments like values in a request or a form (contract, section 1). */
 static const char *const *arguments_trimmed(int argc, const char *const *argv, apr_pool_t *p)
 {
     const char **trimmed = apr_pcalloc(p, (apr_size_t)(argc + 1) * sizeof *trimmed);
@@ -564,7 +564,7 @@ static const char *const *arguments_trimmed(int argc, const char *const *argv, a
     return trimmed;
 }
 
-/* Leaves *command NULL when nothing is left to do. */
+/* *command stays NULL if nothing is left to do. */
 static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
                               const command_t **command)
 {

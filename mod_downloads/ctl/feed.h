@@ -1,5 +1,5 @@
 /*
- * downloadsctl feed: the numbers of events.
+ * downloadsctl feed renew
  */
 #ifndef MDL_CTL_FEED_H
 #define MDL_CTL_FEED_H

@@ -15,7 +15,7 @@
 #define WARNING_TAG "MDL0002: "
 #define MAX_LINE    4096
 
-/* Messages that have nothing to do with mod_downloads. */
+/* Messages that do not concern mod_downloads. */
 static const char *const ignored[] = {"Syntax OK", "AH00014: ", "AH00557: ", "AH00558: "};
 
 typedef void line_fn(void *arg, const char *line, apr_pool_t *p);
@@ -65,8 +65,8 @@ typedef struct {
     const char *pid_file;
 } search_t;
 
-/* Lines such as "  (12) /etc/apache2/mods-enabled/downloads.conf" and "PidFile: "/run/httpd.pid"".
- */
+/* Parses a line such as " (12) /etc/apache2/mods-enabled/downloads.conf" or "PidFile:
+   "/run/httpd.pid"". */
 static void search_line(void *arg, const char *line, apr_pool_t *p)
 {
     search_t *search = arg;
@@ -96,7 +96,7 @@ static void httpd_search(mdl_httpd_report_t *report, const char *command, const 
     report->pid_file = search.found ? search.pid_file : NULL;
 }
 
-/* A file that can't be read says nothing. */
+/* False if the file can't be read. */
 static int httpd_is_stopped(const char *pid_file, apr_pool_t *p)
 {
     FILE *file = pid_file != NULL ? fopen(pid_file, "re") : NULL;

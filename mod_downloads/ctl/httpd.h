@@ -1,6 +1,6 @@
 /*
- * What httpd itself reports on its configuration.  `httpd -t` finds what keeps a server from
- * starting, in any module, without touching a running server.
+ * httpd's own report on its configuration: `httpd -t` finds faults in any module that would prevent
+ * a start, without touching a running server.
  */
 #ifndef MDL_CTL_HTTPD_H
 #define MDL_CTL_HTTPD_H
@@ -9,22 +9,21 @@
 #include <apr_tables.h>
 
 typedef struct {
-    int reads_file;               /* whether its configuration includes the file */
+    int reads_file;               /* the configuration includes the file */
     int would_start;              /* as far as it can tell */
-    int as_root;                  /* whether it was asked as root */
-    const char *pid_file;         /* NULL: not known, or the file is not read */
-    int is_stopped;               /* whether no process has the pid in that file */
+    int as_root;                  /* it ran as root */
+    const char *pid_file;         /* NULL: unknown, or the file is not included */
+    int is_stopped;               /* no process has the pid in that file */
     const char *output;           /* its messages, in one line */
     apr_array_header_t *warnings; /* const char *: warnings of mod_downloads */
 } mdl_httpd_report_t;
 
-/** The command of the httpd that this program was built for: apachectl, or httpd where there is
-    no apachectl. */
+/** The command of the httpd for which this program was built: apachectl, or else httpd. */
 const char *mdl_httpd_command(void);
 
 /**
- * Asks an httpd by its command, such as "apachectl" or "httpd -f FILE", which a shell runs.  Call
- * it before giving up root: other users can't read all files that a configuration names.
+ * Gets the report by a command such as "apachectl" or "httpd -f FILE", which a shell runs.  Call it
+ * before giving up root: other users can't read all files that a configuration names.
  */
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file,
                    apr_pool_t *p);

@@ -11,8 +11,8 @@
 #include "core/shop/shop.h"
 #include "core/write.h"
 
-#define BATCH   100 /* failed jobs that are read at a time */
-#define REFUSED 100 /* of those that can't be tried again, how many are told */
+#define BATCH   100 /* failed jobs read at a time */
+#define REFUSED 100 /* refused jobs that are listed */
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1, NULL},
@@ -69,7 +69,7 @@ static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_job_count(db, p, &search->count) : rv;
 }
 
-/* How many of how many the list shows, and how many there are of each status. */
+/* Prints how many jobs the list shows of how many, and the count of each status. */
 static void job_print_total(mdl_ctl_t *ctl, const jobs_of_shop_t *search)
 {
     const apr_int64_t *jobs = search->count.jobs;
@@ -174,7 +174,7 @@ int mdl_ctl_job_retry(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-/* --- all that have failed --- */
+/* --- every failed job --- */
 
 #define AFTER_MAX (MDL_ULID_LENGTH + 8)
 
@@ -182,7 +182,7 @@ typedef struct {
     mdl_job_failed_t search;
     apr_int64_t retried;
     apr_int64_t refused;
-    mdl_json_t *refusals; /* the first of them */
+    mdl_json_t *refusals; /* the first REFUSED */
     mdl_problem_t problem;
 } retry_all_t;
 
@@ -210,7 +210,7 @@ static void retry_note_refusal(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
     mdl_json_add_string(refusal, "message", all->problem.message);
 }
 
-/* Each in a transaction of its own, since one that is refused is rolled back. */
+/* Retries a job in its own transaction, because a refusal rolls back. */
 static int retry_one(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
 {
     job_retry_t retry = {.control = {.id = id, .problem = &all->problem}, .ctl = ctl};
@@ -233,7 +233,7 @@ static int retry_one(mdl_ctl_t *ctl, retry_all_t *all, const char *id)
     return MDL_EXIT_DONE;
 }
 
-/* Goes through a batch; after becomes the last id of it, or NULL when there are no more. */
+/* Retries a batch; after gets its last id.  all->search.after is NULL if there are no more. */
 static int retry_batch(mdl_ctl_t *ctl, retry_all_t *all, char after[AFTER_MAX])
 {
     const apr_array_header_t *ids;

@@ -10,7 +10,7 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl);
 int mdl_ctl_job_show(mdl_ctl_t *ctl);
 int mdl_ctl_job_retry(mdl_ctl_t *ctl);
 
-/** Does that for each failed job, of one type or shop where asked to. */
+/** Retries every failed job, of one type or shop if given. */
 int mdl_ctl_job_retry_failed(mdl_ctl_t *ctl);
 
 #endif

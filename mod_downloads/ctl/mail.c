@@ -103,7 +103,7 @@ typedef struct {
     mdl_ctl_t *ctl;
 } flush_t;
 
-/* What changes nothing has no entry in the audit. */
+/* Writes no audit entry if nothing changed. */
 static apr_status_t mail_flush_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     flush_t *flush = arg;

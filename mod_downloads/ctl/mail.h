@@ -9,7 +9,7 @@
 /** Sends one email by the configured transport and prints the mail server's response. */
 int mdl_ctl_mail_test(mdl_ctl_t *ctl);
 
-/** Has the emails that wait for another attempt leave now. */
+/** Makes emails that wait for another attempt due now. */
 int mdl_ctl_mail_flush(mdl_ctl_t *ctl);
 
 #endif

@@ -18,7 +18,7 @@ static const mdl_field_t fields[] = {
 
 MDL_EFFECT(mdl_member_put, mdl_member_put_t *)
 
-/* What becomes of an owner's emails, as the end of a sentence's line. */
+/* A sentence on the confirmation of an owner's address, appended to the result. */
 static const char *const email_words[] = {
     [MDL_ADDRESS_NONE] = "",
     [MDL_ADDRESS_NOT_ASKED] = " No link to confirm the address could be sent today: try "

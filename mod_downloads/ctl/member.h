@@ -1,5 +1,5 @@
 /*
- * downloadsctl member: who may open a shop's settings.
+ * downloadsctl member: people who may open a shop's settings.
  */
 #ifndef MDL_CTL_MEMBER_H
 #define MDL_CTL_MEMBER_H

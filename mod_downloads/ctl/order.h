@@ -1,5 +1,5 @@
 /*
- * downloadsctl order show|diagnose|resend: what a shop sees of an order in the API and its
+ * downloadsctl order show|diagnose|resend: orders as the shop sees them in the API and its
  * settings.
  */
 #ifndef MDL_CTL_ORDER_H
@@ -9,10 +9,10 @@
 
 int mdl_ctl_order_show(mdl_ctl_t *ctl);
 
-/** Says why a customer can't download; MDL_EXIT_PROBLEM if there is a reason. */
+/** Prints why a customer can't download; MDL_EXIT_PROBLEM if there is a reason. */
 int mdl_ctl_order_diagnose(mdl_ctl_t *ctl);
 
-/** Queues the order's email again, as the API does, and within its limits. */
+/** Queues the order's email again, like the API and within its limits. */
 int mdl_ctl_order_resend(mdl_ctl_t *ctl);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <apr_strings.h>
 
-/* The user has no entry in the password database, which is common in containers. */
+/* Becomes a user without an entry in the password database, as is common in containers. */
 static int become_number(uid_t uid, gid_t gid)
 {
     unsetenv("HOME");
@@ -19,7 +19,7 @@ static int become_number(uid_t uid, gid_t gid)
 
 static int become_user(const struct passwd *user)
 {
-    /* Else libpq would look for its files in root's home, which it may not read. */
+    /* Otherwise libpq would look for its files in root's home, which it could not read. */
     setenv("HOME", user->pw_dir, 1);
     return initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0 &&
            setuid(user->pw_uid) == 0;

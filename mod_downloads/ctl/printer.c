@@ -78,7 +78,7 @@ static apr_int64_t field_integer(const mdl_field_t *field, const void *record)
                                         : *(const apr_int64_t *)field_member(field, record);
 }
 
-/* Whether the number means that there is no value. */
+/* Whether a number stands for no value. */
 static int number_is_none(const mdl_field_t *field, apr_int64_t value)
 {
     return (field->type == MDL_FIELD_SIZE && value < 0) ||
@@ -122,7 +122,7 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
     }
 }
 
-/* An estimate of the columns on a terminal: the number of code points. */
+/* Estimates the width on a terminal by the number of code points. */
 static int text_width(const char *text)
 {
     int width = 0;
@@ -237,7 +237,7 @@ void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const 
 
 static void print_line(const mdl_printer_t *output, const char *format, va_list arguments)
 {
-    apr_pool_t *scratch; /* for a command may print any number of lines */
+    apr_pool_t *scratch; /* because a command may print any number of lines */
 
     apr_pool_create(&scratch, output->p);
     apr_pool_tag(scratch, "mdl_printer_line");

@@ -16,7 +16,7 @@ typedef enum {
     MDL_FIELD_INT,    /* int */
     MDL_FIELD_NUMBER, /* apr_int64_t */
     MDL_FIELD_ID,     /* apr_int64_t, 0 for none */
-    MDL_FIELD_SIZE,   /* apr_int64_t, -1 for not known */
+    MDL_FIELD_SIZE,   /* apr_int64_t, -1 for unknown */
     MDL_FIELD_TIME    /* apr_time_t, 0 for never */
 } mdl_field_type_t;
 
@@ -63,7 +63,7 @@ void mdl_printer_document(mdl_printer_t *output, const mdl_json_t *document);
 /** Prints an error: on standard error, or as the document {"error":{"code","message"}}. */
 void mdl_printer_error(mdl_printer_t *output, const char *code, const char *message);
 
-/** Flushes standard output; false when not everything could be written. */
+/** Flushes standard output; false if not everything could be written. */
 int mdl_printer_finish(void);
 
 #endif

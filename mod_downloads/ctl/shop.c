@@ -121,7 +121,7 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
 MDL_EFFECT(mdl_shop_block, mdl_shop_block_t *)
 MDL_EFFECT(mdl_job_hold, mdl_job_hold_t *)
 
-/* Blocks a shop, or with no reason ends that; then its jobs, in steps that let others write. */
+/* Blocks a shop, or unblocks it without a reason, then its jobs, in steps that let others write. */
 static int shop_set_blocked(mdl_ctl_t *ctl, const char *reason, mdl_shop_t **shop)
 {
     mdl_problem_t problem = {0};
@@ -170,7 +170,7 @@ int mdl_ctl_shop_unblock(mdl_ctl_t *ctl)
 
 MDL_EFFECT(mdl_shop_set, mdl_shop_set_t *)
 
-/* The names of the options that were given: their values may be an address or a secret. */
+/* The names of the given options, without their values, which may be an address or a secret. */
 static const char *shop_set_detail(const mdl_ctl_t *ctl)
 {
     const struct {

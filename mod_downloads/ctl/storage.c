@@ -26,7 +26,7 @@ typedef struct {
     apr_int64_t queued;
 } verify_t;
 
-/* Opens the storage folder if it is the database's; else *why is a sentence. */
+/* Opens the storage folder if it belongs to the database; else *why is a sentence. */
 static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **why)
 {
     const char *root = ctl->settings->storage;
@@ -52,8 +52,8 @@ static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **wh
 MDL_EFFECT(mdl_import_again, mdl_import_again_t *)
 MDL_EFFECT(mdl_write, mdl_write_t *)
 
-/* Queues the import of a faulty blob's bytes for one of its assets.  Returns its job, or NULL with
- *why. */
+/* Queues an import of a faulty blob's bytes for one of its assets.  Returns its job, or NULL and
+   why. */
 static const char *asset_import_again(const verify_t *verify, const mdl_faulty_blob_t *blob,
                                       const mdl_faulty_asset_t *asset, const char **why,
                                       apr_pool_t *p)
@@ -130,7 +130,7 @@ static void asset_report(verify_t *verify, const mdl_faulty_blob_t *blob,
     mdl_json_add_string(entry, "not_imported", why);
 }
 
-/* Whether a file that this user owns, but could not read, can be read now. */
+/* Restores the mode of a file that its owner could not read; returns whether it can be read now. */
 static int file_permit(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
 {
     apr_int64_t size;
@@ -141,9 +141,9 @@ static int file_permit(const verify_t *verify, const mdl_faulty_blob_t *blob, ap
            size == blob->size;
 }
 
-/* Whether an import can bring the file back.  One of the right size would be taken for whole: if
-   its bytes have changed it is kept from customers and makes way; one that can't be read may be
-   whole. */
+/* Whether an import can replace the file.  A file of the right size counts as complete, so a
+   changed file is first set aside, away from customers.  An unreadable file may be intact and
+   stays. */
 static int file_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
 {
     if (blob->fault != MDL_BLOB_CHANGED) {
@@ -169,7 +169,7 @@ static const char *remedy_of(const mdl_faulty_blob_t *blob, apr_pool_t *p)
                         apr_strerror(blob->rv, text, sizeof text));
 }
 
-/* Called with each faulty blob; returns whether it still is faulty. */
+/* Called for each faulty blob; returns whether it still is faulty. */
 static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *p)
 {
     verify_t *verify = baton;
@@ -209,7 +209,7 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
     return 1;
 }
 
-/* The last line and the rest of the document; returns the exit code. */
+/* Prints the last line, or completes the JSON document; returns the exit code. */
 static int verify_report(const verify_t *verify, const mdl_storage_verify_t *all,
                          mdl_json_t *document)
 {
@@ -322,11 +322,11 @@ int mdl_ctl_storage_release(mdl_ctl_t *ctl)
     return failed;
 }
 
-/* --- the line of check --- */
+/* --- check --- */
 
 typedef struct {
     mdl_ctl_t *ctl;
-    const char *first; /* NULL: all is well */
+    const char *first; /* NULL: no fault */
     apr_int64_t count;
 } sample_t;
 

@@ -1,19 +1,19 @@
 /*
- * downloadsctl storage verify|hold|release, and what check says of the files in it
+ * downloadsctl storage verify|hold|release, and the check of the files
  */
 #ifndef MDL_CTL_STORAGE_H
 #define MDL_CTL_STORAGE_H
 
 #include "ctl/command.h"
 
-/** Looks at every file that the database knows; MDL_EXIT_PROBLEM when one is faulty. */
+/** Verifies every file in the database; MDL_EXIT_PROBLEM if any is faulty. */
 int mdl_ctl_storage_verify(mdl_ctl_t *ctl);
 
-/** Keeps the service from removing files, and prints the hold's id. */
+/** Stops the service from removing files, and prints the hold's id. */
 int mdl_ctl_storage_hold(mdl_ctl_t *ctl);
 int mdl_ctl_storage_release(mdl_ctl_t *ctl);
 
-/** A check of ctl/check.c: looks at some of the files.  Warns of an old hold. */
+/** A check for ctl/check.c: verifies a sample of the files, and warns of an old hold. */
 int mdl_ctl_check_files(mdl_ctl_t *ctl, const char **message);
 
 #endif

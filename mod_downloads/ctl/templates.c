@@ -16,7 +16,7 @@ static const char *const known_names[] = {
 #include "ctl/template_names.h"
 };
 
-/* How `make install`, dpkg, ucf and rpm call what they put beside an edited file. */
+/* The suffixes of new files that `make install`, dpkg, ucf and rpm put beside an edited file. */
 static const char *const new_suffixes[] = {".new", ".dpkg-new", ".dpkg-dist", ".ucf-dist",
                                            ".rpmnew"};
 
@@ -24,7 +24,7 @@ typedef struct {
     const char *folder;
     const char *const *templates; /* their names, ended by NULL */
     const mdl_words_t *english;
-    int is_whole; /* whether its words are a language's and not a shop's own few */
+    int is_whole; /* its words are a whole language, not a shop's few */
     apr_array_header_t *problems;
     apr_array_header_t *warnings;
     apr_pool_t *p;
@@ -77,8 +77,7 @@ static int is_words(const char *file)
     return dot != NULL && (strcmp(dot, ".words") == 0 || strncmp(dot, ".words.", 7) == 0);
 }
 
-/* The names in a file, and the words that it has; NULL if it can't be read, which the templates'
- * own check has told. */
+/* The names and words in a file; NULL if it can't be read, which the templates' own check tells. */
 static apr_array_header_t *names_read(const look_t *look, const char *file)
 {
     const char *path = apr_pstrcat(look->p, look->folder, "/", file, NULL), *why;
@@ -99,7 +98,7 @@ static apr_array_header_t *names_read(const look_t *look, const char *file)
     return names;
 }
 
-/* Whether a file is used: page.html, page.de.html, any partial and any words. */
+/* Whether the service uses a file: page.html, page.de.html, any partial, any words. */
 static int is_used(const look_t *look, const char *file)
 {
     const char *first = strchr(file, '.');
@@ -119,7 +118,7 @@ static int is_used(const look_t *look, const char *file)
     return strcmp(last, ".mustache") == 0 || strcmp(last, ".words") == 0;
 }
 
-/* The partials of the folder, too: what stood in a template may stand in one of them. */
+/* The names in a file and in the folder's partials, to which a template's names may have moved. */
 static apr_array_header_t *names_around(const look_t *look, const char *file)
 {
     apr_array_header_t *names = names_read(look, file);
@@ -183,7 +182,7 @@ static void look_at_used(const look_t *look, const char *file)
     }
 }
 
-/* new is the release's own beside the kept file. */
+/* new is the release's file beside the kept one. */
 static void look_at_new(const look_t *look, const char *kept, const char *new)
 {
     const apr_array_header_t *has = names_around(look, kept);

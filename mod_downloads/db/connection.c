@@ -11,7 +11,7 @@
 
 #define ATTACHED_KEY "mdl_db"
 
-/* The first line alone: the rest can hold a customer's data. */
+/* Keeps only the first line: the rest can contain a customer's data. */
 void mdl_db_keep_error(mdl_db_t *db)
 {
     const char *text = db->ops->error_text(db->native);
@@ -48,7 +48,7 @@ void mdl_db_forget_statements(mdl_db_t *db)
     }
 }
 
-/* Before the handle is closed: SQLite keeps one open that still has statements. */
+/* Runs before the handle is closed: SQLite keeps a handle open that has statements. */
 static apr_status_t connection_release(void *data)
 {
     mdl_db_t *db = data;

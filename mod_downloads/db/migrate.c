@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/version.h"
 
-/* The one table that no migration makes. */
+/* The only table that no migration creates. */
 static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration ("
                                    "version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
                                    "fingerprint TEXT NOT NULL, build TEXT NOT NULL, "
@@ -49,8 +49,7 @@ static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *ar
     return rv;
 }
 
-/* Lets one process migrate at a time, for as long as that takes; on SQLite every transaction that
-   writes does so. */
+/* Admits one process at a time, without a time limit; on SQLite any writing transaction does. */
 static apr_status_t migration_lock(mdl_db_t *db)
 {
     static const char *const commands[] = {
@@ -67,8 +66,8 @@ static apr_status_t migration_lock(mdl_db_t *db)
     return rv;
 }
 
-/* Statements are made for large tables without statistics.  With what ANALYZE has left of small
-   ones SQLite would have many of them scan their tables, which go on growing. */
+/* Statements are written for large tables without statistics.  With statistics of once small tables
+   SQLite would scan many of them, even after they have grown. */
 static apr_status_t migration_drop_statistics(mdl_db_t *db)
 {
     return mdl_db_dialect(db) == MDL_SQLITE3

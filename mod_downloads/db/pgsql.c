@@ -12,36 +12,36 @@
 
 #include "base/clock.h"
 
-/* Milliseconds.  The first is above the limits that the server keeps by itself, which are for one
-   statement: several that each wait for a lock may come to it together. */
+/* Milliseconds.  ANSWER_WAIT is above the server's own limits for one statement, but several
+   statements that each wait for a lock may reach it together. */
 #define ANSWER_WAIT 7000
-#define PACKET_WAIT 2000 /* until the other host's kernel must have acknowledged */
+#define PACKET_WAIT 2000 /* until the peer's kernel must have acknowledged */
 #define TLS_NAP     50
 #define NO_ANSWER   "the server has not answered for 7 s"
 
-#define MAX_SENT            64      /* statements that wait for their answers */
+#define MAX_SENT            64      /* statements without an answer yet */
 #define TRANSACTION_ABORTED "25P02" /* SQLSTATE */
 #define OID_INT8            20      /* of pg_type */
 #define OID_TEXT            25
 #define OID_INT8_ARRAY      1016
 
-/* A statement that was sent. */
+/* A statement in the pipeline. */
 typedef struct {
     const char *label;
-    mdl_result_t *result; /* NULL: nobody wants it */
+    mdl_result_t *result; /* NULL: not wanted */
     apr_pool_t *pool;     /* of the result */
     void **prepared;      /* of a statement that is being prepared, else NULL */
 } sent_t;
 
 typedef struct {
     PGconn *conn;
-    int backend;   /* the server's process that has the session's settings */
-    int unlimited; /* whether an answer may take any time */
-    int cut;       /* whether the connection was closed because no answer came */
-    int piped;     /* whether it is in libpq's pipeline mode */
+    int backend;   /* pid of the server process that has the session's settings */
+    int unlimited; /* waits for an answer are not limited */
+    int cut;       /* we closed the connection because no answer came */
+    int piped;     /* in libpq's pipeline mode */
     sent_t sent[MAX_SENT];
     int count;
-    const char *failed; /* the label of what failed first since the last flush */
+    const char *failed; /* label of the first statement that failed since the last flush */
     char sqlstate[6];   /* of the last error; "" if the connection is lost */
     char error[512];
 } pgsql_t;
@@ -54,8 +54,8 @@ static void *pgsql_attach(void *native, apr_pool_t *p)
     return pgsql;
 }
 
-/* Keeps the error of a result; NULL stands for the connection's.  What fails only because something
-   before it in the transaction did is no news. */
+/* Keeps the error of a result, or the connection's if result is NULL.  Ignores a statement that
+   failed only because the transaction was aborted before. */
 static void pgsql_keep_error(pgsql_t *pgsql, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -80,8 +80,8 @@ static apr_time_t pgsql_deadline(void)
     return mdl_clock_monotonic() + apr_time_from_msec(ANSWER_WAIT);
 }
 
-/* Waits for events on the socket, which it returns, or until the deadline: then it closes the
-   connection, which libpq finds lost.  Returns 0 after a nap, too. */
+/* Waits for events on the socket and returns them.  At the deadline it shuts the connection down,
+   so that libpq finds it lost.  Returns 0 then, and after a nap. */
 static int pgsql_wait(pgsql_t *pgsql, short events, apr_time_t deadline, int nap)
 {
     struct pollfd socket = {.fd = PQsocket(pgsql->conn), .events = events};
@@ -101,8 +101,7 @@ static int pgsql_wait(pgsql_t *pgsql, short events, apr_time_t deadline, int nap
     return 0;
 }
 
-/* As PQgetResult, which would wait for ever.  What TLS has taken off the socket, and libpq has not
-   read yet, is no event. */
+/* PQgetResult with a deadline.  Naps because data that TLS has already read causes no event. */
 static PGresult *pgsql_result(pgsql_t *pgsql)
 {
     apr_time_t deadline = pgsql_deadline();
@@ -117,8 +116,7 @@ static PGresult *pgsql_result(pgsql_t *pgsql)
     return PQgetResult(pgsql->conn);
 }
 
-/* Sends what libpq still holds, and reads meanwhile: a server that can't get rid of its answers
-   takes nothing more. */
+/* Flushes libpq's send buffer and reads meanwhile: a server with unread answers stops reading. */
 static void pgsql_send_rest(pgsql_t *pgsql)
 {
     apr_time_t deadline = pgsql_deadline();
@@ -133,8 +131,8 @@ static void pgsql_send_rest(pgsql_t *pgsql)
 
 /* --- answers --- */
 
-/* A result whose pool ends before its answer has come is nobody's any more.  One that has come may
-   outlive the connection. */
+/* A clean-up that forgets a result if its pool ends before the answer has come.  A result that has
+   come may outlive the connection. */
 typedef struct {
     pgsql_t *pgsql;
     mdl_result_t *result;
@@ -153,7 +151,7 @@ static apr_status_t pgsql_release(void *data)
     return APR_SUCCESS;
 }
 
-/* The texts stay in libpq's result, which the pool owns then. */
+/* The texts stay in libpq's result, which the pool then owns. */
 static void pgsql_read_rows(PGresult *from, mdl_result_t *result, apr_pool_t *p)
 {
     mdl_cell_t *cell;
@@ -174,7 +172,7 @@ static void pgsql_read_rows(PGresult *from, mdl_result_t *result, apr_pool_t *p)
     }
 }
 
-/* A COMMIT of a transaction that has failed succeeds as a ROLLBACK. */
+/* COMMIT of a failed transaction reports success with the tag ROLLBACK. */
 static int pgsql_is_good(const sent_t *sent, PGresult *result)
 {
     switch (PQresultStatus(result)) {
@@ -208,7 +206,7 @@ static void pgsql_take_answer(pgsql_t *pgsql, const sent_t *sent, PGresult *answ
     }
 }
 
-/* Reads the answer to PQpipelineSync; there is none if the connection was lost before. */
+/* Reads the answer to PQpipelineSync; there is none if the connection was lost. */
 static void pgsql_read_sync(pgsql_t *pgsql)
 {
     PGresult *result = pgsql_result(pgsql);
@@ -274,7 +272,7 @@ static void pgsql_end(void *native)
     pgsql->piped = 0;
 }
 
-/* Notes what is about to be sent; what was sent before may have to be answered first. */
+/* Records a statement about to be sent; if the pipeline is full, reads its answers first. */
 static void pgsql_note_sent(pgsql_t *pgsql, const sent_t *sent)
 {
     if (pgsql->count == MAX_SENT) {
@@ -283,7 +281,7 @@ static void pgsql_note_sent(pgsql_t *pgsql, const sent_t *sent)
     pgsql->sent[pgsql->count++] = *sent;
 }
 
-/* Returns what libpq said of sending, or outside of begin and end waits for the answer. */
+/* Returns libpq's result of sending; outside of a pipeline also waits for the answer. */
 static int pgsql_sent(pgsql_t *pgsql, int alone, int good)
 {
     const char *failed = NULL;
@@ -308,7 +306,7 @@ static Oid pgsql_type_of(char type)
     return type == 's' ? OID_TEXT : type == 'a' ? OID_INT8_ARRAY : OID_INT8;
 }
 
-/* The session knows a statement by its name, so that prepared only says that it does. */
+/* The server knows the statement by its name; *prepared only marks it as prepared. */
 static void pgsql_prepare(void *native, const mdl_statement_text_t *statement, void **prepared)
 {
     pgsql_t *pgsql = native;
@@ -383,7 +381,7 @@ static PGresult *pgsql_exec(pgsql_t *pgsql, const char *sql)
     return last;
 }
 
-/* Several commands at once only outside of begin and end. */
+/* sql may have several commands only outside of a pipeline. */
 static int pgsql_command(void *native, const char *sql)
 {
     pgsql_t *pgsql = native;
@@ -412,7 +410,7 @@ static int pgsql_begin_write(void *native, apr_time_t patience)
 
 /* --- sessions and errors --- */
 
-/* Lets the kernel close a connection to a host that has vanished.  On a Unix socket this fails. */
+/* Lets the kernel close a connection to a vanished host.  Fails harmlessly on a Unix socket. */
 static void pgsql_watch_host(const pgsql_t *pgsql)
 {
     static const struct {
@@ -436,13 +434,10 @@ static apr_status_t pgsql_session(void *native)
     pgsql->cut = 0;
     pgsql_watch_host(pgsql);
     /* Verbose messages have the SQLSTATE, which is the same in every language of the server.
-
-       A statement is planned once, by its form: each finds its few rows by an index, however large
-       a table has become since the plan was made.  Left to itself the planner would read small
-       tables from one end, or collect and sort what an index has in order, or share an index among
-       several processes, and would keep to that until they are analyzed.  The penalty on what is
-       turned off counts as a cost, which would have the server compile plans of milliseconds: hence
-       jit. */
+       Generic plans: every statement finds its few rows by an index, however large the table has
+       become since planning.  By itself the planner would scan small tables, sort rows that an
+       index has in order, or use parallel index scans, until the tables are analyzed.  The penalty
+       for disabled methods counts as cost and would trigger JIT compilation, so jit is off. */
     PQsetErrorVerbosity(pgsql->conn, PQERRORS_VERBOSE);
     return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 6000;"
                                  "SET idle_in_transaction_session_timeout = 30000;"

@@ -1,5 +1,5 @@
 /*
- * What a connection consists of, for the files of this room alone.
+ * The structure of a connection, private to this room.
  */
 #ifndef MDL_DB_PRIVATE_H
 #define MDL_DB_PRIVATE_H
@@ -15,34 +15,33 @@ struct mdl_db_t {
     const mdl_dialect_ops_t *ops;
     const char *file_path; /* SQLite only, else NULL; lock_path likewise */
     const char *lock_path;
-    apr_uint64_t file_id;   /* of the file that the connection has opened */
+    apr_uint64_t file_id;   /* of the opened file, see mdl_db_file_id */
     int lock_fd;            /* -1: not open */
-    int session;            /* whether the session's settings are made */
-    int silent;             /* whether a transaction has failed because the server was */
+    int session;            /* whether the session has its settings */
+    int silent;             /* see mdl_db_silent */
     int snapshot;           /* whether a transaction of mdl_db_snapshot is open */
-    apr_status_t failed;    /* of what failed first in this transaction */
+    apr_status_t failed;    /* the first error in this transaction */
     const char *request_id; /* see mdl_db_set_request */
     mdl_db_due_t due;       /* see mdl_db_take_due */
-    apr_time_t
-        patience; /* SQLite: until when a write may wait for others, by mdl_clock_monotonic */
+    apr_time_t patience; /* SQLite: deadline of waits for other writers, by mdl_clock_monotonic */
     char error[512];
     void *prepared[MDL_Q_COUNT];
     mdl_db_cost_t cost;
 };
 
-/** Makes the session's settings, once for each new or reset connection. */
+/** Applies the session's settings, once for each new or reset connection. */
 apr_status_t mdl_db_begin_session(mdl_db_t *db);
 
-/** Waits for the answers to all that was sent.  Returns what failed, which has been noted. */
+/** Waits for the answers to all sent statements.  Returns the first error, which has been noted. */
 apr_status_t mdl_db_flush(mdl_db_t *db);
 
-/** Runs SQL text without arguments and rows, and waits for its answer. */
+/** Runs SQL without arguments and rows, such as COMMIT, and waits for all answers. */
 apr_status_t mdl_db_finish_by(mdl_db_t *db, const char *sql);
 
 /** Forgets all prepared statements; the session of PostgreSQL may still know theirs. */
 void mdl_db_forget_statements(mdl_db_t *db);
 
-/** Tells SQLite's file from another of the same name; 0 if there is none. */
+/** Identifies SQLite's file, even if another has replaced it by name; 0 if there is none. */
 apr_uint64_t mdl_db_file_id(const mdl_db_t *db);
 
 /** Classifies and logs the last error, marks the transaction as failed, returns the class. */

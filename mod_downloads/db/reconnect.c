@@ -13,8 +13,8 @@ struct mdl_reconnect_t {
     apr_pool_t *pool;      /* of the connection */
     mdl_db_t *db;          /* NULL while there is no connection */
     int connections;       /* made so far */
-    int migrated;          /* or not asked to */
-    int lost;              /* whether that has been logged */
+    int migrated;          /* true also if not asked to migrate */
+    int lost;              /* whether the outage has been logged */
     apr_time_t not_before; /* of the next attempt, by the monotonic clock */
 };
 

@@ -18,16 +18,16 @@
 
 typedef struct {
     sqlite3 *handle;
-    sqlite3 *own; /* the handle, if it had to be opened here; else it is apr_dbd's */
+    sqlite3 *own; /* the handle if reset opened it; NULL: it is apr_dbd's */
     const char *path;
-    int refused; /* whether the session was, because a file can't be written */
+    int refused; /* the session was refused: a file is not writable */
     apr_time_t busy_since;
-    apr_time_t patience; /* of a write that begins; 0: none does */
+    apr_time_t patience; /* deadline of the BEGIN that is waiting; 0: none is */
 } sqlite_t;
 
-/* SQLite counts the memory that it uses, under a mutex that all threads share, and takes the first
-   20 pages of each temporary index in one piece, which malloc then gives back to the kernel: both
-   together doubled what a thread needs to read an order. */
+/* SQLite's memory statistics take a mutex that all threads share, and its page cache takes the
+   first 20 pages of a temporary index in one allocation, which malloc returns to the kernel.
+   Together they doubled a thread's cost of reading an order. */
 void mdl_db_configure(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
@@ -50,7 +50,7 @@ static void sqlite3_detach(void *native)
     sqlite3_close(sqlite->own);
 }
 
-/* Whether a file can be written, or made. */
+/* Whether a file can be written or created. */
 static int is_writable(const char *path, const char *ending)
 {
     char name[APR_PATH_MAX];
@@ -59,9 +59,9 @@ static int is_writable(const char *path, const char *ending)
     return faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0 || errno == ENOENT;
 }
 
-/* A handle of a file that can't be written stays read-only, whatever happens to the file.  So does
-   the -shm file for all connections of this process, for as long as one of them reads.  And each
-   attempt to open the file costs a descriptor until the others are closed. */
+/* A handle opened on a read-only file stays read-only whatever happens to the file, and so does the
+   -shm file for all connections of the process while any of them reads.  Each attempt to open the
+   file also costs a descriptor until the other connections are closed. */
 static const char *sqlite3_refusal(const char *path)
 {
     return is_writable(path, "") && is_writable(path, "-wal") && is_writable(path, "-shm")
@@ -146,8 +146,7 @@ static void sqlite3_read_cell(sqlite3_stmt *row, int column, mdl_cell_t *cell, a
     }
 }
 
-/* The cells of rows that are being read.  Nobody knows how many there will be, and a pool would
-   keep each smaller array. */
+/* The cells read so far, a growing array: in a pool, each smaller array would stay allocated. */
 typedef struct {
     mdl_cell_t few[96];
     mdl_cell_t *cells;
@@ -173,7 +172,7 @@ static void sqlite3_cells_reserve(sqlite_cells_t *read, apr_size_t more)
     read->cells = cells;
 }
 
-/* Steps to the end, so that no row keeps a lock or a snapshot. */
+/* Reads all rows at once, so that no open statement keeps a lock or a snapshot. */
 static int sqlite3_read_rows(sqlite3_stmt *prepared, mdl_result_t *result, apr_pool_t *p)
 {
     sqlite_cells_t read = {.room = sizeof read.few / sizeof *read.few};
@@ -226,11 +225,10 @@ static apr_status_t sqlite3_session(void *native)
         return MDL_DB_EGONE;
     }
     sqlite3_busy_handler(sqlite->handle, sqlite3_wait_for_others, sqlite);
-    /* WAL is a property of the file; asking for it again costs nothing.  If another connection
-       makes the change at the same time, it is refused without a call of the busy handler.  The
-       cache is small, since every write of another connection empties it, each thread's malloc
-       arena would keep the memory of a large one, and the kernel caches the pages, too; that of the
-       writer is larger. */
+    /* WAL is a property of the file, and setting it again costs nothing.  While another connection
+       sets it, SQLite refuses without calling the busy handler.  The cache is small: every write of
+       another connection empties it, each thread's malloc arena would keep a large one's memory,
+       and the kernel caches the pages too.  The writer's cache is larger. */
     while (sqlite3_command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
                                    "PRAGMA cache_size = -128")) {
@@ -263,13 +261,13 @@ static apr_status_t sqlite3_classify(void *native)
     case SQLITE_LOCKED:
         return MDL_DB_EBUSY;
     case SQLITE_SCHEMA:
-    case SQLITE_OK: /* of a statement that this connection's own change of schema has outdated */
+    case SQLITE_OK: /* a statement outdated by this connection's own change of schema */
         return MDL_DB_ESTALE;
     case SQLITE_FULL:
         return MDL_DB_EFULL;
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
-    case SQLITE_IOERR: /* the disk's, and nothing that another statement would be spared */
+    case SQLITE_IOERR: /* of the disk, so another statement would fail too */
         return MDL_DB_EGONE;
     default:
         return MDL_DB_EOTHER;

@@ -28,7 +28,7 @@ static apr_status_t statement_prepare(mdl_db_t *db, mdl_statement_t statement)
                : mdl_db_note_failure(db, mdl_statements[statement].label);
 }
 
-/* The result may be NULL. */
+/* result may be NULL. */
 static apr_status_t statement_run(mdl_db_t *db, const mdl_query_t *query, mdl_result_t *result,
                                   apr_pool_t *p)
 {

@@ -11,11 +11,11 @@
 
 #define GROUP_MAX  64
 #define PATIENCE   apr_time_from_sec(5)
-#define MORE_TRIES 3 /* beyond the second, for transactions that deadlock */
+#define MORE_TRIES 3 /* after the second, for deadlocks */
 #define SILENCE    apr_time_from_sec(1)
 
-/* A cache in KiB.  In memory are also the pages that savepoints may bring back: of more than 64 KiB
-   of them SQLite makes a file otherwise, for each batch of writes. */
+/* The cache is in KiB.  The savepoints' journal stays in memory: beyond 64 KiB SQLite would write
+   it to a file for each batch. */
 #define WRITER_SETTINGS "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY"
 
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
@@ -75,8 +75,8 @@ static apr_status_t transaction_begin(mdl_db_t *db, transaction_t transaction)
     }
 }
 
-/* What an effect came to: an error of a statement may have looked to it like no rows.  A violated
-   constraint is what an effect may look for. */
+/* The result of an effect, which may have taken a statement's error for no rows.  It may handle a
+   violated constraint itself. */
 static apr_status_t transaction_outcome(const mdl_db_t *db, apr_status_t rv)
 {
     return rv == APR_SUCCESS || (db->failed != APR_SUCCESS && db->failed != MDL_DB_EUNIQUE)
@@ -107,14 +107,14 @@ static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr
     return rv;
 }
 
-/* Makes the connection usable again after an error that a second try can mend. */
+/* Makes the connection usable again for a second try. */
 static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
 {
     if (rv == MDL_DB_ERETRY) {
         return APR_SUCCESS;
     }
     mdl_db_forget_statements(db);
-    db->session = 0; /* a new session would explain why statements are lost */
+    db->session = 0; /* have the settings made again, in case the session is new */
     if (rv == MDL_DB_ESTALE) {
         return db->ops->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
     }
@@ -156,8 +156,7 @@ static int is_mendable(apr_status_t rv)
     return rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY;
 }
 
-/* Whether a transaction has failed because the server was silent for too long to be asked again in
-   the same breath. */
+/* Whether a transaction failed after so long a silence that an immediate retry is useless. */
 static int is_silence(apr_status_t rv, apr_time_t began)
 {
     return rv == MDL_DB_EGONE && mdl_clock_monotonic() - began >= SILENCE;
@@ -199,9 +198,9 @@ static apr_status_t transaction_run_mended(mdl_db_t *db, transaction_t transacti
 }
 
 /*
- * Group commit on SQLite: threads that want to write while another does queue up.  The next leader
- * runs all their effects in one transaction on the process's writer, each in a savepoint of its
- * own, so that one fsync serves many.  The others sleep meanwhile, so the leader may use their
+ * Group commit on SQLite: threads that want to write while another writes queue up.  The next
+ * leader runs all their effects in one transaction on the process's writer, each in its own
+ * savepoint, so that one fsync serves many.  The other threads sleep, so the leader may use their
  * pools and connections.
  */
 
@@ -219,7 +218,7 @@ typedef struct group_entry_t {
 static pthread_mutex_t group_mutex = PTHREAD_MUTEX_INITIALIZER;
 static group_entry_t *group_first;
 static group_entry_t **group_last = &group_first;
-static int group_led; /* whether a thread leads now */
+static int group_led; /* whether there is a leader */
 
 /* Takes up to GROUP_MAX entries from the queue's head. */
 static group_entry_t *group_take_batch(void)
@@ -248,7 +247,7 @@ static void group_copy_error(const mdl_db_t *db, group_entry_t *entry)
     }
 }
 
-/* Runs an effect; what it costs and why it fails is noted on its caller's connection. */
+/* Runs an effect and copies its cost and error to its caller's connection. */
 static apr_status_t group_run_effect(mdl_db_t *db, group_entry_t *entry)
 {
     mdl_db_cost_t before = db->cost;
@@ -283,11 +282,11 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     if (!db->ops->command(db->native, close)) {
         return APR_SUCCESS;
     }
-    /* A full disk has rolled back the whole transaction with its savepoints. */
+    /* A full disk rolls back the whole transaction, savepoints included. */
     return failed != APR_SUCCESS ? failed : mdl_db_note_failure(db, close);
 }
 
-/* An effect made of many: if one of them fails, the others still count. */
+/* An effect that runs a batch of effects: if one fails, the others are still committed. */
 static apr_status_t group_run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     group_entry_t **batch = arg;
@@ -309,7 +308,7 @@ static apr_status_t group_run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-/* Takes the leader's own entry out of the queue, and those that have waited for too long. */
+/* Removes the leader's entry and overdue entries from the queue. */
 static group_entry_t *group_take_late(const group_entry_t *own)
 {
     apr_time_t now = mdl_clock_monotonic();
@@ -355,7 +354,7 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
 
     on->patience = db->patience;
     rv = transaction_run_mended(on, WRITE, group_run_batch, &batch, own->pool);
-    if (batch == NULL) { /* there was no transaction */
+    if (batch == NULL) { /* no transaction was begun */
         batch = group_take_late(own);
     }
     pthread_mutex_lock(&group_mutex);
@@ -381,7 +380,7 @@ static apr_status_t group_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, 
         .db = db, .effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
 
     db->patience = mdl_clock_monotonic() + PATIENCE;
-    /* The writer has opened the file that is there, but db has not. */
+    /* The writer opened the present file, but db is on a replaced one. */
     if (mdl_db_begin_session(db) != APR_SUCCESS || is_file_replaced(db)) {
         return transaction_run_mended(db, WRITE, effect, arg, p);
     }
@@ -452,6 +451,6 @@ static apr_status_t nothing_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_db_ask(mdl_db_t *db, apr_pool_t *p)
 {
-    db->session = 0; /* the settings are made again, and answered */
+    db->session = 0; /* making the settings again is the ping */
     return mdl_db_read(db, nothing_effect, NULL, p);
 }

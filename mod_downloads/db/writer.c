@@ -8,8 +8,8 @@
 
 static struct {
     pthread_mutex_t mutex;
-    pid_t pid;        /* a child has a copy of its parent's, which it must not use */
-    int connections;  /* of the process, with this one */
+    pid_t pid;        /* a forked child must not use its parent's connection */
+    int connections;  /* of the process, the writer's included */
     mdl_db_t *db;     /* NULL: not open */
     apr_pool_t *pool; /* of db */
 } writer = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -24,7 +24,7 @@ static void writer_hold(void)
     }
 }
 
-/* Closes the connection without the mutex, since it leaves, too. */
+/* Closes the connection after unlocking the mutex, because its clean-up calls mdl_writer_leave. */
 static void writer_release(int close)
 {
     apr_pool_t *closed = close && writer.db != NULL ? writer.pool : NULL;

@@ -14,14 +14,14 @@
 
 #define NAP 100 /* microseconds */
 
-/* A process that has just written can't overtake the one that waits for `turn`, since that one
-   holds `next`.  Both mutexes are free again when their holder is killed. */
+/* Whoever waits for turn holds next, so a process that has just written can't overtake it.  Both
+   mutexes are robust: they are released when their holder is killed. */
 typedef struct {
     pthread_mutex_t next;
     pthread_mutex_t turn;
 } queue_t;
 
-static queue_t *queue; /* NULL: not in httpd */
+static queue_t *queue; /* NULL outside httpd */
 
 static apr_status_t queue_forget(void *data)
 {
@@ -50,7 +50,7 @@ apr_status_t mdl_db_share_writer_queue(apr_pool_t *p)
     return APR_SUCCESS;
 }
 
-/* Returns whether the mutex was there to be had before the deadline. */
+/* Locks a mutex before the deadline; returns whether it did. */
 static int mutex_lock(pthread_mutex_t *mutex, apr_time_t deadline)
 {
     struct timespec until = {.tv_sec = apr_time_sec(deadline),

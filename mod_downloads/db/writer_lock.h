@@ -1,9 +1,9 @@
 /*
  * The lock that lets one connection at a time write to SQLite: flock on a file beside the database.
- * It excludes threads and processes alike, and ends when its holder is killed.  A wait for flock
- * can't be limited, so a process asks for it again and again, and who asks rarely may wait for
- * long. That is why httpd's processes queue up in shared memory first.  Only the first in the queue
- * asks for the file, which is free unless another program writes.
+ * It excludes threads and processes alike, and ends when its holder is killed.  A blocking flock
+ * has no timeout, so it must be polled, and polling is unfair.  So httpd's processes first queue in
+ * shared memory, and only the head of the queue polls for the file, which is free unless another
+ * program writes.
  */
 #ifndef MDL_DB_WRITER_LOCK_H
 #define MDL_DB_WRITER_LOCK_H

@@ -24,12 +24,12 @@
 #define TICK       apr_time_from_sec(1)
 #define FIRST_NAP  apr_time_from_msec(5)
 #define LAST_NAP   apr_time_from_msec(100)
-#define GATHER     apr_time_from_msec(20) /* what ends within it is settled together */
+#define GATHER     apr_time_from_msec(20) /* transfers that end within it are settled together */
 #define END_WAIT_S 3
 #define BATCH      100
 #define MOVED_MAX  200
 #define ID_LENGTH  22
-#define SPARE      (128 * 1024) /* bytes that a turn leaves for the next one */
+#define SPARE      (128 * 1024) /* memory that a turn keeps for the next */
 
 static struct {
     const mdl_service_t *service;
@@ -42,7 +42,7 @@ static struct {
     _Atomic apr_time_t alive_until;
 } settler = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* What only the thread itself uses. */
+/* Used only by the thread itself. */
 typedef struct {
     apr_pool_t *pool;
     apr_pool_t *turn;
@@ -50,7 +50,7 @@ typedef struct {
     apr_time_t next_tick;
     apr_interval_time_t nap;
     int settled;  /* in the last turn */
-    int has_more; /* that can be settled now */
+    int has_more; /* more can be settled now */
 } work_t;
 
 const char *mdl_settler_meter_id(void)
@@ -115,7 +115,8 @@ static int should_retry(apr_status_t rv)
     return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
 }
 
-/* Whether it is over with: a delivery that the database refuses must not hold up the others. */
+/* Settles one delivery; true if it is done with.  A delivery that the database refuses is dropped,
+   so that it does not delay others. */
 static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
 {
     apr_array_header_t *one = apr_array_make(work->turn, 1, sizeof(mdl_session_delivery_t));
@@ -348,7 +349,7 @@ void mdl_settler_watch(void)
     sem_post(&settler.work);
 }
 
-/* Prefork calls this and settler_join in a signal handler, so they only post and wait. */
+/* Under prefork, this and settler_join run in a signal handler, so they only post and wait. */
 void mdl_settler_stop(void)
 {
     if (settler.started) {

@@ -24,7 +24,7 @@ struct mdl_socket_bytes_t {
     struct mdl_transfer_t *transfers;
 };
 
-static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * next; /* that was registered before */
+static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * next; /* registered before ours */
 
 static void socket_bytes_add(conn_rec *c, apr_off_t bytes)
 {
@@ -114,7 +114,7 @@ void mdl_socket_bytes_set_notsent_lowat(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-/* An acknowledgement may be late, or lost by a reset: what was sent may have arrived anyway. */
+/* An acknowledgement may be late, or lost by a reset, so sent bytes may have arrived without it. */
 apr_status_t mdl_socket_bytes_ask(const mdl_socket_bytes_t *socket_bytes, int fd,
                                   mdl_socket_progress_t *progress)
 {
@@ -133,7 +133,7 @@ apr_status_t mdl_socket_bytes_ask(const mdl_socket_bytes_t *socket_bytes, int fd
     return info.tcpi_state == CLOSED ? APR_ECONNABORTED : APR_SUCCESS;
 }
 
-/* shutdown() would let the kernel go on with what it holds, up to megabytes. */
+/* shutdown() would let the kernel send its buffer, up to megabytes. */
 void mdl_socket_bytes_reset(int fd)
 {
     struct sockaddr none = {.sa_family = AF_UNSPEC};

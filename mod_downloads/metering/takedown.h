@@ -1,6 +1,6 @@
 /*
- * Which shops are blocked, for requests that receive a body for long.  While there are any, the
- * settler's thread asks the database each second.
+ * Which shops are blocked, for long uploads.  While any request watches, the settler's thread asks
+ * the database each second.
  */
 #ifndef MDL_METERING_TAKEDOWN_H
 #define MDL_METERING_TAKEDOWN_H
@@ -8,17 +8,16 @@
 #include <apr_tables.h>
 #include <apr_time.h>
 
-/** Begins and ends that for a request; the first is called by mdl_settler_watch. */
+/** Begin and end watching for a request; mdl_settler_watch calls the first. */
 void mdl_takedown_watch(void);
 void mdl_takedown_unwatch(void);
 
-/** Whether a shop is blocked, as was found out after a time, of mdl_clock_monotonic as all here;
-   false while nothing was. */
+/** Whether a shop is blocked, by a query made after since (mdl_clock_monotonic, like all times
+    here); false until there was one. */
 int mdl_takedown_covers(apr_int64_t shop_id, apr_time_t since);
 
-/** For the settler: whether any request wants to know, and the ids (apr_int64_t) that it has read
-    at a time.
- */
+/** For the settler: whether any request watches; and sets the blocked shops' ids (apr_int64_t),
+    read at asked_at. */
 int mdl_takedown_watched(void);
 void mdl_takedown_set(const apr_array_header_t *shop_ids, apr_time_t asked_at);
 

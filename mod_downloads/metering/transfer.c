@@ -17,12 +17,12 @@
 #include "base/log.h"
 #include "metering/socket_bytes.h"
 
-#define MARKS       256 /* cover at least the last 16 MB: more than a kernel has under way */
+#define MARKS       256 /* cover at least the last 16 MB, more than a kernel buffers */
 #define SETTLE_WAIT apr_time_from_sec(60)
 #define SETTLE_MAX  apr_time_from_sec(600)
 #define CUT_WAIT    apr_time_from_msec(2500)
 
-/* The connection had sent so many bytes when the response had come to this position. */
+/* The bytes that the connection had sent when the response reached a position. */
 typedef struct {
     apr_uint64_t connection_bytes;
     apr_uint64_t position;
@@ -33,40 +33,40 @@ typedef struct {
     apr_uint64_t position;
     apr_int64_t offset;
     apr_int64_t length;
-    int at_once; /* all of it has arrived as soon as a byte behind position has */
+    int at_once; /* it has arrived once any byte after position has */
 } part_t;
 
 struct mdl_transfer_t {
     mdl_transfer_t *next;
     mdl_transfer_t *previous;
-    mdl_transfer_t *other;     /* the next one of the connection's transfers */
-    int references;            /* by its ring, and by the request until it is logged */
-    mdl_session_delivery_t of; /* as it began; its texts are these: */
+    mdl_transfer_t *other;     /* the next of the connection's transfers */
+    int references;            /* the ring's, and the request's until it is logged */
+    mdl_session_delivery_t of; /* from its beginning; its texts are the following members */
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     char page_id[32];
-    request_rec *r;           /* NULL unless it runs; what has ended is in the other ring */
+    request_rec *r;           /* NULL unless running; ended transfers are in the other ring */
     const mdl_layout_t *body; /* NULL once it has ended */
-    mdl_layout_t layout;      /* a copy of as much of it as the parts need, which stays */
-    int layout_first;         /* where in the body's that begins */
+    mdl_layout_t layout;      /* a permanent copy of the files that the parts touch */
+    int layout_first;         /* the index in body of the copy's first file */
     mdl_socket_bytes_t *socket_bytes;
-    int fd; /* a duplicate of the connection's socket, which httpd may close first */
+    int fd; /* a duplicate of the connection's socket, because httpd may close its own first */
     int is_stream;
     _Atomic int cut;
     apr_time_t cut_at;
     mdl_socket_progress_t progress;
     int progress_is_final;
     apr_time_t ended_at;
-    apr_time_t moved_at;       /* when it ended, or when the last acknowledgement came after that */
-    apr_uint64_t bytes_at_end; /* that the kernel had taken of the connection when it ended */
-    apr_uint64_t position;     /* passed so far */
+    apr_time_t moved_at;       /* when it ended, or a later acknowledgement came */
+    apr_uint64_t bytes_at_end; /* of the connection, taken by the kernel when it ended */
+    apr_uint64_t position;     /* bytes passed so far */
     int aborted;
-    apr_int64_t reported; /* bytes when mdl_transfer_moved reported it last */
+    apr_int64_t reported; /* bytes last reported by mdl_transfer_moved */
     part_t *parts;
     int part_count;
     int part_room;
     mark_t first;
-    mark_t *marks; /* a ring; NULL for plain HTTP/1.1, where every byte passed is one sent */
+    mark_t *marks; /* a ring; NULL for plain HTTP/1.1, where bytes passed are bytes sent */
     int mark_count;
 };
 
@@ -74,7 +74,7 @@ static struct {
     pthread_mutex_t mutex;
     mdl_transfer_t running; /* heads of rings */
     mdl_transfer_t ended;
-    int is_over; /* nothing is settled any more */
+    int is_over; /* nothing more is settled */
     mdl_transfer_wake_fn *wake;
 } list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
           .running = {.next = &list.running, .previous = &list.running},
@@ -128,10 +128,9 @@ static void transfer_release(mdl_transfer_t *transfer)
 }
 
 /*
- * The furthest position that the client can have reached once so many bytes of the connection have
- * come to it.  What was passed behind a mark left behind the mark's byte, so the mark's position
- * and the bytes since then are never too little; nor is the position of the next mark, for it was
- * passed before.
+ * The furthest position that the client can have after receiving connection_bytes.  Bytes passed
+ * after a mark were sent after the mark's count, so the mark's position plus the bytes since is an
+ * upper bound, and so is the next mark's position, which was passed before its count.
  */
 static apr_uint64_t transfer_position_at(const mdl_transfer_t *transfer,
                                          apr_uint64_t connection_bytes)
@@ -154,18 +153,17 @@ static apr_uint64_t transfer_position_at(const mdl_transfer_t *transfer,
     return mark->position + (ahead < most - mark->position ? ahead : most - mark->position);
 }
 
-/* The bytes that will have come to the client if it gets all that was handed over. */
+/* The connection's byte count once the client has received all that was handed over. */
 static apr_uint64_t transfer_handed_over(const mdl_transfer_t *transfer)
 {
     if (transfer->r != NULL) {
         return mdl_socket_bytes_out(transfer->socket_bytes);
     }
-    /* The connection may still hold bytes of a stream that ended well, not yet given to a kernel.
-     */
+    /* The connection may still buffer bytes of a stream that ended well. */
     return transfer->is_stream && !transfer->aborted ? UINT64_MAX : transfer->bytes_at_end;
 }
 
-/* Brings progress up to date; true once it is final. */
+/* Updates progress; true once it is final. */
 static int transfer_ask(mdl_transfer_t *transfer)
 {
     apr_uint64_t acknowledged = transfer->progress.acknowledged;
@@ -184,7 +182,7 @@ static int transfer_ask(mdl_transfer_t *transfer)
     return rv != APR_SUCCESS;
 }
 
-/* Resets its connection, after asking for the last time what each transfer on it delivered. */
+/* Resets the transfer's connection, after a final update of all transfers on it. */
 static void transfer_reset(const mdl_transfer_t *one)
 {
     for (mdl_transfer_t *transfer = *mdl_socket_bytes_transfers(one->socket_bytes);
@@ -195,7 +193,7 @@ static void transfer_reset(const mdl_transfer_t *one)
     mdl_socket_bytes_reset(one->fd);
 }
 
-/* What it has delivered so far; once progress is final, in the end. */
+/* The bytes delivered so far; final once progress is. */
 static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, apr_pool_t *p)
 {
     apr_uint64_t reached = transfer_position_at(transfer, transfer->progress.sent);
@@ -224,7 +222,7 @@ static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, 
 
 /* --- the request: begin, pass, end --- */
 
-/* Under the mutex: nothing more is handed over. */
+/* Under the mutex: notes that nothing more is handed over. */
 static void transfer_end(mdl_transfer_t *transfer, int aborted)
 {
     transfer->r = NULL;
@@ -238,15 +236,14 @@ static void transfer_end(mdl_transfer_t *transfer, int aborted)
     }
 }
 
-/* Runs when the request's pool is destroyed, which is after its last byte was handed to the
-   kernel. */
+/* Runs when the request's pool is destroyed, after its last byte was handed to the kernel. */
 static apr_status_t transfer_request_end(void *data)
 {
     mdl_transfer_t *transfer = data;
     int is_running;
 
     if (pthread_mutex_lock(&list.mutex) != 0) {
-        return APR_SUCCESS; /* prefork ends a child in a signal handler: this thread may hold it */
+        return APR_SUCCESS; /* in prefork's signal handler, this thread may hold the mutex */
     }
     is_running = transfer->r != NULL;
     if (is_running) {
@@ -351,8 +348,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Copies the files that have bytes between two offsets, and with those that are there already at
-   least all between them.  The copy grows by its length, since parts mostly follow each other. */
+/* Copies the layout of the files with bytes between two offsets, and of all files between them and
+   the copied files.  A growing copy at least doubles, because parts mostly follow each other. */
 static void transfer_copy_layout(mdl_transfer_t *transfer, apr_int64_t from, apr_int64_t to)
 {
     const mdl_layout_t *body = transfer->body;
@@ -442,9 +439,9 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
 
 /* --- for the settler --- */
 
-/* For a client to which nothing has come for long, or little for very long: it would keep a
-   descriptor that httpd does not count.  What the kernel holds will not come to it any more; what
-   an HTTP/2 connection holds of a stream still may at any time. */
+/* Gives up a client that received nothing for long, or little for very long: it would keep a
+   descriptor that httpd does not count.  The kernel's buffered bytes will not reach it any more; an
+   HTTP/2 connection's buffered bytes still may. */
 static void transfer_give_up(mdl_transfer_t *transfer)
 {
     if (transfer->is_stream && transfer->progress.acknowledged >= transfer->bytes_at_end) {
@@ -455,7 +452,7 @@ static void transfer_give_up(mdl_transfer_t *transfer)
     }
 }
 
-/* Whether it is known what was delivered in the end: all has arrived, or no more can. */
+/* Whether the delivery is final: all has arrived, or no more can. */
 static int transfer_end_known(mdl_transfer_t *transfer, apr_time_t now)
 {
     if (transfer_ask(transfer) ||
@@ -478,8 +475,8 @@ void mdl_transfer_any(int *running, int *ended)
     pthread_mutex_unlock(&list.mutex);
 }
 
-/* Under the mutex: adds the progress of those that have a row, if they moved, or of those that have
-   none, limit at most. */
+/* Under the mutex: adds the progress of transfers with a row that moved, or of those without a row,
+   limit at most. */
 static void transfers_report(apr_array_header_t *deliveries, int unwritten, int limit)
 {
     mdl_transfer_t *transfer, *next, *last = list.running.previous;
@@ -497,14 +494,14 @@ static void transfers_report(apr_array_header_t *deliveries, int unwritten, int 
             transfer->reported = delivery.bytes;
             APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
             limit--;
-            /* behind the others, whose turn it is next time */
+            /* to the end, so that the others are next */
             transfer_unlink(transfer);
             transfer_append(transfer, &list.running);
         }
     }
 }
 
-/* Without a row a transfer can't be found forbidden, so those don't wait for all that move. */
+/* Reports transfers without a row separately, because only a row can show that access was lost. */
 apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
 {
     apr_array_header_t *deliveries = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
@@ -615,7 +612,7 @@ void mdl_transfer_end_all(void)
     pthread_mutex_unlock(&list.mutex);
 }
 
-/* A stream whose client takes nothing waits inside httpd, where it does not see that it was cut. */
+/* A stream whose client reads nothing waits inside httpd and does not notice that it was cut. */
 void mdl_transfer_reset_stalled(void)
 {
     apr_time_t now = mdl_clock_monotonic();

@@ -25,30 +25,30 @@
 
 APLOG_USE_MODULE(downloads);
 
-/* A child that could not begin ends with this, and is not started again. */
+/* The exit code of a child that could not begin; it is not restarted. */
 #define EXIT_GIVE_UP 254
 #define LIVED_WELL   apr_time_from_sec(60)
 #define MAX_DELAY_S  30
 #define OWNER_PREFIX "httpd_"
 #define RETAINED_KEY "mod_downloads_process"
 
-/* What outlives a restart, in which this shared object is unloaded: plain data only. */
+/* Survives a restart, which unloads this shared object, so it has only plain data. */
 typedef struct {
-    char owner[sizeof OWNER_PREFIX + MDL_ULID_LENGTH]; /* of jobs; "" is unset */
-    int wake_fd;                                       /* plus one, for 0 is unset */
+    char owner[sizeof OWNER_PREFIX + MDL_ULID_LENGTH]; /* in the jobs' leases; "" is unset */
+    int wake_fd;                                       /* descriptor + 1; 0 is unset */
     int deaths;                                        /* in a row */
     pid_t pid;                                         /* 0: there is none */
     apr_time_t started_at;
-    apr_time_t fork_at;          /* when a fork that failed is tried again; 0: none has */
-    apr_interval_time_t waiting; /* for that */
+    apr_time_t fork_at;          /* when to retry a failed fork; 0: none failed */
+    apr_interval_time_t waiting; /* the delay of that retry */
 } retained_t;
 
-/* The parent's, set anew in each post_config. */
+/* For the parent; set in each post_config. */
 static const mdl_service_t *service_to_run;
 static server_rec *main_server;
 static apr_pool_t *process_pool;
 
-/* The child's. */
+/* For the child. */
 static int stop_fd = -1;
 static pid_t own_pid;
 
@@ -69,8 +69,8 @@ int mdl_process_wake_fd(void)
     return data->wake_fd - 1;
 }
 
-/* The jobs of a process are its successors', and nobody else's: whoever has the name has been
-   forked by the same parent. */
+/* Names the owner of jobs, once for the life of the parent: a process's jobs pass to its successor,
+   the next child of the same parent. */
 static void owner_name(retained_t *data)
 {
     if (data->owner[0] == '\0') {
@@ -84,7 +84,7 @@ static void on_stop(int signal_number)
     int saved = errno;
 
     (void)signal_number;
-    /* Between fork and exec of a program of ours the handler runs in that copy too. */
+    /* A copy of this process between fork and exec of a program runs the handler too. */
     if (getpid() == own_pid && write(stop_fd, &one, sizeof one) < 0) {
         _exit(EXIT_FAILURE);
     }
@@ -104,12 +104,12 @@ static void set_signals(const sigset_t *unblocked)
     own_pid = getpid();
     ap_fatal_signal_child_setup(main_server);
     signal_set(SIGTERM, on_stop);
-    signal_set(SIGINT, SIG_IGN); /* the parent passes on what concerns us as SIGTERM */
+    signal_set(SIGINT, SIG_IGN); /* the parent sends us SIGTERM if we must end */
     signal_set(SIGHUP, SIG_IGN);
     signal_set(AP_SIG_GRACEFUL, SIG_IGN);
     signal_set(AP_SIG_GRACEFUL_STOP, SIG_IGN);
     signal_set(SIGPIPE, SIG_IGN);
-    signal_set(SIGXFSZ, SIG_IGN); /* a file-size limit is an error of write(2) */
+    signal_set(SIGXFSZ, SIG_IGN); /* so that exceeding a file-size limit is an error of write(2) */
     signal_set(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, unblocked, NULL);
 }
@@ -121,12 +121,12 @@ static int become_unprivileged(pid_t parent, apr_pool_t *p)
     if (ap_run_drop_privileges(p, main_server) != OK) {
         return 0;
     }
-    /* setuid clears it, so it comes after */
+    /* after setuid, which clears it */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     return getppid() == parent;
 }
 
-/* A process that keeps dying waits longer and longer before it works. */
+/* A process that keeps dying waits longer each time before it works. */
 static void process_delay(int deaths)
 {
     struct timespec wait = {.tv_sec = 0};
@@ -150,7 +150,7 @@ static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
     apr_status_t rv;
     apr_pool_t *pool;
 
-    /* Never pconf: its clean-ups are the parent's. */
+    /* Not pconf, whose clean-ups belong to the parent. */
     apr_pool_create(&pool, NULL);
     apr_pool_tag(pool, "mdl_worker");
     stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -165,7 +165,7 @@ static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
     if (rv == APR_SUCCESS) {
         _exit(EXIT_SUCCESS);
     }
-    _exit(APR_STATUS_IS_EAGAIN(rv) ? EXIT_FAILURE : EXIT_GIVE_UP); /* threads may be had later */
+    _exit(APR_STATUS_IS_EAGAIN(rv) ? EXIT_FAILURE : EXIT_GIVE_UP); /* threads may be free later */
 }
 
 static void on_event(int reason, void *data, apr_wait_t status);
@@ -195,8 +195,8 @@ static void process_spawn(void)
 
     owner_name(data);
     data->pid = 0;
-    /* Not over its predecessor, which pconf will still look for: with the pid of a fork that
-       failed, 0, it would end all of httpd. */
+    /* A new apr_proc_t: pconf's clean-up still uses the predecessor's, and with a failed fork's
+       pid, 0, would kill all of httpd. */
     rv = mdl_fork(process, process_pool, &old);
     if (rv == APR_INCHILD) {
         process_live(parent, data->deaths, &old);
@@ -212,7 +212,7 @@ static void process_spawn(void)
     apr_proc_other_child_register(process, on_event, data, NULL, process_pool);
 }
 
-/* httpd hands over the number of the signal; those that the process's own code gets. */
+/* Whether the signal, which is what httpd passes as status, is one that faulty code causes. */
 static int status_is_crash(int status)
 {
     return status == SIGSEGV || status == SIGBUS || status == SIGABRT || status == SIGILL ||
@@ -226,7 +226,7 @@ static int server_goes_on(void)
     return ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state != AP_MPMQ_STOPPING;
 }
 
-/* In the parent.  A graceful restart gives UNREGISTER alone, a restart or stop gives RESTART first;
+/* Runs in the parent.  A graceful restart gives only UNREGISTER, a restart or stop first RESTART;
    in both cases pconf's clean-up ends the process, and post_config starts the next. */
 static void on_event(int reason, void *baton, apr_wait_t status)
 {
@@ -262,8 +262,8 @@ static void on_event(int reason, void *baton, apr_wait_t status)
     }
 }
 
-/* At a restart APR takes a child that is stopped for one that is gone: it would live on, unseen,
-   beside its successor.  waitpid says 0 of a live child of ours alone. */
+/* At a restart APR treats a stopped child as gone, and it would live on beside its successor.
+   waitpid returns 0 only for a live child of ours. */
 static void end_predecessor(const retained_t *data)
 {
     pid_t pid = data->pid;
@@ -276,7 +276,7 @@ static void end_predecessor(const retained_t *data)
     }
 }
 
-/* Every ten seconds or so. */
+/* Called about every ten seconds. */
 static int process_monitor(apr_pool_t *p, server_rec *s)
 {
     (void)p, (void)s;

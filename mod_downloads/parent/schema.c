@@ -41,7 +41,7 @@ static int *schema_served(void)
     return served != NULL ? served : ap_retained_data_create(SERVED_KEY, sizeof *served);
 }
 
-/* A restart must not take down what ran, other hosts of this httpd among it. */
+/* A restart must not stop a server that ran, with its other hosts. */
 static int schema_refuses(int result)
 {
     return result != SCHEMA_CURRENT && result != DATABASE_AWAY && !*schema_served();
@@ -69,8 +69,8 @@ static int schema_newer(mdl_db_t *db, server_rec *s, apr_pool_t *p)
     return SCHEMA_NEWER;
 }
 
-/* With another secret each key gets 401 and each link 404, and what is made meanwhile is void once
-   the right one is back. */
+/* Under a wrong secret every key would get 401 and every link 404, and new keys and links would be
+   void once the right secret is back. */
 static int secret_prepare(const mdl_service_t *service, mdl_db_t *db, server_rec *s, apr_pool_t *p)
 {
     mdl_secret_signed_t of = {.secret = service->secret};
@@ -117,7 +117,7 @@ static int schema_prepare(const mdl_service_t *service, server_rec *s, apr_pool_
     int result;
     apr_status_t rv;
 
-    /* A host that swallows packets must not hold up a restart. */
+    /* An unresponsive host must not delay a restart. */
     alarm(CONNECT_LIMIT_S);
     if (mdl_db_open(&db, settings->db_driver, settings->db_params, &why, p) != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "MDL0335: %s", why);
@@ -189,7 +189,7 @@ static int schema_run_child(const mdl_service_t *service, server_rec *s, apr_poo
 
 int mdl_schema_prepare(const mdl_service_t *service, server_rec *s, int *has_storage, apr_pool_t *p)
 {
-    /* What is not here the child has said. */
+    /* The child logs the other results. */
     static const char *const sentences[RESULTS] = {
         [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
                        "\"downloadsctl migrate\", or set DownloadsMigrate On",

@@ -1,6 +1,6 @@
 /*
- * How risky an order looks: a storefront's rating of it, the level of the fraud check, and the
- * level at which a shop holds its orders.
+ * The level of an order's risk: a storefront's rating, the fraud check's result, or the level at
+ * which a shop holds orders.
  */
 #ifndef MDL_PLATFORM_RISK_H
 #define MDL_PLATFORM_RISK_H

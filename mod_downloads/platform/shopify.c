@@ -1,6 +1,6 @@
 /*
- * Shopify's Admin GraphQL API.  In a response each part of HTTP's status, GraphQL's errors and the
- * data may be of any type and length.
+ * Shopify's Admin GraphQL API.  Every part of a response (HTTP status, GraphQL errors, data) may
+ * have any type and length.
  */
 #include "platform/platform.h"
 
@@ -16,15 +16,15 @@
 #include "base/names.h"
 #include "base/text/utf8.h"
 
-/* A version is served for a year; from then on the oldest that is served answers for it. */
+/* A version is supported for a year; afterwards the oldest supported version answers. */
 #define API_VERSION "2026-10"
 #define MAX_NAME    100 /* characters, as in a request */
 #define MAX_LOCALE  35
 #define MIN_WAIT_S  1
 #define MAX_WAIT_S  3600
 
-/* The order is asked for only where its risk is wanted: then a token that may read customers alone
-   is enough for a shop without fraud checks. */
+/* The order is included only if its risk is wanted, so that a shop without fraud checks needs a
+   token only for customers. */
 static const char query[] =
     "query Lookup($customer: ID!, $order: ID!, $withOrder: Boolean!) {"
     " customer(id: $customer) { firstName lastName locale defaultEmailAddress { emailAddress } }"
@@ -145,7 +145,7 @@ static int shopify_read_result(mdl_platform_answer_t *answer, const mdl_http_res
     return 1;
 }
 
-/* How long the storefront needs to have what the query costs. */
+/* How long it takes until the rate limit has restored the query's cost. */
 static apr_interval_time_t shopify_restoring(const mdl_json_t *document)
 {
     const mdl_json_t *cost = mdl_json_member(mdl_json_member(document, "extensions"), "cost");
@@ -162,7 +162,7 @@ static int shopify_is(const char *text, const char *other)
     return text != NULL && strcmp(text, other) == 0;
 }
 
-/* One of GraphQL's errors: throttling outweighs all others, and a passing fault a lasting one. */
+/* Reads a GraphQL error: throttling outweighs all others, a temporary fault a permanent one. */
 static void shopify_read_error(mdl_platform_answer_t *answer, const mdl_json_t *document,
                                const mdl_json_t *error)
 {
@@ -186,7 +186,7 @@ static void shopify_read_error(mdl_platform_answer_t *answer, const mdl_json_t *
     }
 }
 
-/* Whether a member is a string, or null or absent: what a nullable one may be. */
+/* Whether a nullable member is a string, null or absent. */
 static int shopify_is_text(const mdl_json_t *object, const char *name)
 {
     mdl_json_type_t type = mdl_json_type(mdl_json_member(object, name));
@@ -230,7 +230,7 @@ static int shopify_read_customer(mdl_platform_found_t *found, const mdl_json_t *
     return 1;
 }
 
-/* The worst of the assessments; *pending when one is still under way. */
+/* Reads the worst of the assessments; *pending is set if one is unfinished. */
 static int shopify_read_risk(mdl_platform_found_t *found, const mdl_json_t *risk, int *pending)
 {
     static const char *const levels[] = {[MDL_RISK_NONE] = "NONE",

@@ -34,7 +34,7 @@ apr_status_t mdl_storage_identity(const char *root, const char **identity, apr_p
     return n == (ssize_t)LENGTH && mdl_ulid_valid(PREFIX, text) ? APR_SUCCESS : APR_EINVAL;
 }
 
-/* Whole, or not at all; what another process has written meanwhile stays. */
+/* Writes the file atomically; a file that another process has written meanwhile stays. */
 static apr_status_t identity_write(const char *root, const char *text, apr_pool_t *p)
 {
     char *temporary = apr_pstrcat(p, identity_path(root, p), ".XXXXXX", NULL);
@@ -67,7 +67,7 @@ apr_status_t mdl_storage_identify(const char *root, const char **identity, apr_p
     return rv == APR_SUCCESS ? mdl_storage_identity(root, identity, p) : rv;
 }
 
-/* Whether a folder has an entry, but for "." and "..". */
+/* Whether a folder has an entry other than "."  and "..". */
 static int folder_has_any(const char *path)
 {
     DIR *folder = opendir(path);

@@ -15,7 +15,7 @@
 #include "base/crypto.h"
 
 #define FOLDER_MODE 0750
-#define CHECK_NAME  ".check-" /* the dot keeps it apart from every partial file's id */
+#define CHECK_NAME  ".check-" /* no partial file's id has a dot */
 
 apr_status_t mdl_storage_status(int error)
 {
@@ -45,11 +45,11 @@ apr_status_t mdl_storage_sync_folder(const char *path)
     }
     rv = mdl_storage_sync_file(fd);
     close(fd);
-    /* A file system that can't sync folders says EINVAL; there is nothing better to do then. */
+    /* EINVAL: the file system can't sync folders, and nothing better is possible. */
     return rv == APR_FROM_OS_ERROR(EINVAL) ? APR_SUCCESS : rv;
 }
 
-/* Makes a folder where it is missing and counts it in *made. */
+/* Makes a missing folder and counts it in *made. */
 static apr_status_t make_folder(const char *path, int *made)
 {
     struct stat st;
@@ -206,7 +206,7 @@ apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const char *sha256
     rv = local_digest(fd, sha);
     mdl_sha256_end(sha, bytes);
     *digest = mdl_hex(bytes, sizeof bytes, p);
-    /* What nobody asked for shall not push what customers ask for out of memory. */
+    /* A background read must not evict files that customers download from the page cache. */
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
     return rv;
@@ -321,7 +321,7 @@ static apr_status_t local_check_file(int fd)
                                                                              : APR_EGENERAL;
 }
 
-/* A finished upload gets its blob's name beside that of its partial file. */
+/* Checks link, by which a published upload gets its blob's name besides the partial file's. */
 static apr_status_t check_link(const mdl_storage_t *storage, const char *path, apr_pool_t *p)
 {
     const char *second = apr_pstrcat(p, mdl_storage_shard(storage, '0', p), strrchr(path, '/'),

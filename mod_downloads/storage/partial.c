@@ -21,20 +21,20 @@
 #define PARTIAL_CHARS "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 struct mdl_partial_t {
-    apr_pool_t *pool; /* its own: destroying it closes the file */
+    apr_pool_t *pool; /* its own; destroying it closes the file */
     const mdl_storage_t *storage;
     const char *path;
     int fd;
     apr_int64_t written;     /* bytes in the file */
-    int hashed;              /* whether all of them are in the digests */
-    int published;           /* whether the file is a blob's too: its bytes must not change */
+    int hashed;              /* all bytes are in the digests */
+    int published;           /* the file is also a blob: its bytes must not change */
     apr_int64_t written_out; /* bytes whose write-out was started */
-    int synced;              /* whether an fsync has ended since the last write */
-    apr_size_t gathered;     /* bytes that wait in buffer */
+    int synced;              /* no write since the last fsync */
+    apr_size_t gathered;     /* bytes in buffer */
     char *buffer;
     mdl_sha256_t *sha;
     apr_uint32_t crc;
-    const char *sha256; /* the digest once it was asked for, else NULL */
+    const char *sha256; /* set by mdl_partial_digest, else NULL */
 };
 
 static const char *partial_path(const mdl_storage_t *storage, const char *id, apr_pool_t *p)
@@ -45,13 +45,13 @@ static const char *partial_path(const mdl_storage_t *storage, const char *id, ap
     return apr_pstrcat(p, storage->partial, "/", id, NULL);
 }
 
-/* A symbolic link to how many bytes of the file count, while others are in doubt. */
+/* A symbolic link whose target is the number of valid bytes, while later ones are provisional. */
 static const char *mark_name(const char *path, apr_pool_t *p)
 {
     return apr_pstrcat(p, path, ".mark", NULL);
 }
 
-/* How many bytes of a file of this size count. */
+/* The number of valid bytes in a file of this size. */
 static apr_int64_t partial_counted(const char *path, apr_int64_t size, apr_pool_t *p)
 {
     char text[24];
@@ -73,8 +73,8 @@ static apr_status_t mark_set(const char *path, apr_int64_t counted, apr_pool_t *
     return symlink(text, mark_name(path, p)) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
-/* The kernel drops bytes that the disk has refused and says so once, so that the next fsync would
-   succeed without them: from then on none of the file's counts. */
+/* When the disk refuses bytes, the kernel drops them and reports that once; the next fsync would
+   succeed without them.  So after a failed fsync none of the file's bytes are valid. */
 static apr_status_t partial_sync_file(const char *path, int fd, apr_pool_t *p)
 {
     apr_status_t rv = mdl_storage_sync_file(fd);
@@ -86,7 +86,7 @@ static apr_status_t partial_sync_file(const char *path, int fd, apr_pool_t *p)
     return rv;
 }
 
-/* Whether the path still leads to the open file. */
+/* Whether path still names the open file. */
 static int partial_same_file(int fd, const char *path)
 {
     struct stat opened;
@@ -97,8 +97,8 @@ static int partial_same_file(int fd, const char *path)
 }
 
 /*
- * Opens and locks.  Between the two, the file's former writer may have made a blob of it or removed
- * it: then the lock is worth nothing, and the name is opened again.
+ * Opens and locks a file.  In between, its former writer may have made it a blob or removed it:
+ * then the lock is worthless, and the path is opened again.
  */
 static apr_status_t open_locked(int *fd, const char *path)
 {
@@ -167,8 +167,7 @@ static apr_status_t partial_close(void *data)
     return fd >= 0 && close(fd) != 0 ? mdl_storage_status(errno) : APR_SUCCESS;
 }
 
-/* Opens the file, locks it, throws away what does not count and looks whether it is a blob's other
-   name. */
+/* Opens and locks the file, drops provisional bytes, and sees whether it is published. */
 static apr_status_t partial_open_file(mdl_partial_t *partial)
 {
     apr_status_t rv = partial->path != NULL ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
@@ -220,7 +219,7 @@ static apr_status_t partial_open(mdl_partial_t **partial, mdl_storage_t *storage
     return APR_SUCCESS;
 }
 
-/* Closes an opened file again if rv says that it is of no use. */
+/* Closes the partial again if rv is an error. */
 static apr_status_t opened_if(apr_status_t rv, mdl_partial_t **partial)
 {
     if (rv != APR_SUCCESS) {
@@ -282,7 +281,7 @@ apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int6
     return rv;
 }
 
-/* What is written after the count may not be synced, and isn't counted. */
+/* Bytes written after length was read may not be synced, and are not counted. */
 apr_status_t mdl_partial_sync(mdl_storage_t *storage, const char *id, apr_int64_t *length,
                               apr_pool_t *p)
 {
@@ -333,7 +332,7 @@ int mdl_partial_hashed(const mdl_partial_t *partial)
     return partial->hashed;
 }
 
-/* Starts writing out and waits for nothing, so that a later fsync finds little to do. */
+/* Starts write-out without waiting, so that a later fsync has little to do. */
 static void partial_write_out(mdl_partial_t *partial)
 {
     sync_file_range(partial->fd, partial->written_out, partial->written - partial->written_out,
@@ -341,7 +340,7 @@ static void partial_write_out(mdl_partial_t *partial)
     partial->written_out = partial->written;
 }
 
-/* Digests and file agree whatever happens: what could not be written stays gathered. */
+/* Writes the buffer.  Digests and file always agree: what could not be written stays in it. */
 static apr_status_t partial_flush(mdl_partial_t *partial)
 {
     apr_status_t rv = mdl_storage_room(partial->storage, (apr_int64_t)partial->gathered);
@@ -405,7 +404,7 @@ apr_status_t mdl_partial_accept(mdl_partial_t *partial)
                : mdl_storage_status(errno);
 }
 
-/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
+/* Unlinks the file only if the path still names it: the id may have been removed and reused. */
 static apr_status_t partial_remove_own(mdl_partial_t *partial)
 {
     if (!partial_same_file(partial->fd, partial->path)) {
@@ -425,7 +424,7 @@ static void partial_hash_anew(mdl_partial_t *partial)
     partial->sha256 = NULL;
 }
 
-/* Leaves the file to the blob, and opens a new one. */
+/* Leaves the published file to its blob, and opens a new one. */
 static apr_status_t partial_begin_another(mdl_partial_t *partial)
 {
     apr_status_t rv = partial_remove_own(partial);
@@ -504,7 +503,7 @@ static int blob_exists(const char *path, apr_int64_t size)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
-/* The second name of a file that is published, on its way to the blob's place. */
+/* The temporary second link of a file that is being published. */
 static const char *second_name(const char *path, apr_pool_t *p)
 {
     return apr_pstrcat(p, path, ".blob", NULL);
@@ -520,8 +519,8 @@ static apr_status_t partial_sync(mdl_partial_t *partial)
     return rv;
 }
 
-/* Makes the file a blob at path: moves it there, or gives it a second name.  Either way a file of
-   the wrong size at path is replaced. */
+/* Makes the file a blob at path, by rename or, if it stays, by a second link.  A file of the wrong
+   size at path is replaced. */
 static apr_status_t partial_place(mdl_partial_t *partial, const char *path, int stays)
 {
     const char *from = partial->path;
@@ -532,7 +531,7 @@ static apr_status_t partial_place(mdl_partial_t *partial, const char *path, int 
     }
     if (rv == APR_SUCCESS && stays) {
         from = second_name(partial->path, partial->pool);
-        unlink(from); /* of a process that was killed here */
+        unlink(from); /* left by a process that was killed here */
         rv = link(partial->path, from) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
     }
     if (rv == APR_SUCCESS && rename(from, path) != 0) {
@@ -564,14 +563,14 @@ static apr_status_t partial_become_blob(mdl_partial_t *partial, int stays)
     return stays ? APR_SUCCESS : partial_remove_own(partial);
 }
 
-/* A blob that existed may be so new that its own writer has yet to sync the folder. */
+/* Syncs the folder even for an existing blob: its writer may not have synced it yet. */
 static apr_status_t partial_sync_shard(const mdl_partial_t *partial)
 {
     return mdl_storage_sync_folder(
         mdl_storage_shard(partial->storage, partial->sha256[0], partial->pool));
 }
 
-/* Syncs each folder once, however many files have come into it. */
+/* Syncs each folder once, however many files were added to it. */
 static void commits_sync_shards(mdl_partial_commit_t *commits, const mdl_partial_commit_t *end)
 {
     for (const char *digit = MDL_HEX_DIGITS; *digit != '\0'; digit++) {
@@ -639,7 +638,7 @@ apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool
     if (path == NULL) {
         return APR_EINVAL;
     }
-    unlink(second_name(path, p)); /* of a process that was killed in partial_place */
-    unlink(mark_name(path, p));   /* of one that was killed before mdl_partial_accept */
+    unlink(second_name(path, p)); /* left by a process that was killed in partial_place */
+    unlink(mark_name(path, p));   /* left by a process that was killed before mdl_partial_accept */
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
 }

@@ -1,12 +1,12 @@
 /*
- * What the files of this folder share.
+ * Shared by the files of this room.
  */
 #ifndef MDL_STORAGE_PRIVATE_H
 #define MDL_STORAGE_PRIVATE_H
 
 #include "storage/storage.h"
 
-#define MDL_HEX_DIGITS "0123456789abcdef" /* one of the blobs' folders each */
+#define MDL_HEX_DIGITS "0123456789abcdef" /* each names a shard, a folder of blobs */
 
 #define MDL_STORAGE_FILE_MODE 0640
 
@@ -17,15 +17,15 @@ struct mdl_storage_t {
     apr_int64_t reserve;
 };
 
-/** The folder of the blobs whose SHA-256 begins with a hexadecimal digit. */
+/** The folder of the blobs whose SHA-256 begins with digit, hexadecimal. */
 const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);
 
-/** Maps an errno: ENOSPC, EDQUOT and EFBIG to APR_ENOSPC, others to themselves. */
+/** Converts an errno: ENOSPC, EDQUOT and EFBIG become APR_ENOSPC, others stay. */
 apr_status_t mdl_storage_status(int error);
 
 apr_status_t mdl_storage_sync_file(int fd);
 
-/** Syncs a folder; APR_SUCCESS also where the file system can't sync folders. */
+/** Syncs a folder; APR_SUCCESS also if the file system can't sync folders. */
 apr_status_t mdl_storage_sync_folder(const char *path);
 
 #endif

@@ -34,7 +34,7 @@ mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t 
     return bounces;
 }
 
-/* The id of the email that a message is about; 0 if it is none of ours. */
+/* The id of the email that a message is about; 0 if it is not ours. */
 static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_report_t *report)
 {
     apr_int64_t id = 0;

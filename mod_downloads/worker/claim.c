@@ -13,10 +13,10 @@
 #define SECOND  apr_time_from_sec(1)
 #define MINUTE  apr_time_from_sec(60)
 #define HELD    apr_time_from_msec(10)
-#define BLOCKED apr_time_from_sec(10) /* between looks whether a shop still is */
-#define SHOPS   32 /* that a claim looks for, beside those whose jobs run or are oldest */
+#define BLOCKED apr_time_from_sec(10) /* until a blocked shop is checked again */
+#define SHOPS   32 /* scanned by a claim, besides those whose jobs run or are oldest */
 
-#define MAX_INTERRUPTIONS 3 /* deaths of the process in a row that end a job */
+#define MAX_INTERRUPTIONS 3 /* deaths of the process in a row after which a job fails */
 
 MDL_EFFECT(mdl_job_inherit, const mdl_job_inherit_t *)
 
@@ -38,14 +38,14 @@ static mdl_task_t *task_create(mdl_worker_t *worker, const mdl_job_t *job, mdl_j
     apr_pool_t *pool;
     mdl_task_t *task;
 
-    /* A pool without a parent, since it goes to another thread. */
+    /* A pool without a parent, because another thread uses it. */
     apr_pool_create_unmanaged_ex(&pool, NULL, worker->allocator);
     apr_pool_tag(pool, "mdl_task");
     task = apr_pcalloc(pool, sizeof *task);
     task->pool = pool;
     task->job = mdl_job_copy(job, pool);
     atomic_store(&task->leased_until, leased_until);
-    task->job->due_at = 0; /* given back, it is due at once */
+    task->job->due_at = 0; /* if released, it is due at once */
     task->handler = mdl_handler_of(job);
     task->service = worker->service;
     task->storage = worker->storage;
@@ -69,8 +69,8 @@ static apr_status_t handler_prepare_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return task->handler->prepare(db, task);
 }
 
-/* Of the jobs that one more death of the process would end only one is worked on at a time, so that
-   the death shows which job it was. */
+/* Whether one more death of the process makes the job fail.  Only one such job runs at a time, so
+   that a death shows which job caused it. */
 static int job_is_suspect(const mdl_job_t *job)
 {
     return job->interruptions == MAX_INTERRUPTIONS - 1;
@@ -100,8 +100,7 @@ static void task_give_up(mdl_task_t *task)
     task->outcome = MDL_TASK_FAILED;
 }
 
-/* APR_SUCCESS if the task is to be worked on; else it has its outcome.  rv is what reading for it
-   came to. */
+/* APR_SUCCESS if the task can run; else it has its outcome.  rv is its handler's read's. */
 static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     mdl_job_t *job = task->job;
@@ -132,7 +131,7 @@ static apr_status_t handler_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return reading->handler->read(db, p, reading->tasks);
 }
 
-/* Tasks of one lane: those with a handler to read for them all have the same. */
+/* Reads for the tasks of one lane.  All whose handler has a read function have the same handler. */
 static apr_status_t tasks_read(mdl_worker_t *worker, const apr_array_header_t *tasks)
 {
     reading_t reading = {.tasks = apr_array_make(worker->turn, tasks->nelts, sizeof(mdl_task_t *))};
@@ -169,7 +168,7 @@ static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_arra
         const mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
         mdl_task_t *task;
 
-        /* A job that was cancelled and retried at once may still have its former task. */
+        /* A job that was cancelled and at once retried may still have its old task. */
         mdl_worker_break_off(worker, job->id);
         task = task_create(worker, job, lane, leased_until);
         if (job->interruptions < MAX_INTERRUPTIONS) {
@@ -185,12 +184,10 @@ static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_arra
     }
 }
 
-/* --- claim --------------------------------------------------------------------------------------
- */
+/* --- claim --- */
 
-/* The low-water marks rise behind the jobs that are due, and behind the clock: a job is queued for
-   the time at which its transaction works, and is seen when that has committed.  The next look anew
-   finds what took longer. */
+/* Raises the low-water marks, but keeps them below the due jobs and a second behind the clock: a
+   job's due time is that of its transaction, which commits later.  A full look finds later ones. */
 static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
 {
     mdl_job_look_t *jobs = &worker->jobs;
@@ -205,8 +202,8 @@ static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
     }
 }
 
-/* There may be jobs of other shops, which those in a lane don't keep from it; but many that are
-   queued one after the other are claimed together. */
+/* Shortens the lanes' waits: new jobs may be of shops with free slots.  The rest of the wait
+   gathers jobs that are queued one after another into one claim. */
 static void lanes_resume(mdl_worker_t *worker)
 {
     apr_time_t now = mdl_clock_monotonic();
@@ -243,18 +240,18 @@ apr_time_t mdl_claim_look(mdl_worker_t *worker)
 
 typedef struct {
     mdl_job_claim_t claim;
-    int suspects;                 /* at work */
-    apr_array_header_t *admitted; /* of claim.jobs, those that are to be worked on */
-    apr_array_header_t *refused;  /* and those that were given back */
+    int suspects;                 /* suspect jobs that are running */
+    apr_array_header_t *admitted; /* the jobs of claim.jobs that may run */
+    apr_array_header_t *refused;  /* those that were released */
 } claiming_t;
 
-/* When a job that was claimed is to be looked at again; 0 if it may be worked on now. */
+/* When to look at a claimed job again; 0 if it may run now. */
 static apr_time_t job_wait_until(const mdl_job_t *job, int *suspects)
 {
     apr_time_t now = apr_time_now();
 
     if (job->shop_blocked) {
-        return now + BLOCKED; /* downloadsctl has held those that were queued */
+        return now + BLOCKED; /* downloadsctl has already held its queued jobs */
     }
     if (mdl_handler_of(job) == NULL) {
         return now + MINUTE; /* of a newer release on the same database */
@@ -262,8 +259,7 @@ static apr_time_t job_wait_until(const mdl_job_t *job, int *suspects)
     return job_is_suspect(job) && (*suspects)++ > 0 ? now + SECOND : 0;
 }
 
-/* What is not to be worked on is given back in the transaction of its claim, as if it had never
-   been claimed. */
+/* Jobs that may not run are released in the transaction of their claim. */
 static apr_status_t job_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     claiming_t *claiming = arg;
@@ -302,7 +298,7 @@ static apr_array_header_t *lane_shops(const mdl_worker_t *worker, mdl_job_lane_t
     return shops;
 }
 
-/* The next turn begins behind the last shop that had one in this. */
+/* The next claim begins after the last shop, in turn, that got a job in this one. */
 static void lane_turn(mdl_lane_t *lane, const apr_array_header_t *jobs)
 {
     apr_int64_t before = lane->after;
@@ -317,9 +313,9 @@ static void lane_turn(mdl_lane_t *lane, const apr_array_header_t *jobs)
     }
 }
 
-/* What the claim means for the next: jobs that it left are another worker's, which is claiming
-   them, or of shops that have enough, or of shops that it did not look for.  When all were looked
-   for, they wait until a task ends or a job is queued. */
+/* Prepares the lane's next claim.  Jobs left over belong to another worker that is claiming them,
+   to shops with no free slot, or to shops not scanned yet.  Once all shops are scanned, they wait
+   until a task ends or a job is queued. */
 static void lane_claimed(mdl_worker_t *worker, mdl_lane_t *lane, const mdl_job_claim_t *claim,
                          apr_time_t now)
 {
@@ -360,7 +356,7 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
         claiming.claim.limit = lane->slots - busy;
     }
     if (mdl_worker_write(worker, job_claim_effect, &claiming) != APR_SUCCESS) {
-        /* Not at once again: the loop would turn without a pause until the database is well. */
+        /* Retry after a second: the loop must not spin while the database fails. */
         worker->jobs.due_at[index] = now + SECOND;
         return;
     }
@@ -372,8 +368,7 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
     jobs_begin(worker, index, claiming.admitted, leased_until);
 }
 
-/* --- blocked shops ------------------------------------------------------------------------------
- */
+/* --- blocked shops --- */
 
 MDL_EFFECT(mdl_shop_list_blocked, apr_array_header_t **)
 
@@ -393,8 +388,7 @@ void mdl_claim_give_back_blocked(mdl_worker_t *worker)
     }
 }
 
-/* --- renew --------------------------------------------------------------------------------------
- */
+/* --- renew --- */
 
 static int task_needs_renewal(const mdl_task_t *task, apr_time_t now)
 {
@@ -416,7 +410,7 @@ static void renewal_add(renewal_t *renewal, mdl_task_t *task)
     }
 }
 
-/* Each task keeps what came of it in task->renewal, which counts once it is committed. */
+/* Each task's result is in task->renewal, valid once committed. */
 static apr_status_t renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const renewal_t *renewal = arg;
@@ -446,7 +440,7 @@ static void task_renewed(mdl_task_t *task, apr_time_t now)
     }
 }
 
-/* In one transaction; singly if one of the jobs is locked. */
+/* Renews in one transaction, or one by one if a job is locked. */
 static void tasks_renew(mdl_worker_t *worker, const renewal_t *renewal)
 {
     apr_status_t rv = mdl_worker_write(worker, renew_effect, (void *)renewal);
@@ -478,8 +472,7 @@ void mdl_claim_renew(mdl_worker_t *worker)
     }
 }
 
-/* --- take over ----------------------------------------------------------------------------------
- */
+/* --- take over --- */
 
 static int worker_has(const mdl_worker_t *worker, const char *job_id)
 {
@@ -494,8 +487,7 @@ static int worker_has(const mdl_worker_t *worker, const char *job_id)
 MDL_EFFECT(mdl_job_beats, apr_array_header_t **)
 MDL_EFFECT(mdl_job_expire, const apr_array_header_t *)
 
-/* Its own jobs are lost, too, if it knows nothing of them: the answer to the COMMIT of their claim
-   was lost. */
+/* Also takes over this worker's own jobs without a task: their claim's COMMIT was not answered. */
 void mdl_claim_take_over(mdl_worker_t *worker)
 {
     apr_array_header_t *leases, *lost;

@@ -1,32 +1,31 @@
 /*
- * Jobs become tasks: claimed under a lease, checked, handed to a thread of their lane; and leases
- * are renewed until the tasks are settled.
+ * Claims jobs under a lease, checks them and hands them, as tasks, to a thread of their lane;
+ * renews the leases until the tasks are settled.
  */
 #ifndef MDL_WORKER_CLAIM_H
 #define MDL_WORKER_CLAIM_H
 
 #include "worker/worker.h"
 
-/** Makes the jobs due at once that a predecessor held when it died.  To be called until it has
-    succeeded, and before the first claim: then these jobs are our own. */
+/** Makes a dead predecessor's jobs due at once.  Call it until it succeeds, before the first claim:
+    later, this process's own jobs would match. */
 apr_status_t mdl_claim_inherit(mdl_worker_t *worker);
 
-/** Finds out in which lanes jobs are due, and whether there are cancelled ones.  Returns when to
-   try again if the database did not say, else 0. */
+/** Finds out which lanes have due jobs, and whether there are cancelled jobs.  Returns 0, or when
+    to retry if the database failed. */
 apr_time_t mdl_claim_look(mdl_worker_t *worker);
 
 /** Claims as many due jobs of a lane as it has free slots for. */
 void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t lane);
 
-/** Has the tasks of blocked shops broken off and their jobs given back. */
+/** Stops the tasks of blocked shops and releases their jobs. */
 void mdl_claim_give_back_blocked(mdl_worker_t *worker);
 
-/** Renews the leases of all tasks that are not settled, where they are due for it or have progress
-   to report, and breaks off the tasks whose lease is lost. */
+/** Renews the leases of unsettled tasks that are due for renewal or have progress to report, and
+    stops tasks whose lease is lost. */
 void mdl_claim_renew(mdl_worker_t *worker);
 
-/** Takes the jobs of workers that do not renew their leases any more, and of none that this one
- * has. */
+/** Takes over jobs whose leases are no longer renewed, except jobs with a task of this worker. */
 void mdl_claim_take_over(mdl_worker_t *worker);
 
 #endif

@@ -8,7 +8,7 @@
 typedef struct {
     const char *owner;
     mdl_storage_t *storage;
-    apr_array_header_t *jobs; /* of mdl_job_t * */
+    apr_array_header_t *jobs; /* mdl_job_t * */
 } cleanup_t;
 
 static apr_status_t cleanup_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -18,9 +18,9 @@ static apr_status_t cleanup_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_job_to_clean(db, cleanup->owner, BATCH, &cleanup->jobs, p);
 }
 
-/* The row comes first and stays locked while the file goes: a retry, which would begin the file
-   anew, waits until it is gone.  A file that can't be removed is left to the maintenance, which
-   tries each minute: it must not keep the jobs of others from being cleaned up after. */
+/* Updates the row first, which stays locked while the file is removed: so a retry of the job, which
+   would make the file again, waits.  Maintenance retries files that can't be removed; they must not
+   block the clean-up of other jobs. */
 static apr_status_t job_clean(mdl_db_t *db, const cleanup_t *cleanup, const mdl_job_t *job,
                               apr_pool_t *p)
 {

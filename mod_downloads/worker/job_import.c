@@ -1,6 +1,6 @@
 /*
- * The job asset_import (contract, section 9): a remote file becomes a blob and makes its asset
- * ready.  What has arrived survives restarts of httpd, so that no large import begins anew by them.
+ * The job asset_import (contract, section 9): stores a remote file as a blob and makes its asset
+ * ready.  Received bytes survive restarts of httpd, so that a large import resumes.
  */
 #include <string.h>
 
@@ -16,9 +16,9 @@
 #include "worker/handler.h"
 #include "worker/runner.h"
 
-#define SMALL_LIMIT    (1024 * 1024) /* bytes; what is larger moves to the bulk lane */
+#define SMALL_LIMIT    (1024 * 1024) /* bytes; larger files move to the bulk lane */
 #define PARTIAL_IN_USE apr_time_from_msec(500)
-#define MAX_WAIT       apr_time_from_sec(86400) /* that a source may ask for */
+#define MAX_WAIT       apr_time_from_sec(86400) /* the most by Retry-After */
 
 typedef struct {
     const char *url;
@@ -28,13 +28,13 @@ typedef struct {
     mdl_blob_t blob;
     apr_status_t disk; /* the last result of writing to the partial file */
     int too_large_for_lane;
-    apr_int64_t room; /* bytes that the shop's quota takes; -1: any */
+    apr_int64_t room; /* bytes left of the shop's quota; -1: unlimited */
     int too_large_for_quota;
-    int until_close; /* a cut body looks whole */
+    int until_close; /* a truncated body looks complete */
 } import_t;
 
-/* Bytes of a partial file are in the page cache, safe from a kill but not from a power cut: they
-   count only under the kernel that took them.  Hence "<boot id> <entity tag>". */
+/* The entity tag from the validator "<boot id> <entity tag>"; NULL after a reboot.  A partial
+   file's bytes may be only in the page cache, which survives a kill but not a power cut. */
 static const char *etag_of(const mdl_task_t *task)
 {
     const char *validator = task->job->validator;
@@ -47,7 +47,7 @@ static const char *etag_of(const mdl_task_t *task)
     return validator + length + 1;
 }
 
-/* Whether a body of so many bytes (-1: not known) is too large for the lane or for the quota. */
+/* Whether a body of size bytes (-1: unknown) is too large for the lane or the quota. */
 static int is_too_large(mdl_task_t *task, apr_int64_t size)
 {
     import_t *import = task->data;
@@ -57,7 +57,7 @@ static int is_too_large(mdl_task_t *task, apr_int64_t size)
     return import->too_large_for_quota || import->too_large_for_lane;
 }
 
-/* Whether nothing would show that the body was cut. */
+/* Whether a truncated body could not be detected. */
 static int import_is_unproven(const mdl_task_t *task)
 {
     return ((const import_t *)task->data)->until_close && task->job->expected_sha256 == NULL;
@@ -115,7 +115,7 @@ static void import_disk_failed(mdl_task_t *task, apr_status_t rv)
                          "The service had no room to store the file.");
 }
 
-/* Whether the bytes are all there and those that were wanted; else the task has ended. */
+/* Whether the file is complete and has the expected checksum; if not, ends the task. */
 static int import_check(mdl_task_t *task)
 {
     import_t *import = task->data;
@@ -168,7 +168,7 @@ static void import_finish(const apr_array_header_t *tasks, apr_pool_t *p)
 
 #define LATER "If it works again, retry the job."
 
-/* What each result of the fetch means for the job, and what the shop can do. */
+/* The job's outcome for each result of the fetch, and advice for the shop. */
 static const struct {
     mdl_outcome_t outcome;
     const char *code;
@@ -218,7 +218,7 @@ static void import_failed(mdl_task_t *task, const mdl_http_end_t *end)
         apr_pstrcat(task->pool, end->reason, " ", meanings[end->result].advice, NULL));
 }
 
-/* By one of the callbacks above. */
+/* Ends the task after one of the callbacks above stopped the fetch. */
 static void import_stopped(mdl_task_t *task)
 {
     import_t *import = task->data;
@@ -268,10 +268,10 @@ static int import_is_stopping(void *baton)
     return mdl_runner_stopping(task->runner) || atomic_load(&task->lost);
 }
 
-/* The file is locked while the worker before us is about to end.  If that one hangs instead, so
-   that it has not written for as long as a lease lasts, it keeps its file, and the import begins
-   anew in another of the same name.  So it does when the file is of a time that has not come: by
-   which clock nobody knows, and the lease is ours. */
+/* The file is locked while the former worker is ending.  If that worker hangs and has not written
+   for the time of a lease, it keeps its file, and the import starts again in a new file of the same
+   name.  The same if the file's time is in the future: the clock that set it is unknown, and the
+   lease is ours. */
 static apr_status_t import_open_partial(mdl_task_t *task, mdl_partial_t **partial)
 {
     apr_time_t now = apr_time_now(), written_at;

@@ -1,6 +1,6 @@
 /*
- * The job storefront_lookup: asks a shop's storefront for the customer of an order and, where the
- * fraud check waits for it, for the order's risk.
+ * The job storefront_lookup: looks up an order's customer in the shop's storefront and, if the
+ * fraud check needs it, the order's risk.
  */
 #include <apr_strings.h>
 #include <apr_time.h>
@@ -18,7 +18,7 @@ typedef struct {
     mdl_platform_found_t found;
 } lookup_t;
 
-/* Ends an attempt without a call; returns what prepare is to return. */
+/* Ends an attempt without a request; returns prepare's result. */
 static apr_status_t lookup_end_early(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
                                      const char *message)
 {
@@ -134,6 +134,6 @@ const mdl_job_handler_t mdl_handler_lookup = {
     .prepare = lookup_prepare,
     .start = lookup_start,
     .stop = lookup_stop,
-    .alone = 1, /* a customer, then an order, then its license key tags */
+    .alone = 1, /* locks a customer, then an order, then its license key tags */
     .settle = lookup_settle,
 };

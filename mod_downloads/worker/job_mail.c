@@ -43,7 +43,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
     return data;
 }
 
-/* Whom the mail server tells when the email can't be delivered. */
+/* The address that gets bounces. */
 static const char *envelope_sender(const mdl_task_t *task)
 {
     const mdl_settings_t *settings = task->service->settings;
@@ -55,7 +55,7 @@ static const char *envelope_sender(const mdl_task_t *task)
                                     task->pool);
 }
 
-/* What is only needed to build the message is in p. */
+/* p holds what is needed only to build the message. */
 static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
     mail_t *mail = task->data;
@@ -77,7 +77,7 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
     return mdl_message_build(task, &mail->message, &source, p);
 }
 
-/* Why nothing of an order will be given to its customer, or NULL. */
+/* Why an order's customer gets no downloads, or NULL. */
 static const char *why_closed(const mdl_order_t *order)
 {
     switch (order->state.access) {
@@ -93,7 +93,7 @@ static const char *why_closed(const mdl_order_t *order)
     }
 }
 
-/* The orders of emails, each once, by id. */
+/* Reads the orders of emails, each once, into a hash by id. */
 static apr_status_t orders_read(mdl_db_t *db, const apr_array_header_t *emails,
                                 const mdl_task_t *task, apr_hash_t *orders, apr_pool_t *p)
 {
@@ -153,9 +153,9 @@ static apr_status_t mail_read(mdl_db_t *db, apr_pool_t *p, const apr_array_heade
 }
 
 /*
- * A shop's emails beyond DownloadsMailRate wait until their turn comes, which is theirs from the
- * first claim on: nobody looks at them before, and the attempt does not count.  The job's
- * validator, which an email has no other use for, says that its turn was given.
+ * A shop's emails beyond DownloadsMailRate wait for their turn, which is reserved at the first
+ * claim: the job is due then, and the attempt does not count.  The job's validator, otherwise
+ * unused for emails, marks the reservation.
  */
 static int mail_has_to_wait(mdl_task_t *task)
 {
@@ -193,7 +193,8 @@ static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *orde
 
     if (order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
-        task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
+        task->outcome = MDL_TASK_RELEASED; /* settle holds the email again, unless the order is
+                                              approved by then */
         return APR_EOF;
     }
     if ((why = why_closed(order)) != NULL) {
@@ -205,7 +206,7 @@ static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *orde
     return mail_build(task, order, p);
 }
 
-/* Reads the order alone if it had too many files to be read with the others. */
+/* Reads the order separately if it has too many files to be read with the others. */
 static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     mail_t *mail = task->data;
@@ -215,7 +216,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
     apr_pool_t *scratch;
     apr_status_t rv = find.id != 0 ? APR_SUCCESS : APR_ENOENT;
 
-    mail->order = NULL; /* nor is the rest there for longer than this turn */
+    mail->order = NULL; /* valid only during this turn */
     apr_pool_create(&scratch, task->pool);
     apr_pool_tag(scratch, "mdl_mail_prepare");
     if (order == NULL && rv == APR_SUCCESS &&

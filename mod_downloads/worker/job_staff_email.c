@@ -1,5 +1,5 @@
 /*
- * The job staff_email: tells a shop's staff by email what they have to do something about.
+ * The job staff_email: emails a shop's staff about something that they must act on.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 #define NAME_SHOWN 60 /* characters */
 
-/* What the template shows beside what was queued: the shop, and where its settings are. */
+/* Adds data that was not queued with the job: the shop, and the URL of its settings. */
 static void email_add_shop(mdl_json_t *data, const mdl_settings_t *settings, const mdl_shop_t *shop,
                            apr_pool_t *p)
 {
@@ -33,7 +33,7 @@ static void email_add_shop(mdl_json_t *data, const mdl_settings_t *settings, con
             : NULL);
 }
 
-/* Whoever steals the database has no link: it is made here. */
+/* The link is made here, so that a stolen database contains none. */
 static void email_add_confirm(mdl_json_t *data, const mdl_task_t *task, const char *to,
                               apr_pool_t *p)
 {

@@ -1,7 +1,7 @@
 /*
  * The job upload_verification (contract, section 9): an upload that came in several pieces is read,
- * digested and becomes its asset's blob.  Nobody could send the bytes again, so the partial file
- * stays until the job is over; maintenance removes it then.
+ * digested and becomes its asset's blob.  The bytes could not be sent again, so the partial file
+ * stays until the job has ended; then maintenance removes it.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static apr_status_t verify_prepare(mdl_db_t *db, mdl_task_t *task)
     return mdl_upload_find(db, task->job->upload_id, &verify->upload, task->pool);
 }
 
-/* Asked after each step of a MiB. */
+/* Called after each MDL_PARTIAL_STEP. */
 static int verify_is_stopping(void *baton)
 {
     mdl_task_t *task = baton;

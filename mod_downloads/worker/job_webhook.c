@@ -1,6 +1,6 @@
 /*
- * The job webhook: sends an endpoint of a shop what is due, some deliveries at once, and waits in
- * between until there are others.  It never ends by itself.
+ * The job webhook: sends the due deliveries of one endpoint, several at a time, and waits for the
+ * next.  It lives as long as the endpoint.
  */
 #include <apr_strings.h>
 #include <apr_time.h>
@@ -18,7 +18,7 @@ typedef struct webhook_t webhook_t;
 typedef struct {
     webhook_t *webhook;
     const mdl_webhook_message_t *message;
-    mdl_http_post_t *post; /* NULL: it has ended */
+    mdl_http_post_t *post; /* NULL once ended */
 } attempt_t;
 
 struct webhook_t {
@@ -50,7 +50,7 @@ static apr_status_t webhook_prepare(mdl_db_t *db, mdl_task_t *task)
 
 /* --- an attempt --- */
 
-/* For the shop: without an address, which is none of its business. */
+/* The error for the shop: without an address, which it must not learn. */
 static const char *attempt_error(const mdl_http_response_t *http, apr_pool_t *p)
 {
     if (http->status >= 300 && http->status < 400) {
@@ -70,7 +70,7 @@ static const char *attempt_error(const mdl_http_response_t *http, apr_pool_t *p)
     }
 }
 
-/* What is behind the first bytes of an answer says nothing. */
+/* A response that is too large counts as well: its body is not used. */
 static int attempt_succeeded(const mdl_http_response_t *http)
 {
     return http->status >= 200 && http->status < 300 &&
@@ -174,8 +174,7 @@ static void webhook_stop(mdl_task_t *task)
     }
 }
 
-/* The job is in the queue again.  One that was not prepared waits as long as it was given back for.
- */
+/* The job is queued again.  If it was not prepared, it keeps its due time. */
 static apr_status_t webhook_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const webhook_t *webhook = task->data;
@@ -207,6 +206,6 @@ const mdl_job_handler_t mdl_handler_webhook = {
     .prepare = webhook_prepare,
     .start = webhook_start,
     .stop = webhook_stop,
-    .alone = 1, /* its endpoint is locked behind the job */
+    .alone = 1, /* locks its endpoint after the job */
     .settle = webhook_settle,
 };

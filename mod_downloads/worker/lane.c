@@ -3,31 +3,30 @@
 typedef struct {
     mdl_runner_kind_t kind;
     int runners;
-    int slots; /* a shop alone has four in five of them */
+    int slots; /* a single shop gets at most four in five */
 } capacity_t;
 
 static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *settings)
 {
     switch (lane) {
     case MDL_LANE_BULK:
-        /* A thread for each slot: who goes on with 5 GiB reads them first, which must not hold up
-           the transfers of others. */
+        /* A thread for each slot: resuming 5 GiB reads them first, which must not delay others. */
         return (capacity_t){MDL_RUNNER_TRANSFER, settings->ingest_concurrency,
                             settings->ingest_concurrency};
     case MDL_LANE_HASH:
         return (capacity_t){MDL_RUNNER_HASH, 1, 5};
     case MDL_LANE_MAIL:
-        /* A slot for each connection: what one has sent is settled before it gets the next. */
+        /* A slot for each connection: its email is settled before it gets the next. */
         return (capacity_t){MDL_RUNNER_MAIL, settings->mail_connections,
                             settings->mail_connections};
     case MDL_LANE_LOOKUP:
-        /* Each may wait for a storefront that is slow, and costs no more than a socket. */
+        /* Each may wait for a slow storefront, and costs only a socket. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     case MDL_LANE_WEBHOOK:
-        /* Of each endpoint, which may be as slow, one. */
+        /* One job for each endpoint, which may be slow too. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
-        /* Files that arrive in one turn share the disk's waits. */
+        /* Files that arrive in one turn are synced together. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     }
 }

@@ -15,24 +15,24 @@
 #include "worker/settle.h"
 
 #define TICK     apr_time_from_sec(1)
-#define STEP     apr_time_from_sec(1) /* of the clock, that counts as one */
+#define STEP     apr_time_from_sec(1) /* a smaller difference is no clock step */
 #define SET_BACK apr_time_from_sec(60)
 #define FINISH   apr_time_from_msec(2700) /* httpd kills 3 s after SIGTERM */
 
 typedef struct {
     mdl_worker_t *worker;
     mdl_maintenance_t *maintenance;
-    int inherited;        /* whether the jobs of a predecessor are due */
-    int connections;      /* of the database, as last seen; 0 while it is away */
-    apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
+    int inherited;        /* mdl_claim_inherit has succeeded */
+    int connections;      /* to the database, as last seen; 0 while it is unreachable */
+    apr_time_t next_poll; /* by mdl_clock_monotonic, like all deadlines of the loop */
     apr_time_t next_tick;
     apr_interval_time_t clock; /* how far the wall clock is ahead of mdl_clock_monotonic */
-    apr_time_t set_back_from;  /* since when there may be times of before the wall clock was set
-                                  back; for a minute */
-    apr_time_t set_back_at;    /* when they are looked for next */
+    apr_time_t set_back_from;  /* since when the database may have times of a clock since set back;
+                                  for a minute */
+    apr_time_t set_back_at;    /* when to correct them next */
 } loop_t;
 
-/* --- wait ----------------------------------------------------------------------------------- */
+/* --- wait --- */
 
 static int milliseconds_until(apr_time_t when)
 {
@@ -41,7 +41,7 @@ static int milliseconds_until(apr_time_t when)
     return left <= 0 ? 0 : (int)((left + 999) / 1000);
 }
 
-/* When the next turn is due, if nothing happens before. */
+/* When the next turn is due if no event comes before. */
 static apr_time_t loop_next_turn(const loop_t *loop)
 {
     const mdl_worker_t *worker = loop->worker;
@@ -81,26 +81,25 @@ static int loop_wait(loop_t *loop, int stop_fd)
     return fds[0].revents != 0;
 }
 
-/* --- a turn --------------------------------------------------------------------------------- */
+/* --- a turn --- */
 
-/* Times in the database are of the wall clock: what was to wait for a second when that was set back
-   by an hour must not wait for the hour.  For a while others may still write down times of before.
- */
+/* The database has wall-clock times: when the clock is set back by an hour, a wait of a second must
+   not become an hour.  For a while other processes may still write times of the old clock. */
 static void loop_expect_set_back(loop_t *loop)
 {
     loop->set_back_from = loop->set_back_at = mdl_clock_monotonic();
     loop->next_poll = 0;
 }
 
-/* After an outage leases are renewed before anything is claimed: else our own jobs, whose leases
-   have ended meanwhile, would be claimed and done anew. */
+/* After an outage, renews leases before claiming: our own jobs, whose leases have expired, would be
+   claimed and done again. */
 static void loop_connect(loop_t *loop)
 {
     int connections = mdl_reconnect_connect(loop->worker->database);
 
     if (connections != 0 && connections != loop->connections) {
         loop->next_tick = 0;
-        loop_expect_set_back(loop); /* it may have been while nobody looked */
+        loop_expect_set_back(loop); /* the clock may have been set during the outage */
         mdl_worker_look_anew(loop->worker);
     }
     loop->connections = connections;
@@ -141,7 +140,7 @@ static void loop_poll(loop_t *loop, apr_time_t now)
     loop->next_poll = now + worker->service->settings->poll_interval;
     if (now >= loop->set_back_at && now < loop->set_back_from + SET_BACK) {
         mdl_worker_write(worker, set_back_effect, NULL);
-        /* Ever less often: it reads all jobs that wait. */
+        /* Less and less often, because it reads all waiting jobs. */
         loop->set_back_at = now + (now - loop->set_back_from);
     }
     mdl_worker_look_anew(worker);
@@ -149,14 +148,14 @@ static void loop_poll(loop_t *loop, apr_time_t now)
     mdl_claim_take_over(worker);
 }
 
-/* Until that has succeeded nothing else is done. */
+/* Nothing else is done until this succeeds. */
 static int loop_inherit(loop_t *loop)
 {
     loop->inherited = mdl_claim_inherit(loop->worker) == APR_SUCCESS;
     if (!loop->inherited) {
         loop->connections = 0;
         loop->next_poll = mdl_clock_monotonic() + TICK;
-        loop->worker->events = 0; /* the poll that follows looks for them */
+        loop->worker->events = 0; /* the following poll looks for them */
         apr_pool_clear(loop->worker->turn);
     }
     return loop->inherited;
@@ -172,7 +171,7 @@ static void loop_turn(loop_t *loop)
     if (!loop->inherited && !loop_inherit(loop)) {
         return;
     }
-    now = mdl_clock_monotonic(); /* after both: either may make a poll due at once */
+    now = mdl_clock_monotonic(); /* after both, because either may make a poll due */
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
         loop_poll(loop, now);
@@ -198,7 +197,7 @@ static void loop_turn(loop_t *loop)
             mdl_claim_lane(worker, i);
         }
     }
-    mdl_settle_ended(worker); /* what needed no work */
+    mdl_settle_ended(worker); /* tasks that needed no work */
     mdl_maintenance_run(loop->maintenance, loop->connections, worker->turn);
     apr_pool_clear(worker->turn);
 }
@@ -213,8 +212,8 @@ static int lanes_are_busy(const mdl_worker_t *worker)
     return task != NULL;
 }
 
-/* What comes back is written down at once: the email that a slow mail server has just taken must
-   not wait for the slowest, lest it is sent again. */
+/* Settles tasks as soon as they come back: if a sent email waited for the slowest server, it might
+   not be recorded and be sent again. */
 static void loop_settle_rest(mdl_worker_t *worker)
 {
     const apr_time_t until = mdl_clock_monotonic() + FINISH;
@@ -227,12 +226,13 @@ static void loop_settle_rest(mdl_worker_t *worker)
     } while (lanes_are_busy(worker) && poll(&done, 1, milliseconds_until(until)) != 0);
 }
 
-/* What is still with a lane at the end of the time is its successor's, as after a kill. */
+/* Tasks still in a lane when time is up are left to the successor, as after a kill. */
 static void loop_finish(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
 
-    mdl_begun_clear(worker->service->begun); /* no job is to blame for an end that was asked for */
+    mdl_begun_clear(worker->service->begun); /* a requested stop must not count as a job's
+                                                interruption */
     mdl_lanes_stop(worker->lanes);
     loop_settle_rest(worker);
     mdl_cleanup_cancelled(worker);

@@ -21,14 +21,14 @@
 #define HOUR           apr_time_from_sec(3600)
 #define DAY            (24 * HOUR)
 #define DOWNLOADS      apr_time_from_sec(5)
-#define TURN           apr_time_from_sec(1) /* after which a routine leaves the rest for the next */
+#define TURN           apr_time_from_sec(1) /* then a routine leaves the rest to the next turn */
 #define UPLOAD_BATCH   100
 #define FILE_BATCH     500
 #define BLOB_BATCH     500
-#define BLOB_REST      apr_time_from_sec(3600) /* for transfers that began before */
-#define ORPHAN_REST    (7 * DAY)               /* to notice that an older database was restored */
+#define BLOB_REST      apr_time_from_sec(3600) /* for transfers that are still running */
+#define ORPHAN_REST    (7 * DAY)               /* for noticing a restored, older database */
 #define TRANSFER_BATCH 100
-#define SESSION_BATCH  10 /* an archive's every file is looked at, under SQLite's one lock */
+#define SESSION_BATCH  10 /* few: every file of an archive is read under SQLite's one lock */
 
 enum {
     BEAT,
@@ -43,24 +43,24 @@ enum {
     ROUTINES
 };
 
-/* Over a table of which old rows are removed.  Times are by mdl_clock_monotonic. */
+/* One pass that prunes a table.  Times are by mdl_clock_monotonic. */
 typedef struct {
     mdl_prune_mark_t mark;
     apr_time_t next;
-    apr_time_t whole_at; /* when it begins anew */
+    apr_time_t whole_at; /* when the pass restarts at the table's beginning */
 } pass_t;
 
 struct mdl_maintenance_t {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_reconnect_t *database;
-    mdl_bounces_t *bounces; /* NULL: none are read */
-    mdl_beats_t *meters;    /* of processes that deliver */
+    mdl_bounces_t *bounces; /* NULL: no mailbox */
+    mdl_beats_t *meters;    /* of delivering processes */
     pid_t parent;
     pass_t passes[MDL_PRUNE_TABLES];
     apr_time_t hold_told;      /* when a hold may be reported again, by mdl_clock_monotonic */
-    int shard;                 /* of storage, which is looked at next */
-    int connections;           /* of database, as last seen; 0 while it is away */
+    int shard;                 /* of storage, to be scanned next */
+    int connections;           /* to the database, as last seen; 0 while it is unreachable */
     apr_time_t next[ROUTINES]; /* by mdl_clock_monotonic */
 };
 
@@ -69,7 +69,7 @@ static int turn_is_over(apr_time_t began)
     return mdl_clock_monotonic() - began >= TURN;
 }
 
-/* The routines.  Each returns after what time it is due again. */
+/* The routines.  Each returns the time until it is due again. */
 
 static apr_status_t beat_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -85,7 +85,7 @@ static apr_status_t leave_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_node_leave(db, p, service->pid_file);
 }
 
-/* A schema that is too old knows of no nodes, which has been logged. */
+/* Fails if the schema is too old to have nodes, which has been logged. */
 static apr_interval_time_t beat(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     apr_status_t rv = mdl_reconnect_write(maintenance->database, beat_effect,
@@ -105,7 +105,7 @@ static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* Writes down when keys were used last. */
+/* Records when keys were last used. */
 static apr_interval_time_t report_keys(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     apr_array_header_t *used = apr_array_make(p, 16, sizeof(mdl_key_touch_t));
@@ -146,7 +146,7 @@ static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t
 
 MDL_EFFECT(mdl_upload_expire, mdl_upload_expire_t *)
 
-/* Up to FILE_BATCH of them, from one on. */
+/* Up to FILE_BATCH of ids, from index at. */
 static apr_array_header_t batch_of(const apr_array_header_t *ids, int at)
 {
     apr_array_header_t batch = *ids;
@@ -156,8 +156,7 @@ static apr_array_header_t batch_of(const apr_array_header_t *ids, int at)
     return batch;
 }
 
-/* Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
-   over. */
+/* Aborts expired uploads, and removes the partial files of ended uploads and jobs. */
 static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_upload_expire_t expire = {.limit = UPLOAD_BATCH};
@@ -184,7 +183,8 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
 
 MDL_EFFECT(mdl_node_time, apr_time_t *)
 
-/* A machine whose clock is ahead must not remove what others have just made. */
+/* The time on which all nodes agree: a node whose clock is ahead must not remove others' new
+   rows. */
 static apr_status_t time_of_all(mdl_maintenance_t *maintenance, apr_time_t *now, apr_pool_t *p)
 {
     return mdl_reconnect_read(maintenance->database, mdl_node_time_effect, now, p);
@@ -198,7 +198,7 @@ static apr_status_t storage_held_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_storage_held(db, arg, p);
 }
 
-/* A hold that was forgotten lets the storage grow for ever. */
+/* Reports an old hold: while it is forgotten, the storage grows. */
 static void report_hold(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_storage_hold_t hold;
@@ -215,7 +215,7 @@ static void report_hold(mdl_maintenance_t *maintenance, apr_pool_t *p)
             hold.user, mdl_clock_rfc3339(hold.since, p), hold.id);
 }
 
-/* Removes blobs from storage an hour after the last reference to them went. */
+/* Removes blobs from storage an hour after their last reference. */
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_released_t find = {.limit = BLOB_BATCH};
@@ -280,8 +280,7 @@ static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, ap
     }
 }
 
-/* Looks at one of storage's folders a time for files that a kill has left between storage and
-   database. */
+/* Scans one shard of storage for files unknown to the database, left by a kill. */
 static apr_interval_time_t sweep_orphans(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_orphans_t find;
@@ -318,7 +317,7 @@ MDL_EFFECT(mdl_meter_beats, apr_array_header_t **)
 MDL_EFFECT(mdl_meter_sweep, mdl_meter_sweep_t *)
 MDL_EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
 
-/* The meters that are dead. */
+/* The meters of dead processes. */
 static apr_array_header_t *lost_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     apr_array_header_t *meters;
@@ -327,7 +326,7 @@ static apr_array_header_t *lost_leases(mdl_maintenance_t *maintenance, apr_pool_
     return mdl_beats_look(maintenance->meters, rv == APR_SUCCESS ? meters : NULL, p);
 }
 
-/* Settles the transfers of processes that are gone. */
+/* Settles the transfers of dead processes. */
 static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     const apr_array_header_t *lost = lost_leases(maintenance, p);
@@ -349,7 +348,7 @@ static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
     }
 }
 
-/* The sessions of transfers whose processes are gone become idle only once these are settled. */
+/* Settles the transfers of dead processes first: only then do their sessions become idle. */
 static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_session_sweep_t idle = {
@@ -371,7 +370,7 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
 
 MDL_EFFECT(mdl_prune, mdl_prune_t *)
 
-/* How long the rows of a table are kept. */
+/* The retention time of a table's rows. */
 static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_table_t table)
 {
     const apr_interval_time_t kept[MDL_PRUNE_TABLES] = {
@@ -389,8 +388,8 @@ static apr_interval_time_t table_kept(const mdl_settings_t *settings, mdl_prune_
     return kept[table];
 }
 
-/* Goes on with the pass over a table by a batch.  Once a day a pass begins at the table's
-   beginning: what was kept when the last one went by may be over by now. */
+/* Prunes the next batch of a table.  Once a day the pass restarts at the table's beginning: rows
+   that it kept before may have expired by now. */
 static void table_prune(mdl_maintenance_t *maintenance, mdl_prune_table_t table, apr_pool_t *p)
 {
     pass_t *pass = &maintenance->passes[table];
@@ -422,7 +421,7 @@ static void table_prune(mdl_maintenance_t *maintenance, mdl_prune_table_t table,
     }
 }
 
-/* Deletes what is kept no longer: a batch of each table at a time, so that others come between. */
+/* Deletes expired rows, a batch of each table at a time, so that other writers get their turn. */
 static apr_interval_time_t prune_tables(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     apr_interval_time_t again = MINUTE;
@@ -491,8 +490,8 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
 {
     apr_time_t now = mdl_clock_monotonic();
 
-    /* After an outage, processes that deliver first write down what is still under way: no session
-       of theirs is idle. */
+    /* After an outage, wait until delivering processes have reported their transfers: the sessions
+       only look idle. */
     if (connections != 0 && connections != maintenance->connections) {
         maintenance->next[SWEEP_DOWNLOADS] = now + downloads_interval(maintenance);
     }
@@ -523,7 +522,7 @@ void mdl_maintenance_rest(mdl_maintenance_t *maintenance)
 void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     report_keys(maintenance, p);
-    /* A parent that died has stopped nothing: others are to miss this node. */
+    /* Not if the parent died, because that was no regular stop: other nodes must miss this one. */
     if (getppid() == maintenance->parent) {
         mdl_reconnect_write(maintenance->database, leave_effect, (void *)maintenance->service, p);
     }

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "worker/runner.h"
 
-/* A template and what it shows. */
+/* A template and its data. */
 typedef struct {
     const mdl_template_t *template;
     const mdl_message_source_t *source;
@@ -41,7 +41,7 @@ static const mdl_templates_t *message_templates(const mdl_task_t *task, apr_int6
     return templates;
 }
 
-/* In the reader's language where there is one for it. */
+/* Chooses the template by the reader's language. */
 static rendering_t rendering_make(const mdl_templates_t *templates, const char *suffix,
                                   const mdl_message_source_t *source, apr_pool_t *p)
 {
@@ -70,7 +70,7 @@ apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
         return mdl_message_unsent(task, MDL_TASK_RETRY, "template",
                                   "A template of the email can't be read.");
     }
-    /* What it is made of may be too much for the process. */
+    /* Rendering a huge order may kill the process. */
     mdl_task_begun(task, MDL_BEGUN_WORKS);
     mime.subject = rendering_text(&subject);
     mime.text = (mdl_mime_body_t){rendering_write, &text};
@@ -85,7 +85,7 @@ apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
     return APR_SUCCESS;
 }
 
-/* 1, 5, 15, 30 minutes, then hourly. */
+/* The delay before the next attempt: 1, 5, 15, 30 minutes, then an hour. */
 static apr_interval_time_t delay_after(int attempts)
 {
     static const int minutes[] = {1, 5, 15, 30};

@@ -1,5 +1,5 @@
 /*
- * A message of the jobs that send email: rendered from templates, and handed to the mail server.
+ * An email of a job: rendered from templates, and sent.
  */
 #ifndef MDL_WORKER_MESSAGE_H
 #define MDL_WORKER_MESSAGE_H
@@ -10,32 +10,32 @@
 #include "worker/task.h"
 
 typedef struct {
-    const char *sender; /* whom the mail server tells when it can't be delivered */
+    const char *sender; /* gets bounces */
     const char *to;
     const char *bytes;
     apr_size_t length;
 } mdl_message_t;
 
-/** What a message is made of. */
+/** The input for a message. */
 typedef struct {
     const char *template; /* "email": email.subject, email.txt and email.html */
     apr_int64_t shop_id;
-    const char *locale; /* of who reads it, or NULL */
+    const char *locale; /* the reader's, or NULL */
     const mdl_json_t *data;
     const mdl_template_list_t *list; /* or NULL */
     mdl_mime_mail_t mime;            /* without subject, text and html */
 } mdl_message_source_t;
 
-/** For prepare: renders a message in the task's pool; p is for what is only needed meanwhile.  If
-   it can't be, APR_EOF, and the task has its outcome. */
+/** For prepare: renders a message into the task's pool; p is scratch.  On failure returns APR_EOF,
+    and the task has its outcome. */
 apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
                                const mdl_message_source_t *source, apr_pool_t *p);
 
-/** Gives a task its outcome without having sent anything; returns what prepare is to return. */
+/** Gives a task its outcome without sending anything; returns prepare's result. */
 apr_status_t mdl_message_unsent(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
                                 const char *why);
 
-/** For start: sends a message, and ends the task. */
+/** For start: sends a message and ends the task. */
 void mdl_message_send(mdl_task_t *task, const mdl_message_t *message);
 
 #endif

@@ -5,7 +5,7 @@
 
 #define PAUSE  apr_time_from_msec(100) /* so that many writes share a transaction */
 #define SECOND apr_time_from_sec(1)
-#define LATE   1000 /* so many others may get their ids while a transaction commits */
+#define LATE   1000 /* the most ids given to other transactions while one commits */
 
 MDL_EFFECT(mdl_event_first_waiting, apr_int64_t *)
 
@@ -42,8 +42,9 @@ static apr_status_t publish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-/* Beside an old snapshot the index of what waits keeps what has its number: it is not read again.
-   mdl_publish_look finds what was committed later than LATE others. */
+/* Raises the id from which events are searched: while an old snapshot is open, the index of waiting
+   events still has the numbered ones, which need not be read again.  mdl_publish_look finds events
+   that committed after more than LATE others. */
 static void events_go_on(mdl_worker_t *worker, const apr_array_header_t *ids)
 {
     if (ids->nelts > 0) {

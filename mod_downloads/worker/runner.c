@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "worker/handler.h"
 
-#define LOOK_MS 500   /* between looks for lost leases while transfers go on */
-#define IDLE_MS 10000 /* without a task; a mail runner keeps its connection for so long */
+#define LOOK_MS 500   /* between checks for lost leases while transfers run */
+#define IDLE_MS 10000 /* wait without a task; a mail runner closes its connection after that */
 
 struct mdl_queue_t {
     apr_thread_mutex_t *mutex;
@@ -32,7 +32,7 @@ struct mdl_runner_t {
     mdl_queue_t *done;
     atomic_int stopping;
     atomic_uint passes;
-    mdl_task_t *active; /* of the runner's thread, like the rest */
+    mdl_task_t *active; /* only for the runner's thread, like all below */
     apr_array_header_t *arrived;
     mdl_http_client_t *http;
     mdl_mailer_t *mailer;
@@ -71,7 +71,7 @@ static void queue_ring(int fd)
 {
     const apr_uint64_t one = 1;
 
-    /* It only fails if the counter is full, and then it rings already. */
+    /* Fails only if the counter is full, and then the descriptor is readable already. */
     if (write(fd, &one, sizeof one) < 0) {
         return;
     }
@@ -165,7 +165,7 @@ static void runner_start_new(mdl_runner_t *runner)
             mdl_runner_done(task, MDL_TASK_RELEASED);
         } else if (atomic_load(&task->lost) ||
                    mdl_clock_monotonic() > atomic_load(&task->leased_until)) {
-            mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
+            mdl_runner_done(task, MDL_TASK_ABANDONED); /* another worker may have the job by now */
         } else {
             mdl_task_begun(task, MDL_BEGUN_WORKS);
             task->handler->start(task);
@@ -173,8 +173,7 @@ static void runner_start_new(mdl_runner_t *runner)
     }
 }
 
-/* Goes through the tasks, and breaks off those whose lease is lost or whose shop is blocked, or
- * all. */
+/* Goes through the tasks and stops those whose lease is lost or whose shop is blocked, or all. */
 static void runner_pass(mdl_runner_t *runner, int all)
 {
     unsigned pass = atomic_fetch_add(&runner->passes, 1) + 1;
@@ -206,7 +205,7 @@ static void runner_wait_for_work(mdl_runner_t *runner)
     }
 }
 
-/* Only one handler of a lane leaves tasks to finish. */
+/* All arrived tasks have one handler: a lane has at most one with finish. */
 static void runner_finish_arrived(mdl_runner_t *runner)
 {
     apr_pool_t *turn;
@@ -241,7 +240,7 @@ static int runner_is_stopping(void *baton)
     return mdl_runner_stopping(baton);
 }
 
-/* In the runner's own thread, of the message that is being sent. */
+/* Called in the runner's thread, for the message being sent. */
 static int runner_withdraws(void *baton)
 {
     const mdl_runner_t *runner = baton;
@@ -277,7 +276,7 @@ apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind, int n
     runner->number = number;
     runner->service = service;
     runner->done = done;
-    /* The thread's own pool: what it allocates must not race with the control thread. */
+    /* The thread's own pool, so that it does not race with the control thread. */
     if ((rv = apr_pool_create_unmanaged_ex(&runner->pool, NULL, NULL)) != APR_SUCCESS) {
         return rv;
     }

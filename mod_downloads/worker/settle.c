@@ -9,7 +9,7 @@
 #include "worker/handler.h"
 
 #define MAX_DOUBLINGS 10
-#define AGAIN         apr_time_from_sec(1) /* between tries of what was postponed */
+#define AGAIN         apr_time_from_sec(1) /* between tries of postponed tasks */
 #define MAX_REFUSALS  5
 
 static apr_interval_time_t task_back_off(const mdl_task_t *task)
@@ -24,8 +24,8 @@ static apr_interval_time_t task_back_off(const mdl_task_t *task)
     return usual > task->least_wait ? usual : task->least_wait;
 }
 
-/* Sends what ends the job or puts it back; *held as in core/job.h, NULL if there is nothing to
-   write. */
+/* Sends the statement that ends or requeues the job; *held as in core/job.h, NULL if there is
+   nothing to write. */
 static apr_status_t task_end_job(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **held, apr_pool_t *p)
 {
     mdl_job_t *job = task->job;
@@ -36,12 +36,12 @@ static apr_status_t task_end_job(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **he
         task->outcome = MDL_TASK_FAILED;
     }
     if (task->outcome == MDL_TASK_FAILED && job->type == MDL_JOB_WEBHOOK) {
-        task->outcome = MDL_TASK_RETRY; /* it lasts as long as its endpoint */
+        task->outcome = MDL_TASK_RETRY; /* the job lasts as long as its endpoint */
     }
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
         job->status = MDL_JOB_SUCCEEDED;
-        job->error_code = job->error_message = NULL; /* of an attempt before */
+        job->error_code = job->error_message = NULL; /* of an earlier attempt */
         return mdl_job_finish(db, job, held, p);
     case MDL_TASK_FAILED:
         job->status = MDL_JOB_FAILED;
@@ -57,7 +57,7 @@ static apr_status_t task_end_job(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **he
     }
 }
 
-/* With what the rest of the settlement reads, so that one answer tells it of all tasks. */
+/* Sends that and the settlement's queries, so that all tasks share one round trip. */
 static apr_status_t task_ask(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **held, apr_pool_t *p)
 {
     apr_status_t rv = task_end_job(db, task, held, p);
@@ -86,7 +86,7 @@ static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, mdl_rows_t *held
 
 typedef struct {
     mdl_task_t *tasks; /* linked by next */
-    mdl_db_due_t due;  /* what it has queued */
+    mdl_db_due_t due;  /* the jobs and events that it queued */
 } list_t;
 
 static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -137,13 +137,13 @@ static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
     mdl_worker_forget(worker, task);
 }
 
-/* Whether the same may be written down later. */
+/* Whether a retry may succeed. */
 static int is_passing(apr_status_t rv)
 {
     return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
 }
 
-/* A result that the database refuses must not be tried for ever: the job fails without it. */
+/* Gives up a result that the database refuses: the job fails without it. */
 static apr_status_t task_settle_refused(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     if (rv == APR_EINCOMPLETE) {
@@ -171,7 +171,7 @@ static void task_postpone(mdl_task_t *task)
     task->postponed_at = mdl_clock_monotonic();
 }
 
-/* Forgets a task that was settled alone, or keeps it if it could not be. */
+/* Forgets a settled task, or keeps it for a retry. */
 static void task_put(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     int again = rv == MDL_DB_EOTHER && ++task->refusals < MAX_REFUSALS;
@@ -188,7 +188,7 @@ static void task_put(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
     }
 }
 
-/* In one transaction; each in its own if one of them is refused or locked. */
+/* Settles tasks in one transaction, or each in its own if one is refused or locked. */
 static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
 {
     apr_status_t rv = list_write(worker, task);
@@ -203,7 +203,7 @@ static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
     }
 }
 
-/* The one that has waited for longest; NULL if there is none. */
+/* The task that was postponed longest ago; NULL if there is none. */
 static mdl_task_t *postponed_next(const mdl_worker_t *worker)
 {
     mdl_task_t *first = NULL;
@@ -217,7 +217,7 @@ static mdl_task_t *postponed_next(const mdl_worker_t *worker)
     return first;
 }
 
-/* Until one has to wait on: on a locked row each try waits. */
+/* Retries postponed tasks until one fails, because each try waits for its locked row. */
 static void settle_postponed(mdl_worker_t *worker)
 {
     apr_time_t now = mdl_clock_monotonic();

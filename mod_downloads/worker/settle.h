@@ -1,6 +1,5 @@
 /*
- * Ended tasks are written down: what became of the job, and what that means for its asset, email or
- * order.
+ * Settling ended tasks: writes the outcome of the job, and its effect on the asset, email or order.
  */
 #ifndef MDL_WORKER_SETTLE_H
 #define MDL_WORKER_SETTLE_H
@@ -8,11 +7,10 @@
 #include "worker/worker.h"
 
 /**
- * Settles all ended tasks, those that may in one transaction, which costs one fsync for many small
- * jobs.  A task whose lease is lost leaves nothing but the bytes that it has stored.  What the
- * database can't take now stays for the next turn, and what needs a row that somebody else has
- * locked, or what the database refuses, is tried again each second: that keeps no other task from
- * being settled.  After five refusals the job has failed.
+ * Settles all ended tasks, in one transaction unless handler->alone, so that many small jobs cost
+ * one fsync.  Of a task whose lease is lost, only stored bytes remain.  While the database is
+ * unavailable, tasks wait for the next turn.  A task that needs a locked row or that the database
+ * refuses is retried each second and delays no other; after five refusals its job fails.
  */
 void mdl_settle_ended(mdl_worker_t *worker);
 

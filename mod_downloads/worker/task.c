@@ -43,7 +43,7 @@ apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_poo
     return rv == APR_SUCCESS ? mdl_event_add(db, &event, p) : rv;
 }
 
-/* The job has failed though its bytes are there. */
+/* Makes a job fail although its bytes are stored. */
 static apr_status_t task_fail_stored(mdl_db_t *db, mdl_task_t *task, const char *code,
                                      const char *message, apr_pool_t *p)
 {
@@ -72,7 +72,7 @@ apr_status_t mdl_task_asset_ready(mdl_db_t *db, mdl_task_t *task, const mdl_task
     apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
 
     if (rv == APR_ENOENT) {
-        return mdl_blob_leave(db, task->stored, p); /* it was deleted in the same moment */
+        return mdl_blob_leave(db, task->stored, p); /* it was deleted meanwhile */
     }
     if (rv == APR_EMISMATCH) {
         return task_fail_stored(

@@ -33,8 +33,8 @@ static apr_status_t database_accept(mdl_db_t *db, void *baton, const char **why,
     return mdl_storage_belongs(db, settings->storage, 1, why, p);
 }
 
-/* The parent could not migrate, nor look at the storage folder, if the database was away at its
-   start. */
+/* Migrates and checks the storage folder here too: the parent could not if the database was
+   unreachable at its start. */
 static mdl_reconnect_t *database_create(const mdl_settings_t *settings, apr_pool_t *p)
 {
     const mdl_reconnect_config_t config = {
@@ -55,7 +55,7 @@ static apr_status_t allocator_destroy(void *data)
     return APR_SUCCESS;
 }
 
-/* One that keeps what tasks have left for those to come. */
+/* An allocator that keeps ended tasks' memory for later tasks. */
 static apr_status_t allocator_create(apr_allocator_t **allocator, apr_pool_t *p)
 {
     apr_thread_mutex_t *mutex;
@@ -202,7 +202,7 @@ void mdl_worker_take_back(mdl_worker_t *worker)
     }
 }
 
-/* Its memory stays: who knows what still points to it. */
+/* Its memory is leaked, because a thread may still point to it. */
 static void task_lose(mdl_worker_t *worker, mdl_task_t *task)
 {
     mdl_log(MDL_LOG_ERR, 0,
@@ -212,8 +212,8 @@ static void task_lose(mdl_worker_t *worker, mdl_task_t *task)
     worker_unlink(worker, task);
 }
 
-/* A runner marks the tasks that it has in each pass.  What it had ended before the pass in which it
-   was asked has been taken back since. */
+/* A runner marks its tasks in each pass.  Tasks that it ended before the pass in which it was asked
+   have been taken back since. */
 void mdl_worker_compare(mdl_worker_t *worker)
 {
     mdl_task_t *next;

@@ -1,6 +1,6 @@
 /*
- * What the control thread has: its connection, the lanes, the tasks under way.  loop.c goes round;
- * claim.c, settle.c, cleanup.c and maintenance.c do the work of a turn.
+ * The control thread's state: its connection, the lanes, the tasks.  loop.c runs the turns;
+ * claim.c, settle.c, cleanup.c and maintenance.c do the work.
  */
 #ifndef MDL_WORKER_WORKER_H
 #define MDL_WORKER_WORKER_H
@@ -12,23 +12,22 @@ typedef struct {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_template_cache_t *templates;
-    const char
-        *owner; /* this process and its predecessors, by which leases are told from others' */
-    const char *boot_id;        /* of this machine's running kernel */
+    const char *owner;          /* the name in leases of this process and its predecessors */
+    const char *boot_id;        /* of the running kernel */
     apr_pool_t *turn;           /* cleared after each turn of the loop */
-    apr_allocator_t *allocator; /* of the tasks' pools, which go from thread to thread */
+    apr_allocator_t *allocator; /* of the tasks' pools, which move between threads */
     mdl_reconnect_t *database;
     mdl_beats_t *leases; /* of all nodes' jobs */
     mdl_lane_t lanes[MDL_LANES];
-    mdl_job_look_t jobs;        /* when the next of each lane is due, as far as known */
-    int look;                   /* whether others may have queued jobs since */
-    int events;                 /* whether there may be some without a number */
-    apr_int64_t events_from;    /* where they are looked for */
-    apr_time_t events_at;       /* when they are numbered, by mdl_clock_monotonic */
+    mdl_job_look_t jobs;        /* when each lane's next job is due, as far as known */
+    int look;                   /* whether other processes may have queued jobs */
+    int events;                 /* whether events may need a number */
+    apr_int64_t events_from;    /* the id from which events are searched */
+    apr_time_t events_at;       /* when to number them, by mdl_clock_monotonic */
     int look_cancelled;         /* whether there may be cancelled jobs to clean up after */
-    mdl_queue_t *done;          /* tasks that come back from the lanes */
-    mdl_task_t *tasks;          /* all that exist, wherever they are (task->place); by peer */
-    apr_time_t postponed_until; /* none of those is tried before, by mdl_clock_monotonic */
+    mdl_queue_t *done;          /* tasks returned by the lanes */
+    mdl_task_t *tasks;          /* all tasks, in any place (task->place), linked by peer */
+    apr_time_t postponed_until; /* when to retry postponed tasks, by mdl_clock_monotonic */
 } mdl_worker_t;
 
 /** Opens the storage and starts the lanes' threads.  An error has been logged. */
@@ -38,37 +37,36 @@ apr_status_t mdl_worker_create(mdl_worker_t **worker, const mdl_service_t *servi
 /** Runs an effect by mdl_reconnect_write. */
 apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg);
 
-/** Has all jobs looked for in this turn, wherever they may be. */
+/** Resets all marks, so that this turn searches all jobs. */
 void mdl_worker_look_anew(mdl_worker_t *worker);
 
-/** Notes that a job of a lane is due at a time. */
+/** Notes that a lane has a job due at a time. */
 void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t due_at);
 
-/** How many slots of a lane are in use: those of its tasks, until they are settled. */
+/** The number of a lane's used slots: those of its tasks that are not settled. */
 int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane);
 
-/** The runner of a lane that has the least to do, the first of several. */
+/** The lane's runner with the fewest tasks. */
 mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t lane);
 
-/** When a lane has a job to claim and a slot for it, by mdl_clock_monotonic; APR_INT64_MAX if that
-   is not known yet. */
+/** When a lane has a due job and a free slot, by mdl_clock_monotonic; APR_INT64_MAX if unknown. */
 apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t lane);
 
-/** Takes back the tasks that have ended in their lanes. */
+/** Takes back tasks that ended in their lanes. */
 void mdl_worker_take_back(mdl_worker_t *worker);
 
-/** Compares the tasks that are to be in the lanes with those that the lanes' threads have.  One
-   that a thread has lost would keep its slot, and the lease of its job, for ever: the log says so,
-   and the worker forgets it, so that the job is done again once its lease has ended. */
+/** Checks that the lanes' threads still have their tasks.  A task that a thread lost would keep its
+    slot and its job's lease for ever: it is logged and forgotten, and the job is done again once
+    its lease has expired. */
 void mdl_worker_compare(mdl_worker_t *worker);
 
-/** Gives a task its outcome, for mdl_settle_ended to write down. */
+/** Gives a task its outcome, for mdl_settle_ended. */
 void mdl_worker_end(mdl_task_t *task, mdl_outcome_t outcome);
 
-/** Removes a task, which is in no lane. */
+/** Destroys a task that is in no lane. */
 void mdl_worker_forget(mdl_worker_t *worker, mdl_task_t *task);
 
-/** Has the task of a job broken off in its lane; false if there is none. */
+/** Stops the task of a job in its lane; false if there is none. */
 int mdl_worker_break_off(mdl_worker_t *worker, const char *job_id);
 
 #endif

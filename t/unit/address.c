@@ -12,8 +12,7 @@ typedef struct {
     int allowed;
 } row_t;
 
-/* The operator allows no network.  The addresses on both sides of each boundary are listed
- * together. */
+/* The operator allows no network.  Lists the addresses on both sides of each boundary. */
 static const row_t by_registry[] = {{"0.0.0.0", 0},
                                     {"0.255.255.255", 0},
                                     {"1.0.0.0", 1},

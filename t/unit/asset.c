@@ -1,7 +1,7 @@
 /*
  * Assets that several processes change at once: a shop's stored bytes stay the sum of its assets'
  * sizes, a deleted asset has no open jobs, and no asset is locked while waiting for its category.
- * Many get their bytes in as many trips as one.
+ * Giving many assets their bytes takes as many round trips as one.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"

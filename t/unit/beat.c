@@ -1,4 +1,4 @@
-/* Who lives is told by a number that changes, never by a clock that can be set. */
+/* Heartbeats: a changing number shows who is alive, never a clock, which can be set. */
 #include "core/beat.h"
 
 #include "t/unit/database.h"
@@ -6,7 +6,7 @@
 #define PATIENCE apr_time_from_sec(10)
 #define SECOND   apr_time_from_sec(1)
 
-/* What is lost when these are the beats of "a", and of "b" unless that is 0. */
+/* The lost owners after heartbeats a of "a", and b of "b" unless 0. */
 static const char *lost(mdl_beats_t *beats, apr_int64_t a, apr_int64_t b, apr_pool_t *p)
 {
     apr_array_header_t *now = apr_array_make(p, 2, sizeof(mdl_beat_t)), *found;

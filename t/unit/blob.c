@@ -68,7 +68,7 @@ static int is_released(const char *sha256, apr_pool_t *p)
     return found;
 }
 
-/* A blob with its file, which no asset refers to. */
+/* A blob with its file, without references. */
 static mdl_blob_t unused_blob(const char *text, apr_pool_t *p)
 {
     mdl_blob_t blob = make_blob(text, p);
@@ -121,7 +121,7 @@ static void test_alone(apr_pool_t *p)
     is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "an invalid name is refused");
 }
 
-/* As long as anybody holds the storage. */
+/* Nothing is removed while anybody holds the storage. */
 static void test_held(apr_pool_t *p)
 {
     mdl_blob_t blob = unused_blob("held", p), orphan = make_blob("orphan while held", p);
@@ -149,7 +149,7 @@ static void test_held(apr_pool_t *p)
     is_int(mdl_storage_find(storage, orphan.sha256, p), APR_ENOENT, "which is gone");
 }
 
-/* Which of two files have no row, as their texts. */
+/* The texts of those of two files that have no row. */
 static const char *orphans_of(const mdl_blob_t *first, const mdl_blob_t *second, apr_pool_t *p)
 {
     apr_array_header_t *ids = texts_of(p, 2, first->sha256, second->sha256);

@@ -248,7 +248,7 @@ static void addresses(apr_pool_t *p)
     is_int(report.addresses->nelts, 50, "at most 50 recipients are kept");
 }
 
-/* Every prefix of a report, and random changes of it, for valgrind and the sanitizers. */
+/* Reads every prefix and random changes of a report, for valgrind and the sanitizers. */
 static void damaged(apr_pool_t *p)
 {
     static const char whole[] = REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: x; y\n");

@@ -1,6 +1,6 @@
 /*
- * How the requests of a link use up a file's downloads: every event in every state; and the text in
- * which the database keeps what was delivered.
+ * How a link's requests use up a file's downloads, every event in every state; and the database's
+ * text of the delivered ranges.
  */
 #include "t/unit/tap.h"
 

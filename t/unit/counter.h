@@ -11,7 +11,7 @@ static inline apr_status_t bump(mdl_db_t *on, apr_pool_t *p)
     return mdl_db_exec(on, NULL, p, MDL_Q(EPOCH_BUMP));
 }
 
-/** The same as an effect. */
+/** Increments the counter, as an effect. */
 static inline apr_status_t bump_once(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     (void)arg;
@@ -28,7 +28,7 @@ static inline apr_status_t read_count(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/** The counter; -1 when it can't be read. */
+/** The counter; -1 if it can't be read. */
 static inline apr_int64_t count(mdl_db_t *on, apr_pool_t *p)
 {
     apr_int64_t n = -1;

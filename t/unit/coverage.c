@@ -1,5 +1,5 @@
 /*
- * Which bytes of a file were delivered, as a set of ranges.
+ * The delivered bytes of a file, as a set of ranges.
  */
 #include "t/unit/tap.h"
 
@@ -73,7 +73,7 @@ static void test_parts(apr_pool_t *p)
     is_int(mdl_coverage_bytes(mdl_coverage_make(p)), 0, "an empty set has no bytes");
 }
 
-/* Every byte that was added stays, in whatever order they are added, and the text stays short. */
+/* Every added byte stays, in any order, and the text stays short. */
 static void test_many(apr_pool_t *p)
 {
     mdl_coverage_t *coverage = mdl_coverage_make(p);

@@ -37,7 +37,7 @@ static const apr_array_header_t *paths_of(const char *path)
     return paths;
 }
 
-/* The message that refuses a secret file, or NULL if the status is another. */
+/* The message that refuses a secret file; NULL if the status is not expected. */
 static const char *problem(const char *path, apr_status_t expected)
 {
     mdl_secret_t *secret;
@@ -294,7 +294,7 @@ static void digests_have_names(void)
        "other names are unknown");
 }
 
-/* How many certificates all.pem holds after a shell's commands in the folder. */
+/* The number of certificates in all.pem after shell commands in the folder. */
 static int certificates_after(const char *commands)
 {
     if (system(apr_psprintf(p, "cd '%s' && %s", folder, commands)) != 0) {

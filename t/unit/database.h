@@ -1,8 +1,8 @@
 /*
  * Shared by the tests that use a database: on_each_database runs them on a fresh SQLite file and,
- * if MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  Also
- * clocks that can be put forward and stopped, so that no test waits for the end of a lease or a
- * time limit, or finds one reached because the machine is slow.
+ * if MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  It also
+ * has clocks that can be put forward and stopped, so that no test waits for a lease or a time limit
+ * to end, or reaches one because the machine is slow.
  */
 #ifndef MDL_T_UNIT_DATABASE_H
 #define MDL_T_UNIT_DATABASE_H
@@ -27,22 +27,21 @@
 #include "db/db.h"
 #include "db/migrate.h"
 
-/* How far this program's clocks are ahead of the system's, the time of day and the monotonic one,
-   and whether apr_sleep puts both forward instead of waiting. */
+/* How far this program's wall clock and monotonic clock are ahead of the system's, and whether
+   apr_sleep puts both forward instead of waiting. */
 static atomic_llong clock_ahead;
 static atomic_llong monotonic_ahead;
 static atomic_int sleep_at_once;
 
-/* What the system's clocks showed when they were stopped. */
+/* The system's clocks when they were stopped. */
 static atomic_int clocks_stopped;
 static struct timespec stopped_at[2]; /* CLOCK_REALTIME and CLOCK_MONOTONIC */
 
-/* These replace libc's and APR's own; they have to be visible for the libraries to use them, too.
- */
+/* These replace libc's and APR's functions; visible, so that the libraries use them too. */
 
-/* What these tests write has to survive a crash of a process, but not of the machine. */
+/* The tests' files must survive a crash of a process, but not of the machine. */
 
-static atomic_ullong synced_file; /* the inode of the last one */
+static atomic_ullong synced_file; /* the inode of the last synced file */
 
 __attribute__((visibility("default"))) int fsync(int fd)
 {
@@ -97,7 +96,7 @@ __attribute__((visibility("default"))) void apr_sleep(apr_interval_time_t t)
     }
 }
 
-/** From now on time only goes by where the test puts a clock forward. */
+/** From now on time passes only when the test puts a clock forward. */
 static inline void stop_clocks(void)
 {
     syscall(SYS_clock_gettime, CLOCK_REALTIME, &stopped_at[CLOCK_REALTIME]);
@@ -143,7 +142,7 @@ static inline mdl_db_t *database_open(const database_t *database, apr_pool_t *p)
     return db;
 }
 
-/** The same with the schema up to date. */
+/** Opens a connection and brings the schema up to date. */
 static inline mdl_db_t *database_ready(const database_t *database, apr_pool_t *p)
 {
     mdl_db_t *db = database_open(database, p);

@@ -1,6 +1,6 @@
 /*
- * A connection: values, error classes, transactions.  Migrations are in migrate.c, lost
- * connections in db_lost.c, locks of others and full disks in db_faults.c.
+ * A connection: values, error classes, transactions.  Migrations are in migrate.c, lost connections
+ * in db_lost.c, other programs' locks and full disks in db_faults.c.
  */
 #include "t/unit/counter.h"
 #include "t/unit/number.h"
@@ -220,7 +220,7 @@ static apr_status_t bump_and_return(mdl_db_t *on, apr_pool_t *p, void *arg)
 
 typedef struct {
     mdl_db_t *other;
-    apr_int64_t seen; /* by the other connection, before the commit */
+    apr_int64_t seen; /* read by the other connection before the commit */
 } onlooker_t;
 
 static apr_status_t bump_before_onlooker(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -309,7 +309,7 @@ static void test_unanswered(apr_pool_t *p)
     is_int(count(db, p), before + MANY + 1, "the statement after it takes effect");
 }
 
-/* Opens and closes a connection as mod_dbd does. */
+/* A connection opened and closed as by mod_dbd. */
 typedef struct {
     const apr_dbd_driver_t *driver;
     apr_dbd_t *handle;
@@ -350,7 +350,7 @@ static void test_attach(const database_t *database, apr_pool_t *p)
 /* Reads the counter before and after another connection has changed it. */
 typedef struct {
     mdl_db_t *other;
-    int ends; /* whether it ends the snapshot between */
+    int ends; /* end the snapshot in between */
     apr_int64_t before;
     apr_int64_t after;
 } twice_t;
@@ -379,7 +379,7 @@ static apr_status_t bump_and_end(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? APR_EGENERAL : rv;
 }
 
-/* An error that comes with the snapshot's end. */
+/* An error that is reported only at the snapshot's end. */
 static apr_status_t read_wrong_and_end(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *rows;

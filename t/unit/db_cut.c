@@ -1,7 +1,7 @@
 /*
  * The connection to PostgreSQL is cut after the first message of a write, then after the second,
- * and so on, whichever side sent it.  The write takes effect at most once.  When it is repeated
- * with its Idempotency-Key it has taken effect exactly once, and has one answer.
+ * and so on, whichever side sent it.  The write takes effect at most once.  After it is repeated
+ * with its Idempotency-Key, it has taken effect exactly once and has one answer.
  */
 #include "t/unit/counter.h"
 #include "t/unit/fixtures.h"
@@ -14,7 +14,7 @@
 static const database_t *database; /* not through the relay */
 static database_t relayed;
 static relay_t relay;
-static mdl_db_t *db; /* not through the relay, as the next */
+static mdl_db_t *db; /* not through the relay, like onlooker */
 static PGconn *onlooker;
 static apr_int64_t shop;
 
@@ -47,7 +47,7 @@ static apr_status_t request_effect(mdl_db_t *on, apr_pool_t *p, void *arg)
     return mdl_idempotency_store(on, &request->idempotency, &request->response, p);
 }
 
-/* Tries again as the API does: if another transaction was first, its answer is stored now. */
+/* Retries as the API does: if another transaction was first, its answer is stored by then. */
 static apr_status_t request_send(mdl_db_t *on, request_t *request, apr_pool_t *p)
 {
     apr_status_t rv = mdl_db_write(on, request_effect, request, p);
@@ -224,7 +224,7 @@ static void tests(const database_t *on, apr_pool_t *p)
     }
     make_mapping(db, new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p), p);
     onlooker = PQconnectdb(database->params);
-    /* Reconnecting does not repeat what database_open sets. */
+    /* Reconnecting does not repeat database_open's settings. */
     pgsql_command(database->params, apr_pstrcat(p, "ALTER DATABASE ", PQdb(onlooker),
                                                 " SET synchronous_commit = off", NULL));
     relay_start(&relay, database->params, p);

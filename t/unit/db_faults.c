@@ -1,5 +1,5 @@
 /*
- * A connection while others hold locks, or while the disk is full.
+ * A connection while other programs hold locks, or the disk is full.
  */
 #include "t/unit/counter.h"
 
@@ -15,7 +15,7 @@
 static const database_t *database;
 static mdl_db_t *db;
 
-/* A process that has incremented the counter in a transaction that it holds open. */
+/* A process that has incremented the counter in an open transaction. */
 
 typedef struct {
     pid_t pid;
@@ -361,7 +361,7 @@ static void test_sqlite_full(apr_pool_t *p)
            "the same write succeeds when there is space again");
 }
 
-/* If the disk fills up during a shared commit, the others' writes fail, too. */
+/* If the disk fills up during a shared commit, all its writes fail. */
 
 static char *large_name;
 
@@ -437,7 +437,7 @@ static void test_sqlite_foreign_writer(apr_pool_t *p)
            "a write succeeds once the other program has committed");
 }
 
-/* A connection that reads rows without end until it is stopped. */
+/* A connection that reads endless rows until it is stopped. */
 
 typedef struct {
     const apr_dbd_driver_t *driver;

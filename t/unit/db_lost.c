@@ -195,7 +195,7 @@ static int has_settings(mdl_db_t *on)
                               "RAISE EXCEPTION 'no limit'; END IF; END $$") == APR_SUCCESS;
 }
 
-/* The settings that the connection sets itself, besides those in the parameters. */
+/* The settings that a connection makes itself, besides those in the parameters. */
 static void test_pgsql_settings(apr_pool_t *p)
 {
     database_t bare = *database;
@@ -403,7 +403,7 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
     is_int(count(db, p), before + 1, "that write is committed once");
 }
 
-/* A separate server, since other programs use that of MDL_TEST_PGSQL at the same time. */
+/* Uses a server of its own, because other programs use MDL_TEST_PGSQL's at the same time. */
 static void test_pgsql_restarted(apr_pool_t *p)
 {
     const char *folder, *start, *stop;

@@ -1,7 +1,6 @@
 /*
- * A database that is read-only for a while: a standby, or a file that another user has taken.  What
- * fails meanwhile costs neither memory nor descriptors, and the same connection writes again when
- * that is over.
+ * A database that is read-only for a while: a standby, or a file that another user owns.  Failures
+ * meanwhile leak neither memory nor descriptors, and the same connection writes again afterwards.
  */
 #include "t/unit/counter.h"
 
@@ -32,7 +31,7 @@ static long resident_kib(void)
     return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Makes the database read-only for new connections, or not any more. */
+/* Makes the database read-only for new connections, or writable again. */
 static void set_read_only(int read_only, apr_pool_t *p)
 {
     if (database->dialect == MDL_PGSQL) {
@@ -77,7 +76,7 @@ static apr_status_t close_opened(void *data)
     return apr_dbd_close(opened->driver, opened->handle);
 }
 
-/* Opens a connection as mod_dbd does, whatever can be done with it. */
+/* Opens a connection as mod_dbd does, even if it is of no use. */
 static mdl_db_t *attach(apr_pool_t *p)
 {
     opened_t *opened = apr_pcalloc(p, sizeof *opened);
@@ -90,8 +89,8 @@ static mdl_db_t *attach(apr_pool_t *p)
     return db;
 }
 
-/* Returns how many writes were refused, and how the reads between them were answered, as they
-   should be: SQLite's files are not even read, for that would keep them read-only. */
+/* Returns how many writes were refused and followed by the expected read: success, or on SQLite a
+   refusal too, because reading the file would keep it read-only. */
 static int write_in_vain(mdl_db_t *db, int n, apr_pool_t *p)
 {
     apr_status_t can_read = database->dialect == MDL_PGSQL ? APR_SUCCESS : MDL_DB_EGONE;

@@ -131,7 +131,7 @@ static void test_changes(apr_pool_t *p)
     ok(mdl_domains_open(&domains, path, p) != APR_SUCCESS, "a list without a file can't be opened");
 }
 
-/* How often the file is checked: once a second at most. */
+/* The file is checked at most once a second. */
 static void test_pace(apr_pool_t *p)
 {
     mdl_domains_t *domains;
@@ -184,7 +184,7 @@ static void test_threads(apr_pool_t *p)
     }
     for (int i = 0; i < ROUNDS && seen == i; i++) {
         const char *name = apr_psprintf(p, "n%d.example", i);
-        /* Each version has another length, which alone distinguishes files of the same moment. */
+        /* Each version has a different length, which alone distinguishes files of the same time. */
         const char *text = apr_psprintf(p, "always.example\n%s\n%*s", name, i, "");
 
         write_list(text, strlen(text));

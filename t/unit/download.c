@@ -11,7 +11,7 @@ static mdl_secret_t *secret;
 static mdl_rate_limit_t *no_limit;
 static apr_int64_t shop, file, pending;
 
-/* Assigns an order of the mapping's product; returns what a link to its first file contains. */
+/* Assigns an order of the mapping's product; returns the content of a link to its first file. */
 static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1,
@@ -88,7 +88,7 @@ static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_poo
     return session.entitlement;
 }
 
-/* Does what a request for the bytes does. */
+/* Does the same as a request for the bytes. */
 static mdl_entitlement_t fetch(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
@@ -266,7 +266,7 @@ static void test_times(apr_pool_t *p)
     is_int(entitlement(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is valid");
 }
 
-/* --- customers' clicks at once --- */
+/* --- concurrent clicks of customers --- */
 
 #define CLICKERS 4
 #define CLICKS   12

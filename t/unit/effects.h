@@ -1,5 +1,5 @@
 /*
- * Core's functions as effects, in the form that the database calls.
+ * Core's functions as effects for mdl_db_write and the like.
  */
 #ifndef MDL_UNIT_EFFECTS_H
 #define MDL_UNIT_EFFECTS_H

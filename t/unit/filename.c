@@ -1,4 +1,4 @@
-/* What a source calls its file, and the edges of texts. */
+/* File names in Content-Disposition, and invisible characters at the ends of texts. */
 #include "base/text/filename.h"
 #include "base/text/utf8.h"
 #include "t/unit/tap.h"

@@ -1,5 +1,5 @@
 /*
- * Shops, assets and the like for the tests of core, made by the functions that the service uses.
+ * Shops, assets and other fixtures for the tests of core, made by the service's own functions.
  */
 #ifndef MDL_T_UNIT_FIXTURES_H
 #define MDL_T_UNIT_FIXTURES_H
@@ -18,7 +18,8 @@
 #define PRODUCT(n) "gid://shopfront/Product/" n
 #define VARIANT(n) "gid://shopfront/ProductVariant/" n
 
-/** Secrets of one byte each, 32 times: "ba" is that of "b", which signs, and an older one. */
+/** Secrets that each repeat one byte 32 times: "ba" is "b"'s, which signs, and "a"'s, an older
+    one. */
 static inline mdl_secret_t *make_secrets(const char *bytes, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
@@ -47,7 +48,7 @@ static inline mdl_secret_t *make_secrets(const char *bytes, apr_pool_t *p)
     return secret;
 }
 
-/** A secret that consists of one byte, 32 times. */
+/** A secret that repeats one byte 32 times. */
 static inline mdl_secret_t *make_secret(char byte, apr_pool_t *p)
 {
     return make_secrets((char[]){byte, '\0'}, p);
@@ -62,7 +63,7 @@ static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, mdl_sho
     return mdl_db_write(db, mdl_shop_set_status_effect, &set, p);
 }
 
-/** An approved shop. */
+/** Makes an approved shop. */
 static inline apr_int64_t make_shop(mdl_db_t *db, const char *domain, apr_pool_t *p)
 {
     mdl_problem_t problem = {0};
@@ -104,7 +105,7 @@ static inline apr_status_t insert_asset(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_asset_ready(db, new->asset.id, &bytes, p);
 }
 
-/** An asset, ready or pending. */
+/** Makes an asset, ready or pending. */
 static inline apr_int64_t make_asset(mdl_db_t *db, apr_int64_t shop_id, const char *filename,
                                      int ready, apr_pool_t *p)
 {
@@ -143,7 +144,7 @@ static inline apr_array_header_t *texts_of(apr_pool_t *p, int n, ...)
     return texts;
 }
 
-/** A live, unlimited mapping of a product, to be changed before it is put. */
+/** A live, unlimited mapping of a product, which the test may change before it puts it. */
 static inline mdl_mapping_put_t *new_mapping(apr_int64_t shop_id, const char *product,
                                              apr_array_header_t *files, apr_pool_t *p)
 {

@@ -1,5 +1,5 @@
 /*
- * The parts of the fraud check that no request shows: the wait for the storefront's answer, and
+ * The parts of the fraud check that no request can test: the wait for the storefront's answer, and
  * orders that are checked at the same time.  t/api/fraud.t tests what a shop sees.
  */
 #include "t/unit/fixtures.h"
@@ -176,7 +176,7 @@ static void test_meanwhile(apr_pool_t *p)
     is_int(find("22", p)->email.status, MDL_EMAIL_QUEUED, "restoring the order queues its email");
 }
 
-/* The number of emails to be sent that were not due the last time. */
+/* The number of emails that became due since the last call. */
 static int new_jobs(apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
@@ -192,7 +192,7 @@ static int new_jobs(apr_pool_t *p)
     return jobs;
 }
 
-/* A later check holds an order that had passed: an email that was not sent yet waits. */
+/* A later check holds an order that had passed: its unsent email waits. */
 static void test_held_later(apr_pool_t *p)
 {
     mdl_order_assign_t *assign;

@@ -32,7 +32,7 @@ static int is_plain_bin(const take_t *take)
            memcmp(take->data, httpd.bytes + take->offset, take->length) == 0;
 }
 
-/* --- A real server --- */
+/* --- a real server --- */
 
 static void a_file_arrives_whole(mdl_http_client_t *client)
 {

@@ -1,6 +1,6 @@
 /*
  * Servers for the tests of the HTTP client, on free loopback ports: a real apache2 that serves a
- * temporary folder, and a mock for faults that no sound server has (cut bodies, wrong ranges,
+ * temporary folder, and a mock with the faults of broken servers (cut bodies, wrong ranges,
  * silence).
  */
 #ifndef MDL_T_UNIT_HTTP_PEERS_H
@@ -48,9 +48,9 @@ static inline int peer_listen(int family, int *port)
 
 typedef struct {
     const char *folder;
-    const char *base; /* http://localhost:<port> */
-    const char *tls;  /* https://localhost:<port>, with a self-signed certificate of another name */
-    const char *tls_expired; /* the same with one that has expired */
+    const char *base;        /* http://localhost:<port> */
+    const char *tls;         /* https://localhost:<port>, self-signed, for another name */
+    const char *tls_expired; /* the same with an expired certificate */
     const char *bytes;
     apr_size_t length; /* of bytes, the contents of /plain.bin */
     pid_t pid;
@@ -323,7 +323,7 @@ static inline void *APR_THREAD_FUNC mock_run(apr_thread_t *thread, void *data)
     return NULL;
 }
 
-/** routes end with one whose path is NULL. */
+/** Starts the mock; the last route's path is NULL. */
 static inline int mock_start(mock_t *mock, const route_t *routes, apr_pool_t *p)
 {
     mock->fd = peer_listen(AF_INET, &mock->port);
@@ -361,7 +361,7 @@ static inline int mock_count(mock_t *mock)
     return count;
 }
 
-/** Whether the index-th request since mock_forget holds text. */
+/** Whether the index-th request since mock_forget contains text. */
 static inline int mock_was_asked(mock_t *mock, int index, const char *text)
 {
     int found;

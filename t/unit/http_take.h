@@ -18,7 +18,7 @@
 
 typedef struct take_t take_t;
 
-/* What a fetch has received, and what its callbacks return. */
+/* A fetch's received data, and its callbacks' results. */
 struct take_t {
     int heads, bodies, dones;
     apr_int64_t offset, total;

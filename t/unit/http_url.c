@@ -1,4 +1,4 @@
-/* Which URLs may be fetched, as far as it is decided before any name is resolved. */
+/* Which URLs may be fetched: the checks before a name is resolved. */
 #include <string.h>
 
 #include <apr_strings.h>

@@ -97,7 +97,7 @@ static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_str(out.body, "new", "it is the new response");
 }
 
-/* Answers have license keys and addresses in them, which a copy of the database must not show. */
+/* Stored answers are sealed: a copy of the database must not show license keys and addresses. */
 static void test_sealed(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     mdl_idempotency_t idempotency = entry(shop, "sealed"), large = entry(shop, "large");

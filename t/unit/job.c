@@ -1,5 +1,5 @@
 /*
- * A job's life: what its worker writes, its retry, its end, its cancellation.
+ * A job's life: its worker's writes, its retry, its end, its cancellation.
  */
 #include "t/unit/jobs.h"
 
@@ -7,7 +7,7 @@ static void test_queue(apr_pool_t *p)
 {
     apr_int64_t other = make_shop(db, "other.test", p);
     mdl_job_t *job = find(make_job(MDL_LANE_SMALL, 0, p), p);
-    finding_t finding = {.id = job->id, .shop_id = shop};
+    lookup_t lookup = {.id = job->id, .shop_id = shop};
 
     is_int(job->status, MDL_JOB_QUEUED, "a new job is queued");
     is_int(job->type, MDL_JOB_IMPORT, "it has its type");
@@ -15,11 +15,11 @@ static void test_queue(apr_pool_t *p)
     is_int(job->bytes_total, -1, "its size is unknown");
     ok(job->started_at == 0 && job->finished_at == 0 && job->error_code == NULL,
        "it has not begun, ended or failed");
-    is_int(mdl_db_read(db, find_it, &finding, p), APR_SUCCESS, "its shop finds it");
-    finding.shop_id = other;
-    is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT, "another shop does not find it");
-    finding = (finding_t){.id = "job_none"};
-    is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT,
+    is_int(mdl_db_read(db, find_it, &lookup, p), APR_SUCCESS, "its shop finds it");
+    lookup.shop_id = other;
+    is_int(mdl_db_read(db, find_it, &lookup, p), APR_ENOENT, "another shop does not find it");
+    lookup = (lookup_t){.id = "job_none"};
+    is_int(mdl_db_read(db, find_it, &lookup, p), APR_ENOENT,
            "a job that does not exist is not found");
     forget_jobs();
 }
@@ -243,7 +243,7 @@ static void test_list(apr_pool_t *p)
     const char *last = NULL;
 
     for (int i = 0; i < 3; i++) {
-        put_clock_forward(1000); /* ids sort by the millisecond */
+        put_clock_forward(1000); /* ids sort by milliseconds */
         last = make_job(MDL_LANE_SMALL, 0, p);
     }
     mdl_db_read(db, mdl_job_list_effect, &all, p);
@@ -271,7 +271,7 @@ static void test_copy(apr_pool_t *p)
     forget_jobs();
 }
 
-/* A job type that only a newer release, which uses the same database, knows. */
+/* A job type of a newer release on the same database. */
 static void test_unknown_type(apr_pool_t *p)
 {
     const char *id = make_job(MDL_LANE_SMALL, 0, p);

@@ -1,5 +1,5 @@
 /*
- * Whose job is whose: claims, how shops share a lane, leases that are lost, a worker's successor.
+ * Who owns a job: claims, shops that share a lane, lost leases, a worker's successor.
  */
 #include "t/unit/jobs.h"
 
@@ -57,7 +57,7 @@ static void make_due(apr_int64_t of, int jobs, apr_pool_t *p)
     }
 }
 
-/* Claims for free slots beside so many running jobs of two shops, and counts what they get. */
+/* Claims for free slots while two shops have running jobs, and counts the jobs that each gets. */
 static void claim_shared(int limit, const mdl_job_share_t *given, const apr_int64_t shops[2],
                          const int running[2], int got[2], apr_pool_t *p)
 {
@@ -159,7 +159,7 @@ static void test_look(apr_pool_t *p)
     forget_jobs();
 }
 
-/* The old worker of a job that another has taken over can't write. */
+/* After a take-over the old worker can't write. */
 static void test_fencing(apr_pool_t *p)
 {
     mdl_beats_t *beats = mdl_beats_watch(LEASE, p);
@@ -217,8 +217,8 @@ static void inherit_from(const char *worker, mdl_begun_t *begun, apr_pool_t *p)
     mdl_begun_clear(begun);
 }
 
-/* Has a worker die that has claimed a job, begun with it or not, and received so many bytes;
-   returns its successor's claim. */
+/* Lets a worker die that has claimed a job, in some state and with some bytes received; returns its
+   successor's claim. */
 static mdl_job_t *die_with(const mdl_job_t *job, mdl_begun_t *begun, mdl_begun_state_t state,
                            apr_int64_t received, apr_pool_t *p)
 {
@@ -276,7 +276,7 @@ static void test_inherit(apr_pool_t *p)
     forget_jobs();
 }
 
-/* Processes that claim at the same time; each writes a byte for each job that it got. */
+/* Processes that claim at the same time; each writes a byte for each job that it gets. */
 
 #define WORKERS 4
 #define JOBS    120

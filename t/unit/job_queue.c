@@ -1,6 +1,6 @@
 /*
- * The cost of looking for jobs and of claiming them does not depend on how many there are or have
- * been.  On SQLite it is measured in steps of the virtual machine, on PostgreSQL in pages.
+ * The cost of finding and claiming jobs does not depend on the number of jobs, present or past.  On
+ * SQLite it is measured in steps of the virtual machine, on PostgreSQL in pages.
  */
 #include "t/unit/fixtures.h"
 
@@ -11,10 +11,9 @@
 
 #define FEW   1000
 #define MANY  100000
-#define BATCH 10000 /* rows that one statement inserts, since statements have a time limit */
+#define BATCH 10000 /* rows that one statement inserts, because statements have a time limit */
 
-/* Makes jobs of one lane with ids from first to last, each due one microsecond after the one
- * before. */
+/* Makes jobs of one lane with ids from first to last, due a microsecond apart. */
 static void make_jobs(mdl_db_t *db, int first, int last, apr_pool_t *p)
 {
     int end = last - first < BATCH ? last : first + BATCH - 1;
@@ -142,8 +141,7 @@ static int cost_of_claim(const server_t *server, const char *from)
     return cost_of(server, MDL_Q_JOB_CLAIM, values);
 }
 
-/* Beside a running job of the shop with the backlog, which is shop 1, as are all its slots' worth.
- */
+/* The cost of a claim while shop 1, which has the backlog, has jobs running. */
 static int cost_of_shared(const server_t *server, const char *from)
 {
     const char *running = server->sqlite != NULL ? "[1,1,1,1]" : "{1,1,1,1}";
@@ -160,7 +158,7 @@ static int cost_of_look(const server_t *server, const char *from)
     return cost_of(server, MDL_Q_JOB_LOOK, values);
 }
 
-/* Checks that a cost has hardly grown; a new level of an index costs a page for each look-up. */
+/* Checks that a cost has hardly grown; another level of an index costs a page for each look-up. */
 static int is_flat(int before, int after, const char *name, apr_pool_t *p)
 {
     return ok(before > 0 && after <= before + before / 2 + 2,
@@ -180,7 +178,7 @@ static void test_queued(mdl_db_t *db, const server_t *server, apr_pool_t *p)
     is_flat(shared, cost_of_shared(server, "0"),
             "a claim for several shops costs the same with many jobs queued", p);
     is_flat(look, cost_of_look(server, "0"), "a look costs the same with many jobs queued", p);
-    /* Of all jobs by far the most are one shop's, and may be claimed: so does a backlog look. */
+    /* Statistics as of a backlog: most jobs belong to one shop and can be claimed. */
     mdl_db_command(db, "ANALYZE job");
     is_flat(claim, cost_of_claim(server, "0"), "a claim costs the same once that is known", p);
     is_flat(shared, cost_of_shared(server, "0"),
@@ -233,7 +231,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     }
     server.pgsql = PQconnectdb(database->params);
     mdl_dialect_pgsql.session(mdl_dialect_pgsql.attach(server.pgsql, p));
-    mdl_db_command(db, "SET statement_timeout = 0"); /* for what makes and ends 100,000 jobs */
+    mdl_db_command(db, "SET statement_timeout = 0"); /* for making and ending 100,000 jobs */
     test_queued(db, &server, p);
     test_dead_rows(db, &server, database->params, p);
     PQfinish(server.pgsql);

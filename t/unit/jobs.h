@@ -68,7 +68,7 @@ static inline apr_array_header_t *claim_as(const char *owner, mdl_job_lane_t lan
                : apr_array_make(p, 1, sizeof(mdl_job_t *));
 }
 
-/** Claims a small job; NULL when none is due. */
+/** Claims a small job; NULL if none is due. */
 static inline mdl_job_t *claim_one(const char *owner, apr_pool_t *p)
 {
     apr_array_header_t *jobs = claim_as(owner, MDL_LANE_SMALL, 1, p);
@@ -95,7 +95,7 @@ static inline apr_status_t write_it(mdl_db_t *on, apr_pool_t *p, void *arg)
     return writing->write(on, writing->job, p);
 }
 
-/** Writes what a worker writes, as an effect. */
+/** Runs a function by which a worker writes, as an effect. */
 static inline apr_status_t work(write_fn *write, const mdl_job_t *job, apr_pool_t *p)
 {
     writing_t writing = {write, job};
@@ -119,7 +119,7 @@ static inline apr_status_t end_it(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_rows_one(held) : rv;
 }
 
-/* APR_ENOENT unless the worker still held the job. */
+/* Ends a job; APR_ENOENT if the worker no longer held it. */
 static inline apr_status_t end_work(end_fn *end, const mdl_job_t *job, apr_pool_t *p)
 {
     ending_t ending = {end, job};
@@ -131,27 +131,26 @@ typedef struct {
     const char *id;
     apr_int64_t shop_id; /* 0: any */
     mdl_job_t *job;
-} finding_t;
+} lookup_t;
 
 static inline apr_status_t find_it(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
-    finding_t *finding = arg;
+    lookup_t *lookup = arg;
 
-    return finding->shop_id != 0
-               ? mdl_job_find_of_shop(on, finding->shop_id, finding->id, &finding->job, p)
-               : mdl_job_find(on, finding->id, &finding->job, p);
+    return lookup->shop_id != 0
+               ? mdl_job_find_of_shop(on, lookup->shop_id, lookup->id, &lookup->job, p)
+               : mdl_job_find(on, lookup->id, &lookup->job, p);
 }
 
 static inline mdl_job_t *find(const char *id, apr_pool_t *p)
 {
-    finding_t finding = {.id = id};
+    lookup_t lookup = {.id = id};
 
-    mdl_db_read(db, find_it, &finding, p);
-    return finding.job;
+    mdl_db_read(db, find_it, &lookup, p);
+    return lookup.job;
 }
 
-/** Some of the time of a lease goes by; then another worker takes over what is lost.  Returns how
-   many jobs that were. */
+/** Lets part of a lease pass; then another worker takes over lost jobs.  Returns their number. */
 static inline int take_over_after(apr_interval_time_t wait, mdl_beats_t *beats, apr_pool_t *p)
 {
     apr_array_header_t *leases, *lost;
@@ -163,7 +162,7 @@ static inline int take_over_after(apr_interval_time_t wait, mdl_beats_t *beats, 
     return lost->nelts;
 }
 
-/** Runs the tests on each database; to be returned from main. */
+/** Runs the tests on each database; main returns the result. */
 static inline int test_jobs(database_tests_fn *tests)
 {
     apr_pool_t *p = tap_begin();

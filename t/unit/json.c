@@ -174,7 +174,7 @@ static void messages_are_clean(void)
            "line and column are given");
 }
 
-/* The number of values that parsing counts: the smallest limit with which it accepts a text. */
+/* The number of values counted in a text: the smallest limit that accepts it. */
 static int values_of(const char *text)
 {
     const char *why;

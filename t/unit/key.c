@@ -36,7 +36,7 @@ static mdl_key_record_t look_up(mdl_db_t *db, const char *id, apr_pool_t *p)
     return look_up.record;
 }
 
-/* How many of the tokens with one character replaced are accepted. */
+/* The number of accepted tokens among those with one character replaced. */
 static int corruptions_accepted(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);

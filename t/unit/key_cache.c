@@ -59,7 +59,7 @@ static void put(mdl_key_cache_t *cache, const char *id, apr_int64_t shop_id, apr
     mdl_key_cache_put(cache, &key, epoch);
 }
 
-/* The shop of a key; 0 when it is not in the cache. */
+/* The shop of a key; 0 if it is not in the cache. */
 static apr_int64_t get(mdl_key_cache_t *cache, const char *id)
 {
     mdl_cached_key_t key;
@@ -203,8 +203,8 @@ static void test_used(apr_pool_t *p)
     is_int(used_since(cache, id, &used_at), 1, "the key is reported after another use");
 }
 
-/* Writers and readers at the same time.  All members of an entry are derived from its shop, so that
- * a torn entry is noticed. */
+/* Concurrent writers and readers.  All members of an entry are derived from its shop, so that a
+   torn entry is noticed. */
 
 #define KEYS  4
 #define READS 1000000

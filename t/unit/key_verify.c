@@ -9,7 +9,7 @@
 
 /* A verifier whose database can be made unavailable, and which counts the effects that it runs. */
 typedef struct {
-    mdl_db_t *db; /* NULL: it is unavailable */
+    mdl_db_t *db; /* NULL: unavailable */
     int effects;
     mdl_key_verify_t verify;
     apr_pool_t *pool;
@@ -154,7 +154,7 @@ static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_str(verifier->verify.caller.key_id, "", "its id is not returned");
 }
 
-/* The wall clock is set while a key is in the cache; then the key is revoked. */
+/* Sets the wall clock while a key is in the cache, then revokes the key. */
 static void test_clock_step(mdl_db_t *db, apr_int64_t shop, apr_interval_time_t by, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);

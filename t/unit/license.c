@@ -69,11 +69,11 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     return mdl_db_write(to_db, mdl_license_add_effect, added, p);
 }
 
-/* An order of one product, which has no keys yet. */
+/* An order of one product, without keys. */
 typedef struct {
     apr_int64_t order_id;
     apr_int64_t assignment_id;
-    int quantity; /* keys of each of the mapping's tags; 0: no more than were wanted before */
+    int quantity; /* keys of each of the mapping's tags; 0: as before */
     apr_int64_t assigned;
 } wish_t;
 
@@ -150,8 +150,7 @@ static void test_fill_order(apr_pool_t *p)
     is_stock(tag_a, 1, 4, "the missing key is assigned as soon as it is added", p);
 }
 
-/* Processes that assign while others add keys.  Half of the keys of each are added by another, too.
- */
+/* Processes that assign while others add keys.  Another adds half of each one's keys too. */
 
 #define PROCESSES 4
 #define WISHES    40

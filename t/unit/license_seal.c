@@ -1,6 +1,6 @@
 /*
- * License keys at rest: sealed when they are added; unique per tag all the same; opened where they
- * are shown, under the old secret and the new one.
+ * License keys at rest: sealed when added, still unique per tag, and opened when shown, under the
+ * old and the new secret.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -36,7 +36,7 @@ static apr_int64_t make_tag(const char *product, apr_pool_t *p)
     return id;
 }
 
-/* What adds the keys KEY-from to KEY-(to - 1). */
+/* The argument that adds the keys KEY-from to KEY-(to - 1). */
 static mdl_license_add_t keys_to_add(apr_int64_t tag_id, int from, int to, apr_pool_t *p)
 {
     mdl_json_t *keys = mdl_json_array(p);
@@ -50,7 +50,7 @@ static mdl_license_add_t keys_to_add(apr_int64_t tag_id, int from, int to, apr_p
         .keys = keys};
 }
 
-/* Adds them; returns how many were new, or -1. */
+/* Adds these keys; returns how many were new, or -1. */
 static int add(mdl_db_t *to_db, apr_int64_t tag_id, int from, int to, apr_pool_t *p)
 {
     mdl_license_add_t added = keys_to_add(tag_id, from, to, p);
@@ -59,7 +59,7 @@ static int add(mdl_db_t *to_db, apr_int64_t tag_id, int from, int to, apr_pool_t
                                                                                  : -1;
 }
 
-/* What an order of a product gets, shown by a secret: its keys with blanks between them, NULL if
+/* The keys that an order of a product gets, opened by a secret and separated by blanks; NULL if
    they can't be opened. */
 static const char *keys_of(const char *order_id, const char *product, const mdl_secret_t *by,
                            apr_pool_t *p)

@@ -97,7 +97,7 @@ static inline mdl_mail_outcome_t send_to(mdl_mailer_t *mailer, const char *to, c
     return mdl_mailer_send(mailer, FROM, to, MESSAGE, strlen(MESSAGE), detail, p);
 }
 
-/** Makes the folder; a test that is killed leaves it behind. */
+/** Makes the folder; a killed test leaves it behind. */
 static inline int begin_folder(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");

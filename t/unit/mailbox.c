@@ -24,7 +24,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 typedef struct {
     int count;
     apr_size_t largest;
-    char text[65536]; /* the first bytes of each message, one after the other */
+    char text[65536]; /* the first bytes of each message, concatenated */
     apr_status_t answer;
 } taken_t;
 
@@ -124,7 +124,7 @@ static void maildir(apr_pool_t *p)
            "the check of a complete Maildir succeeds");
 }
 
-/* Messages are as old as their files say. */
+/* A message's age is that of its file. */
 static void cleaned(apr_pool_t *p)
 {
     mdl_mailbox_t *box = mdl_mailbox_create(

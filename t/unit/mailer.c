@@ -113,7 +113,7 @@ static int count_files(const char *path, const char **one, apr_pool_t *p)
     return open != NULL ? count : -1;
 }
 
-/* A file in the Maildir's tmp/ that was written so many hours ago. */
+/* Makes a file in the Maildir's tmp/ that was written hours ago. */
 static const char *make_left(const char *name, int hours, apr_pool_t *p)
 {
     const char *path = apr_pstrcat(p, in_folder("post/box/tmp/", p), name, NULL);

@@ -30,7 +30,7 @@ static apr_status_t match(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS && !mdl_mapping_read_match(row, &matching->match) ? APR_ENOENT : rv;
 }
 
-/* The id of the mapping that serves an item; 0 for none. */
+/* The id of the mapping for an item; 0 for none. */
 static apr_int64_t match_of(apr_int64_t shop_id, const char *product, const char *variant,
                             apr_pool_t *p)
 {
@@ -256,7 +256,7 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
           "a pack is deleted, then a mapping refers to it", p);
 }
 
-/* A change of a pack to count files, from the one with that place in all on. */
+/* A change of a pack to count files, from index from of all. */
 static mdl_pack_edit_t *pack_change(apr_int64_t id, const apr_array_header_t *all, int from,
                                     int count, apr_pool_t *p)
 {
@@ -272,7 +272,7 @@ static mdl_pack_edit_t *pack_change(apr_int64_t id, const apr_array_header_t *al
     return edit;
 }
 
-/* What another transaction is about to add is counted, too. */
+/* Files that another transaction is adding are counted too. */
 static void test_growth_at_once(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("43"), ids_of(p, 0), p);

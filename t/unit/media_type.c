@@ -1,4 +1,4 @@
-/* The media types that are accepted from clients and sources. */
+/* Media types accepted from clients and sources. */
 #include "base/http/media_type.h"
 #include "t/unit/tap.h"
 

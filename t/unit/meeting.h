@@ -1,6 +1,6 @@
 /*
  * Two concurrent effects on PostgreSQL: the second begins, in another process, when the first has
- * done everything but its COMMIT.
+ * done all but its COMMIT.
  */
 #ifndef MDL_T_UNIT_MEETING_H
 #define MDL_T_UNIT_MEETING_H
@@ -13,9 +13,8 @@ typedef struct {
     void *first_arg;
     mdl_effect_fn *second;
     void *second_arg;
-    apr_status_t expected; /* of the second */
-    const char
-        *free; /* SQL that must not wait, since the waiting second has not locked its rows yet */
+    apr_status_t expected; /* the second's result */
+    const char *free; /* SQL that must not wait: the waiting second has not locked its rows yet */
     pid_t child;
 } meeting_t;
 

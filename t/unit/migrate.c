@@ -1,18 +1,18 @@
 /*
- * Migrations.  This program knows one more than the module, t/unit/0002_next.sql, as the release
- * after it will, and can be killed after each of its statements.
+ * Migrations.  Like the next release, this program has one more than the module,
+ * t/unit/0002_next.sql, and it can be killed after each of its statements.
  */
 #include "t/unit/database.h"
 #include "t/unit/number.h"
 
 #include <signal.h>
 
-static const char *killed_after; /* a statement that the process does not outlive */
+static const char *killed_after; /* the process dies after this statement */
 
 apr_status_t __real_mdl_db_command(mdl_db_t *db, const char *sql);
 apr_status_t __wrap_mdl_db_command(mdl_db_t *db, const char *sql);
 
-/* What the linker calls instead of mdl_db_command (apxs.mk). */
+/* The linker replaces mdl_db_command with this (apxs.mk). */
 apr_status_t __wrap_mdl_db_command(mdl_db_t *db, const char *sql)
 {
     apr_status_t rv = __real_mdl_db_command(db, sql);

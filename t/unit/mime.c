@@ -1,5 +1,5 @@
 /*
- * The bytes of an email: this program checks their form, and Python's email package their meaning.
+ * The bytes of an email: this program checks the form, Python's email package the meaning.
  */
 #include "t/unit/tap.h"
 
@@ -17,7 +17,7 @@
     "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnop"
 #define SNOWMEN "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
 
-/* The text of a header or body, and what a reader must decode; NULL means the same text. */
+/* A header or body, and its text when decoded; NULL: the same. */
 typedef struct {
     const char *what;
     const char *put;
@@ -71,7 +71,7 @@ static const hostile_t lines[] = {
      "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
      "sixteen seventeen eighteen nineteen twenty",
      NULL},
-    {"a line of more than 998 bytes", NULL, NULL}, /* filled in */
+    {"a line of more than 998 bytes", NULL, NULL}, /* set at run time */
     {"underscores, question marks, equals signs", "a_b?c=d \u00E9_?=", NULL},
     {"a percent escape", "%0d%0aBcc: x", NULL},
     {"a byte that is not UTF-8",
@@ -358,8 +358,8 @@ static int words_well_formed(const char *header, const char *end)
     return 1;
 }
 
-/* Whether all is ASCII in CRLF lines of at most 78 bytes (76 in parts), none beginning with a dot.
- */
+/* Whether the message is ASCII in CRLF lines of at most 78 bytes (76 in parts), none beginning with
+   a dot. */
 static int lines_well_formed(const char *message, const char *body)
 {
     const char *line = message;
@@ -526,8 +526,8 @@ static void body_put_bytes(const void *baton, mdl_text_buffer_t *out)
     }
 }
 
-/* A text of several pieces, whose bytes come to lie elsewhere in them with each byte of a first
-   line; the lines after that one must not. */
+/* A text of several pieces: each byte of the first line shifts the bytes in the pieces, and the
+   later lines must not change. */
 static void pieces(apr_pool_t *p)
 {
     static const char line[] = "Gr\u00FC\u00DFe = .. \r\n.\n \n" SNOWMEN

@@ -1,5 +1,5 @@
 /*
- * A number that a statement of the test's own reads.
+ * Reading a number by the test's own SQL.
  */
 #ifndef MDL_UNIT_NUMBER_H
 #define MDL_UNIT_NUMBER_H

@@ -1,5 +1,5 @@
 /*
- * What an order offers: each file, link and key once, with sums and dates, and the assignment whose
+ * An order's offer: each file, link and key once, with sums and dates, and the assignment whose
  * download is used next.
  */
 #include "t/unit/tap.h"

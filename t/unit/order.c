@@ -277,7 +277,7 @@ static void test_fraud_check(apr_pool_t *p)
            "the decision stays when another product is assigned");
 }
 
-/* --- processes that make the same assignment to one order at once --- */
+/* --- concurrent processes with the same assignment to one order --- */
 
 #define PROCESSES 4
 
@@ -318,7 +318,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     is_int(emails_queued(p), 1, "one email is queued");
 }
 
-/* The effect runs again after a lost connection, and another request has succeeded in between. */
+/* The effect runs again after a lost connection, after another request has succeeded. */
 static void test_run_again(apr_pool_t *p)
 {
     mdl_order_assign_t *first = new_assignment(shop, "6001", p, 1, PRODUCT("1"));

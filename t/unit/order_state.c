@@ -1,5 +1,5 @@
 /*
- * What every event does in every state of an order.
+ * Every event in every state of an order.
  */
 #include "t/unit/tap.h"
 

@@ -10,10 +10,10 @@
 
 #include "base/zip/crc32.h"
 
-/* What was done to the disk: one letter for each fsync of a file or a folder, and each rename. */
+/* A log of the disk operations: a letter for each fsync of a file or folder and each rename. */
 static char steps[64];
-static int folders_fail; /* whether the disk refuses to sync a folder */
-static int files_fail;   /* or a file */
+static int folders_fail; /* syncing a folder fails */
+static int files_fail;   /* syncing a file fails */
 
 static void note_step(char step)
 {
@@ -199,7 +199,7 @@ static void what_is_in_doubt_does_not_count(void)
     mdl_partial_append(&partial, storage, "doubt", p);
     is_int(mdl_partial_mark(partial), APR_SUCCESS, "a mark is set");
     mdl_partial_write(partial, "doubtful", 8);
-    mdl_partial_keep(partial); /* as a process does that is killed */
+    mdl_partial_keep(partial); /* like a killed process */
     is_int(size_of(in_folder("partial/doubt")), 13, "what is behind a mark is written");
     is_int(length_of("doubt"), 5, "it does not count");
     mdl_partial_append(&partial, storage, "doubt", p);
@@ -378,7 +378,7 @@ static void a_folder_that_is_not_synced_fails_all(void)
     is_int(commits[1].rv, EIO, "and the second");
 }
 
-/* The kernel reports bytes that it could not write once. */
+/* The kernel reports bytes that it could not write only once. */
 static void refused_bytes_do_not_count(void)
 {
     mdl_partial_commit_t commit;
@@ -487,7 +487,7 @@ static void a_link_is_not_followed(void)
     ok(exists(in_folder("target")), "removing the link keeps its target");
 }
 
-/* Opens and discards; returns how often the file that it had locked was already removed. */
+/* Opens and discards a file; returns how often the locked file was already removed. */
 static int open_often(int times)
 {
     apr_pool_t *sub;

@@ -1,4 +1,4 @@
-/* Paths and the forms that routes have of them. */
+/* Matching paths against the patterns of routes. */
 #include "base/http/path.h"
 
 #include <apr_strings.h>

@@ -5,7 +5,7 @@
 
 #include "base/text/plural.h"
 
-/* The categories of some numbers. */
+/* The categories of some numbers, as text. */
 static const char *categories(const char *tag, const int *numbers, int count, apr_pool_t *p)
 {
     mdl_plural_rule_t *rule = mdl_plural_rule(tag);

@@ -1,5 +1,5 @@
 /*
- * Running another program, which answers the same question as the code under test.
+ * Running another program whose answer the code under test must match.
  */
 #ifndef MDL_T_UNIT_PROGRAM_H
 #define MDL_T_UNIT_PROGRAM_H

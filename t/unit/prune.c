@@ -1,6 +1,6 @@
 /*
- * What is over is removed batch by batch, what still counts stays, and no batch looks at what
- * another has left: not even at what PostgreSQL keeps of deleted rows for an old snapshot.
+ * Expired rows are removed batch by batch and others stay.  No batch reads rows that an earlier one
+ * left, nor the dead rows that PostgreSQL keeps for an old snapshot.
  */
 #include "t/unit/seed.h"
 
@@ -9,7 +9,7 @@
 #include "t/unit/effects.h"
 
 #define ROWS   3000
-#define BEFORE 2000 /* rows of seed.sql are as old as their number */
+#define BEFORE 2000 /* the times of seed.sql's rows are their numbers */
 
 static const char *const names[MDL_PRUNE_TABLES] = {
     [MDL_PRUNE_JOBS] = "job",
@@ -23,7 +23,7 @@ static const char *const names[MDL_PRUNE_TABLES] = {
 
 static mdl_db_t *db;
 
-/* The first column of what a statement finds. */
+/* The first column of a statement's row. */
 static apr_int64_t number_of(const char *sql, apr_pool_t *p)
 {
     apr_dbd_results_t *result = NULL;
@@ -42,7 +42,7 @@ static apr_int64_t count(const char *what, apr_pool_t *p)
     return number_of(apr_pstrcat(p, "SELECT count(*) FROM ", what, NULL), p);
 }
 
-/* A pass from a mark on; returns how many rows it has removed. */
+/* Runs a pass from a mark on; returns how many rows it removed. */
 static apr_int64_t prune(mdl_prune_table_t table, apr_time_t before, mdl_prune_mark_t *mark,
                          apr_pool_t *p)
 {
@@ -64,7 +64,7 @@ static apr_int64_t prune(mdl_prune_table_t table, apr_time_t before, mdl_prune_m
     return removed;
 }
 
-/* Removes what is over, and expects that to be what a condition says, and what stays to stay. */
+/* Prunes a table; expects exactly the rows of condition over to be removed. */
 static void test_table(mdl_prune_table_t table, const char *over, apr_pool_t *p)
 {
     const char *condition = apr_pstrcat(p, names[table], " WHERE ", over, NULL);
@@ -128,7 +128,7 @@ static void test_downloads(apr_pool_t *p)
     is_int(count("download_session WHERE id = 'link100'", p), 1, "one that is being sent is, too");
 }
 
-/* The pages that are looked at to find where a batch of the audit ends. */
+/* The pages read to find where a batch of the audit ends. */
 static int pages_of_end(PGconn *pgsql, apr_int64_t mark, apr_pool_t *p)
 {
     PGresult *plan = PQexec(

@@ -1,5 +1,5 @@
 /*
- * The plan of every statement of sql/queries on each database: none scans a table that grows.
+ * The plans of all statements in sql/queries on each database: none scans a growing table.
  *
  * On PostgreSQL each is planned as in the service, once for all arguments and with the session's
  * settings, on tables of one row and of a thousand that were never analyzed; or, for `make
@@ -148,13 +148,13 @@ static int sqlite_is_scan(mdl_statement_t statement, const char *line)
     return strncmp(line, "SCAN ", 5) == 0 && strcmp(line, "SCAN CONSTANT ROW") != 0 &&
            strstr(line, "epoch") == NULL &&     /* a table of one row */
            strstr(line, "json_each") == NULL && /* the array of a parameter */
-           /* rows that the statement has found before, as other lines of the plan say */
+           /* rows already found, see other lines of the plan */
            strstr(line, "_rows") == NULL && strncmp(line, "SCAN (subquery-", 15) != 0 &&
            !is_allowed(statement, line);
 }
 
-/* Whether a list that is a parameter is read anew for each row of the table before it in the join,
-   whose line had that parent. */
+/* Whether a list parameter is read again for each row of the preceding table in the join, whose
+   line had parent_before. */
 static int sqlite_is_read_anew(const char *line, int parent, int parent_before)
 {
     return strncmp(line, "SCAN ", 5) == 0 && strstr(line, "VIRTUAL TABLE") != NULL &&
@@ -203,7 +203,7 @@ static void sqlite_tests(const database_t *database, apr_pool_t *p)
 
 /* --- PostgreSQL --- */
 
-/* What a search for scans in a plan needs. */
+/* The context of a search for scans in a plan. */
 typedef struct {
     PGconn *pgsql;
     apr_pool_t *pool;
@@ -265,8 +265,8 @@ static int column_is_wide(const char *table, const char *column, apr_pool_t *p)
     return 0;
 }
 
-/* How much of an index is read.  NARROW: its first columns up to one that is not wide are equal to
-   values.  WIDE: fewer of them are, or one is in a range.  WHOLE: all of it is read. */
+/* How much of an index is read.  NARROW: the first columns, up to one that is not wide, are
+   compared by equality.  WIDE: fewer are, or one by a range.  WHOLE: all of it. */
 typedef enum { NARROW, WIDE, WHOLE } reading_t;
 
 static reading_t index_reading(const search_t *search, const json_t *node, const char *table)
@@ -316,15 +316,15 @@ static int node_is_scan(const search_t *search, const json_t *node, const char *
                                  (reading == WHOLE && *node_text(node, "Index Cond") != '\0'));
 }
 
-/* Whether each row of one side is compared with all of the other, which an index should find: what
-   is cheap to plan for a few rows takes the square of many. */
+/* Whether a join compares each row of one side with all of the other, instead of using an index:
+   cheap for a few rows, quadratic for many. */
 static int node_compares_all(const json_t *node)
 {
     return strcmp(node_text(node, "Node Type"), "Nested Loop") == 0 &&
            strstr(node_text(node, "Join Filter"), " = ") != NULL;
 }
 
-/* Whether the nodes below a node are bounded if it is, or because it is a limit. */
+/* Whether the nodes below a node are bounded: the node is and passes that on, or it is a limit. */
 static int node_passes_bound(const json_t *node, int bounded)
 {
     static const char *const streaming[] = {

@@ -1,5 +1,5 @@
-/* The token bucket of a key: how many requests are allowed, when tokens are refilled, and that
-   threads and processes together never get too many. */
+/* A key's token bucket: how many requests are allowed, when tokens are refilled, and that threads
+   and processes together never get too many. */
 #include "core/shop/rate_limit.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ static int take(mdl_rate_limit_t *limit, int cost, apr_time_t now)
     return state_of(limit, ID, cost, now).allowed;
 }
 
-/* How many requests of a cost are allowed at one moment. */
+/* The number of requests of a cost allowed at one moment. */
 static int drain(mdl_rate_limit_t *limit, const char *id, int cost, apr_time_t now)
 {
     int n = 0;
@@ -192,7 +192,7 @@ static void test_return(apr_pool_t *p)
     is_int(drain(limit, "fedcba9876543210", 1, NOW), 60, "nor does a bucket that nobody has");
 }
 
-/* A thread that read the clock earlier may take its tokens later. */
+/* A thread may take its tokens later than one that read the clock after it. */
 static void test_earlier(apr_pool_t *p)
 {
     mdl_rate_limit_t *limit = limit_of(60, 1000000, p);
@@ -234,7 +234,7 @@ static void test_full_table(apr_pool_t *p)
     is_int(drain(limit, "new", 1, NOW + 240 * SECOND), 0, "and keeps it");
 }
 
-/* --- many at once --- */
+/* --- concurrent requests --- */
 
 #define THREADS   8
 #define PROCESSES 4

@@ -10,7 +10,7 @@
 
 #define SECOND apr_time_from_sec(1)
 
-/* Lines of the log since they were last counted. */
+/* Log lines since the last count. */
 static int lost_lines, found_lines;
 
 static void count_lines(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
@@ -29,7 +29,7 @@ static int lines(int *counter)
     return n;
 }
 
-/* Makes a database unavailable, or available again.  SQLite's folder is renamed for that. */
+/* Makes a database unavailable or available again, for SQLite by renaming its folder. */
 static void put(const database_t *database, int available)
 {
     apr_pool_t *p = database->pool;

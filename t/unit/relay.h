@@ -23,8 +23,8 @@ typedef struct {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the next three */
     int left;              /* messages until it closes the connection; negative: never */
-    int refuses;           /* whether it refuses connections after that */
-    int refusing;          /* whether it refuses connections now */
+    int refuses;           /* refuse connections after closing it */
+    int refusing;          /* refusing connections now */
 } relay_t;
 
 /** Closes the open connection, or else the next one, after a number of messages. */
@@ -36,7 +36,7 @@ static inline void relay_arm(relay_t *relay, int messages, int refuses)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/** Passes everything from now on.  True if the connection was closed. */
+/** Passes all messages from now on.  True if a connection was closed. */
 static inline int relay_disarm(relay_t *relay)
 {
     int cut;
@@ -192,7 +192,7 @@ static inline void relay_start(relay_t *relay, const char *params, apr_pool_t *p
     }
 }
 
-/** To be called when no connection through the relay is open. */
+/** Stops the relay; no connection through it may be open. */
 static inline void relay_stop(relay_t *relay, apr_pool_t *p)
 {
     shutdown(relay->listener, SHUT_RDWR);

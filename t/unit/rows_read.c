@@ -1,7 +1,7 @@
 /*
- * What the main requests read of large tables: every statement reads a few rows and pages, however
- * many rows there are, and whether PostgreSQL has statistics of them or not.  MDL_TEST_ROWS is
- * their number (`make check-plans`: a million).
+ * The main requests' reads of large tables: every statement reads few rows and pages, however many
+ * there are, with or without PostgreSQL's statistics.  MDL_TEST_ROWS is the number of rows (`make
+ * check-plans`: a million).
  */
 #include "t/unit/seed.h"
 
@@ -18,18 +18,17 @@
 #include "t/unit/effects.h"
 #include "t/unit/fixtures.h"
 
-/* The most that a statement may read; a list of 25 orders with all its parts has a thousand rows.
- */
+/* The most that a statement may read; a list of 25 orders with their parts has a thousand rows. */
 #define MAX_ROWS    1000
 #define MAX_BUFFERS 3000  /* of PostgreSQL, 8 KB each */
 #define MAX_STEPS   30000 /* of SQLite's virtual machine */
 
 static mdl_db_t *db;
 static int rows;
-static int analyzed;         /* whether the database knows statistics of its tables */
+static int analyzed;         /* the tables were analyzed */
 static const char *too_much; /* lines about statements of the current request that read too much */
-static int statements;       /* that were checked */
-static int allowance = 1;    /* how often the most of a statement the current request may read */
+static int statements;       /* checked */
+static int allowance = 1;    /* a factor of what the request's statements may read */
 
 static void note_too_much(const char *label, apr_int64_t read, apr_int64_t most, const char *what)
 {
@@ -74,7 +73,7 @@ static const char *label_of(const char *sql)
             return mdl_statements[i].label;
         }
     }
-    return sql; /* that of a foreign key */
+    return sql; /* the statement of a foreign key */
 }
 
 static void read_plan(void *data, const PGresult *notice)
@@ -100,7 +99,7 @@ static void read_plan(void *data, const PGresult *notice)
 
 static void begin_pgsql(void)
 {
-    /* What a test changes itself takes its time. */
+    /* The test's own changes may take long. */
     mdl_db_limit_waits(db, 0);
     mdl_db_command(db, "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;"
                        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
@@ -186,8 +185,7 @@ static void test_orders(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_list_effect, &brief, "a summary of the newest orders", p);
 }
 
-/* Customer 1 has a tenth of all orders, and a hundredth are revoked; the first text fits a ninth.
- */
+/* Customer 1 has a tenth of all orders, a hundredth are revoked, the first text fits a ninth. */
 static void test_search(apr_pool_t *p)
 {
     static const char *const texts[] = {"o1", "o1001", "c1", "C1@Buyer.test", "nobody@buyer.test"};
@@ -213,14 +211,13 @@ static void test_search(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);
 }
 
-/* Customer 1 has a tenth of all orders, all emails were sent, and each order has a product of its
- * own. */
+/* Customer 1 has a tenth of all orders, all emails were sent, each order has its own product. */
 static void test_filters(apr_pool_t *p)
 {
     static const struct {
         const char *name;
         mdl_order_filter_t filter;
-        int looks_far; /* whether it looks at orders that don't fit */
+        int looks_far; /* it reads orders that don't match */
     } cases[] = {
         {"of a customer", {.customer = "c1"}, 0},
         {"of an address", {.email = "C1@Buyer.test"}, 0},
@@ -297,8 +294,8 @@ static mdl_entity_ref_t *entity(apr_int64_t id, apr_pool_t *p)
     return ref;
 }
 
-/* Every fourth pack is in a mapping of its own, the first one in every mapping, of which any 500
-   are looked at. */
+/* Every fourth pack is in its own mapping, the first in every mapping, of which any 500 are
+   read. */
 static void test_packs(apr_pool_t *p)
 {
     mdl_problem_t problem = {0};
@@ -365,9 +362,7 @@ static apr_status_t attention_effect(mdl_db_t *on, apr_pool_t *p, void *attentio
     return mdl_attention_read(on, p, attention);
 }
 
-/* A tenth of all jobs and emails has failed, too long ago to be shown; a quarter of the tags is
- * low.
- */
+/* A tenth of all jobs and emails failed, too long ago to be shown; a quarter of the tags is low. */
 static void test_attention(apr_pool_t *p)
 {
     mdl_attention_t attention = {.shop_id = 1, .limit = 20};
@@ -459,7 +454,7 @@ static apr_status_t emails_effect(mdl_db_t *on, apr_pool_t *p, void *history)
     return mdl_history_emails(on, p, history);
 }
 
-/* Everything has happened to one order. */
+/* One order has all the history. */
 static void test_history(apr_pool_t *p)
 {
     mdl_problem_t problem = {0};
@@ -520,8 +515,7 @@ static void test_downloads(apr_pool_t *p)
     reads_little(mdl_db_write, mdl_session_sweep_effect, &sweep, "idle sessions end", p);
 }
 
-/* If writes locked their shop's row, simultaneous writes of a shop would build up a list of
- * lockers. */
+/* If writes locked their shop's row, its concurrent writes would build up a list of lockers. */
 static void test_shop_is_not_locked(const database_t *database)
 {
     PGconn *pgsql = PQconnectdb(database->params);

@@ -27,7 +27,7 @@ static mdl_secret_t *secret_of(const char *bytes)
     return secret;
 }
 
-/* Whether a sealed text opens to the expected one; with NULL, whether it opens at all. */
+/* Whether a sealed text opens to the expected text, or with NULL at all. */
 static int opens(const mdl_secret_t *secret, const char *purpose, const char *owner,
                  const char *sealed, const char *expected)
 {

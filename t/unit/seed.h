@@ -1,6 +1,6 @@
 /*
- * A database with the rows of t/unit/seed.sql in every table.  PostgreSQL has no statistics of
- * them, as after tables have grown fast.
+ * Fills every table with the rows of t/unit/seed.sql.  PostgreSQL has no statistics of them, as
+ * after fast growth.
  */
 #ifndef MDL_T_UNIT_SEED_H
 #define MDL_T_UNIT_SEED_H
@@ -28,7 +28,7 @@ static inline const char *seed_read_file(apr_pool_t *p)
     return text;
 }
 
-/* Foreign keys are not checked: all are valid, and a check of a million rows would take minutes. */
+/* Foreign keys are not checked: they are valid, and checking a million rows would take minutes. */
 static inline void seed_pgsql(const database_t *database, int rows, apr_pool_t *p)
 {
     const char *begin = apr_psprintf(

@@ -145,7 +145,7 @@ static void test_caps(const database_t *database, apr_pool_t *p)
     is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_LINK_OLD, "the link is too old after a day");
 }
 
-/* Settles for the processes whose meters are dead, as the background process does now and then. */
+/* Settles the transfers of dead meters, as the background process does. */
 static void sweep_lost(mdl_beats_t *beats, apr_pool_t *p)
 {
     apr_array_header_t *meters, *lost;
@@ -260,7 +260,7 @@ static mdl_session_begin_t begin_small(const mdl_signed_file_t *link, apr_int64_
     return session;
 }
 
-/* Writes down how far it is, as the process that sends it does each second. */
+/* Records a transfer's progress, as the sending process does each second. */
 static void report(const mdl_session_begin_t *session, const char *ranges, apr_int64_t bytes,
                    apr_pool_t *p)
 {
@@ -336,14 +336,13 @@ static void test_small_part_late(apr_pool_t *p)
     is_int(begin_small(link, 10, p).is_unwritten, 0, "a part takes its download again, in writing");
 }
 
-/* A transfer that begins, in another process, when an effect has done everything but its COMMIT. */
+/* A transfer that begins, in another process, when an effect has done all but its COMMIT. */
 typedef struct {
     const database_t *database;
     mdl_effect_fn *first;
     void *first_arg;
     mdl_session_begin_t begin;
-    const char
-        *free; /* SQL that must not wait: the transfer has not locked its rows yet; or NULL */
+    const char *free; /* SQL that must not wait for the transfer, which has no locks yet; or NULL */
     pid_t child;
 } beside_t;
 
@@ -365,7 +364,7 @@ static apr_status_t begin_beside(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* What a later session of a link has sent counts once, whether it is settled or still running. */
+/* Bytes of a link's later session count once, whether it is settled or still running. */
 static void test_settled_beside(const database_t *database, apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("18", PRODUCT("18"), p);
@@ -393,14 +392,15 @@ static void test_settled_beside(const database_t *database, apr_pool_t *p)
 static apr_status_t take_another(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     const mdl_signed_file_t *bought = arg;
-    apr_int64_t taken; /* asked for, so that the statement does not wait for the COMMIT */
+    apr_int64_t taken; /* wanted, so that the statement is sent before the COMMIT */
 
     return mdl_db_exec(on, &taken, p,
                        MDL_Q(ALLOWANCE_TAKE, .assignment_id = bought->assignment_id,
                              .ids = mdl_ids_of(bought->asset_id, p), .limit = 0));
 }
 
-/* All transfers of a process move its beat: who waits for an allowance must not hold it. */
+/* All transfers of a process extend its heartbeat, so a transfer that waits for an allowance must
+   not lock it. */
 static void test_meter_beside(const database_t *database, apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("19", PRODUCT("19"), p);

@@ -1,5 +1,5 @@
 /*
- * Download sessions of an archive: which of its files they take, give back and count, beside the
+ * Download sessions of an archive: which of its files they take, give back and count, besides
  * sessions of the files' own links.
  */
 #include "t/unit/sessions.h"
@@ -9,7 +9,7 @@
 #define FILE_SIZE 4321 /* of each of the archive's files */
 
 static apr_int64_t files[3]; /* in the order of the archive */
-static apr_int64_t at[3];    /* where their bytes begin in the archive */
+static apr_int64_t at[3];    /* offsets in the archive */
 static apr_int64_t zip_size;
 
 typedef struct {
@@ -35,7 +35,7 @@ static mdl_archive_t archive_of(apr_int64_t assignment_id, apr_pool_t *p)
     return read.archive;
 }
 
-/* Notes where the files of an archive are now. */
+/* Records the offsets of an archive's files. */
 static void note_places(apr_int64_t assignment_id, apr_pool_t *p)
 {
     mdl_archive_t archive = archive_of(assignment_id, p);
@@ -161,7 +161,7 @@ static apr_status_t read_used(mdl_db_t *of, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* How many downloads of each file are used. */
+/* Checks how many downloads of each file are used. */
 static void is_used(const mdl_signed_file_t *bought, const char *expected, const char *name,
                     apr_pool_t *p)
 {

@@ -1,6 +1,6 @@
 /*
- * Shared by the tests of download sessions: a shop that sells, links to what was bought, and the
- * begin, settlement and end of their sessions.
+ * Shared by the tests of download sessions: a shop, purchases and their links, and the begin,
+ * settlement and end of sessions.
  */
 #ifndef MDL_T_UNIT_SESSIONS_H
 #define MDL_T_UNIT_SESSIONS_H
@@ -64,7 +64,7 @@ static inline apr_status_t read_last(mdl_db_t *of, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/** The last session of a link; without a generation if there is none. */
+/** The last session of a link; its generation is unset if there is none. */
 static inline mdl_session_t last(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_session_t session = {.id = link->session};
@@ -73,8 +73,8 @@ static inline mdl_session_t last(const mdl_signed_file_t *link, apr_pool_t *p)
     return session;
 }
 
-/** Begins a session whose link, layout, entity tag, size, limit and `whole` are set; `bytes` for a
-   small part. */
+/** Begins a session whose link, layout, entity tag, size, limit and whole are set, and bytes for a
+    small part. */
 static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
 {
     session->last = last(session->link, p);
@@ -91,7 +91,7 @@ static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
     }
 }
 
-/** Settles what a transfer has delivered: ranges of offsets, such as "0-499". */
+/** Settles a transfer's delivered ranges of offsets, such as "0-499". */
 static inline void settle(const mdl_session_begin_t *session, const char *ranges, apr_int64_t bytes,
                           apr_pool_t *p)
 {
@@ -111,7 +111,7 @@ static inline void settle(const mdl_session_begin_t *session, const char *ranges
     }
 }
 
-/** Ends the sessions that are idle. */
+/** Ends idle sessions. */
 static inline void sweep(apr_pool_t *p)
 {
     mdl_session_sweep_t idle = {.limit = 100};
@@ -125,7 +125,7 @@ static inline mdl_session_status_t status(const mdl_signed_file_t *link, apr_poo
     return last(link, p).status;
 }
 
-/** Runs the tests on each database; to be returned from main. */
+/** Runs the tests on each database; main returns the result. */
 static inline int test_sessions(database_tests_fn *tests)
 {
     apr_pool_t *p = tap_begin();

@@ -106,7 +106,7 @@ static inline int lines_of(const char *text)
     return lines;
 }
 
-/** Begins the program: makes its pool and its folder. */
+/** Makes the program's pool and folder. */
 static inline void begin(void)
 {
     const char *base = getenv("TMPDIR");
@@ -119,7 +119,7 @@ static inline void begin(void)
     }
 }
 
-/** Removes the folder; to be returned from main. */
+/** Removes the folder; main returns the result. */
 static inline int end(void)
 {
     remove_folder();

@@ -19,7 +19,7 @@ static int file_accepted(const char *token, apr_pool_t *p)
     return mdl_signed_url_file_read(secret, token, &file, p) == APR_SUCCESS && file.asset_id != 0;
 }
 
-/* How many of the tokens with one character changed are accepted. */
+/* The number of accepted tokens among those with one character changed. */
 static int corruptions_accepted(const char *token, int (*accepted)(const char *, apr_pool_t *),
                                 apr_pool_t *p)
 {

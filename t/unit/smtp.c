@@ -83,7 +83,7 @@ static int logged(const char *text, apr_pool_t *p)
     return strstr(slurp(in_folder("log", p), p), text) != NULL;
 }
 
-/* How many messages the server accepted, and over how many connections. */
+/* Counts the messages that the server accepted, and its connections. */
 static void count_log(const char *listener, int *mails, int *connections, apr_pool_t *p)
 {
     const char *prefix = apr_pstrcat(p, listener, " mail ", NULL);
@@ -301,7 +301,7 @@ typedef struct {
     apr_thread_t *thread;
     apr_uint32_t connections;
     apr_uint32_t messages;
-    apr_uint32_t silent; /* set when it has become silent */
+    apr_uint32_t silent; /* set once it is silent */
 } mock_t;
 
 static void say(FILE *client, const char *line)
@@ -337,7 +337,7 @@ static int mock_data(mock_t *mock, FILE *client)
     }
     if (mock->behaviour == MOCK_SLOW_AFTER_MESSAGE) {
         apr_atomic_set32(&mock->silent, 1);
-        apr_sleep(apr_time_from_msec(1300)); /* libcurl asks about once a second */
+        apr_sleep(apr_time_from_msec(1300)); /* libcurl calls back about once a second */
     }
     if (mock->behaviour == MOCK_SAYS_MUCH) {
         say(client, "550-first line\r\n550 last \x1B[31m\xC3\xBC ");
@@ -424,8 +424,7 @@ static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
     return mock;
 }
 
-/* To be called after the mailer's pool is destroyed: an open connection would keep the thread
- * alive. */
+/* Call it after the mailer's pool is destroyed: an open connection would keep the thread alive. */
 static void end_mock(mock_t *mock)
 {
     apr_status_t rv;

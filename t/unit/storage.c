@@ -1,11 +1,11 @@
 /*
- * The storage's folder: its making, its names, blobs, the check, the reserve.
+ * The storage folder: creation, names, blobs, the check, the reserve.
  */
 #include "t/unit/stored.h"
 
 #include <sys/statvfs.h>
 
-/* What statvfs says is free, in blocks of a kilobyte. */
+/* The free space that statvfs reports, in kilobytes. */
 static fsblkcnt_t kilobytes_free = 1 << 30;
 
 __attribute__((visibility("default"))) int statvfs(const char *path, struct statvfs *fs)

@@ -1,5 +1,5 @@
 /*
- * Which storage folder belongs with a database: each of them new, known, another or gone.
+ * Which storage folder belongs to a database, with either new, known, foreign or missing.
  */
 #include "t/unit/fixtures.h"
 
@@ -10,7 +10,7 @@
 
 static const database_t *at;
 static mdl_db_t *db;
-static const char *base; /* of the folders */
+static const char *base; /* the parent of the folders */
 static const char *why;
 
 static const char *in(const char *name, apr_pool_t *p)
@@ -18,7 +18,7 @@ static const char *in(const char *name, apr_pool_t *p)
     return apr_pstrcat(p, base, "/", name, NULL);
 }
 
-/* Forgets all folders, the database's knowledge and its files. */
+/* Resets the test: removes all folders, files and the database's record. */
 static void anew(apr_pool_t *p)
 {
     is_int(system(apr_psprintf(p, "rm -rf %s && mkdir %s %s/one %s/two", base, base, base, base)),
@@ -111,7 +111,7 @@ static void test_other(apr_pool_t *p)
     ok(strstr(why, "can't be read") != NULL, "with a reason");
 }
 
-/* A database that knows no folder: restored from an older release, or new. */
+/* A database without a folder: new, or restored from an older release. */
 static void test_strangers(apr_pool_t *p)
 {
     char *command;
@@ -145,7 +145,7 @@ static int race(const char *folder)
     return good;
 }
 
-/* Starts processes that join folders at once; returns how many did. */
+/* Starts processes that join folders at the same time; returns how many succeeded. */
 static int race_all(const char *even, const char *odd)
 {
     pid_t racers[RACERS];

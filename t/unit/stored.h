@@ -1,5 +1,5 @@
 /*
- * Shared by the tests of the storage: a folder, and what is in it.
+ * Shared by the tests of the storage: a temporary folder and its contents.
  */
 #ifndef MDL_T_UNIT_STORED_H
 #define MDL_T_UNIT_STORED_H
@@ -102,7 +102,7 @@ static inline mdl_partial_t *open_partial(const char *id)
     return partial;
 }
 
-/** Runs the tests in a folder, which must be left as it was; to be returned from main. */
+/** Runs the tests in a folder, which they must leave unchanged; main returns the result. */
 static inline int test_storage(void (*tests)(void))
 {
     const char *tmp = getenv("TMPDIR");

@@ -1,6 +1,6 @@
 /*
- * The Test Anything Protocol for unit programs: one line for each check, with file and line and
- * what was expected where one fails.  prove reads it.
+ * The Test Anything Protocol for unit programs: one line for each check; a failure also shows file,
+ * line and the expected value.  prove reads it.
  */
 #ifndef MDL_T_UNIT_TAP_H
 #define MDL_T_UNIT_TAP_H
@@ -52,7 +52,7 @@ static inline int tap_is_int(long long got, long long expected, const char *name
 #define is_int(got, expected, name)                                                                \
     tap_is_int((long long)(got), (long long)(expected), name, __FILE__, __LINE__)
 
-/** Starts APR and returns the pool of the test; it is never cleared, so that a test may return. */
+/** Starts APR and returns the test's pool; it is never cleared, so main may return early. */
 static inline apr_pool_t *tap_begin(void)
 {
     apr_pool_t *p;
@@ -62,7 +62,7 @@ static inline apr_pool_t *tap_begin(void)
     return p;
 }
 
-/** Prints the plan; to be returned from main. */
+/** Prints the plan; main returns the result. */
 static inline int tap_end(apr_pool_t *p)
 {
     apr_pool_destroy(p);

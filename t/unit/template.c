@@ -133,7 +133,7 @@ static void list_add(const void *baton, int index, mdl_json_t *to, apr_pool_t *p
     mdl_json_add_string(to, "n", apr_psprintf(p, "%s%d", (const char *)baton, index));
 }
 
-/* Renders with a list "a" of so many elements beside the data. */
+/* Renders the data with a list "a" of length elements. */
 static const char *html_of_list(const char *text, const char *data, int length, apr_pool_t *p)
 {
     const mdl_template_file_t file = {"test", text};
@@ -234,7 +234,7 @@ static void partials(apr_pool_t *p)
            "a section may end with the last line of a partial");
 }
 
-/* Reads words of a language; what is wrong with them, or "". */
+/* Reads words of a language; returns their fault, or "". */
 static const char *take_words(const char *tag, const char *text, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR"), *why = "";

@@ -150,8 +150,7 @@ static void shops(apr_pool_t *p)
     is_str(page(&set, 9, "de"), "de: German", "another shop's customers do not get it");
 }
 
-/* A folder with several languages and three shops; the text of a partial says which file it is
- * from. */
+/* A folder with several languages and three shops; a partial's text says which file it is from. */
 static set_t folder_with_partials(apr_pool_t *p)
 {
     set_t set = folder_of(p);

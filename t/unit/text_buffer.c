@@ -40,7 +40,7 @@ static void test_zero_bytes(apr_pool_t *p)
     is_int(length, 3, "and counted as they are");
 }
 
-/* Every size around the one that makes the buffer grow, at once and byte by byte. */
+/* Every size around the buffer's growth, written at once and byte by byte. */
 static void test_growth(apr_pool_t *p)
 {
     enum { MOST = 5000 };
@@ -63,7 +63,7 @@ static void test_growth(apr_pool_t *p)
     is_text(grown, expected, "up to its end");
 }
 
-/* What came of a text in pieces. */
+/* The pieces of a text. */
 typedef struct {
     mdl_text_buffer_t *all;
     apr_size_t longest;

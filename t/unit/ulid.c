@@ -7,7 +7,7 @@
 
 static apr_pool_t *p;
 
-/* The milliseconds in an id's first ten digits. */
+/* The milliseconds encoded in an id's first ten digits. */
 static apr_int64_t millis_of(const char *digits)
 {
     static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";

@@ -100,7 +100,7 @@ static int patch(mdl_db_t *db, const char *id, apr_int64_t offset, const char *d
     return finish_with(writer, data);
 }
 
-/* How many bytes have arrived. */
+/* The number of bytes that have arrived. */
 static apr_int64_t arrived(mdl_db_t *db, const char *id, apr_pool_t *p)
 {
     apr_int64_t offset = -1;
@@ -278,7 +278,7 @@ static ino_t file_of(const char *id, apr_pool_t *p)
     return file.st_ino;
 }
 
-/* What was not synced could be gone after a power cut. */
+/* Bytes must be synced to survive a power cut. */
 static void test_complete(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     mdl_upload_complete_t complete = {.id = new_upload(db, shop, 6, p),

@@ -1,6 +1,6 @@
 /*
- * The processes of httpd, which queue up to write to SQLite.  That one of them writes at a time,
- * whether there is a queue or not, is in db_faults.c.
+ * The queue in which httpd's processes wait to write to SQLite.  db_faults.c tests that one process
+ * writes at a time, with or without the queue.
  */
 #include "t/unit/counter.h"
 
@@ -15,13 +15,13 @@
 static const database_t *database;
 static mdl_db_t *db;
 
-/* A process that writes when it is told to, and can be told so while this one writes. */
+/* A process that writes on command, even while this process writes. */
 typedef struct {
     pid_t pid;
-    int begin; /* writing a byte makes it begin, and it writes one when it does */
+    int begin; /* a byte written here makes it begin; it answers by began */
     int began;
-    apr_int64_t expected; /* what it shall find in the counter; -1: anything */
-    int holds;            /* it waits in its transaction until it is killed */
+    apr_int64_t expected; /* the expected counter; -1: any */
+    int holds;            /* stay in the transaction until killed */
 } writer_t;
 
 static apr_status_t writer_effect(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -81,7 +81,7 @@ static void writer_begin(const writer_t *writer)
     (void)!read(writer->began, &byte, 1);
 }
 
-/* Begins and waits until the process sleeps, as it does for nothing but its turn. */
+/* Makes the process begin, and waits until it sleeps, which it does only in the queue. */
 static void writer_queue_up(const writer_t *writer, apr_pool_t *p)
 {
     const char *path = apr_psprintf(p, "/proc/%d/stat", (int)writer->pid);
@@ -114,14 +114,14 @@ static int write_often(apr_pool_t *p)
     return good == WRITES;
 }
 
-/* An effect while which another process queues up. */
+/* An effect during which another process queues up. */
 static apr_status_t meet_one(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     writer_queue_up(arg, p);
     return bump(on, p);
 }
 
-/* An effect while which two queue up, and the first of them is killed. */
+/* An effect during which two processes queue up and the first is killed. */
 static apr_status_t meet_two(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     const writer_t *writers = arg;
@@ -174,7 +174,7 @@ static void test_stopped_in_turn(apr_pool_t *p)
     writer_t holder = writer_make(-1, 1, p);
 
     writer_begin(&holder);
-    atomic_store(&monotonic_ahead, -4900000); /* the 5 s from now are over in a tenth */
+    atomic_store(&monotonic_ahead, -4900000); /* of the 5 s, 0.1 s remain */
     is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EBUSY,
            "a process that writes for over 5 s gives the others MDL_DB_EBUSY");
     atomic_store(&monotonic_ahead, 0);
@@ -182,7 +182,7 @@ static void test_stopped_in_turn(apr_pool_t *p)
     ok(write_often(p), "after it they can write");
 }
 
-/* How long a write waits that gets MDL_DB_EBUSY; -1 if it gets anything else. */
+/* How long a write waits before MDL_DB_EBUSY; -1 for any other result. */
 static apr_time_t time_until_busy(apr_pool_t *p)
 {
     apr_time_t began = mdl_clock_monotonic();
@@ -191,7 +191,7 @@ static apr_time_t time_until_busy(apr_pool_t *p)
     return rv == MDL_DB_EBUSY ? mdl_clock_monotonic() - began : -1;
 }
 
-/* A write that has waited in the queue has no further 5 s for a program that knows no queue. */
+/* The 5 s include both the wait in the queue and for a program that does not use it. */
 static void test_other_program(apr_pool_t *p)
 {
     writer_t first = writer_make(-1, 0, p);
@@ -203,7 +203,7 @@ static void test_other_program(apr_pool_t *p)
     alone = time_until_busy(p);
     ok(alone > 0, "while another program writes, a write is busy in the end");
     writer_queue_up(&first, p);
-    apr_sleep(alone / 4); /* so that its turn comes before its time is over */
+    apr_sleep(alone / 4); /* so that its turn comes before its timeout */
     second = time_until_busy(p);
     ok(second > 0 && second < alone * 3 / 2,
        "one that waits behind that of another process is busy after the same time");

@@ -1,5 +1,7 @@
-/* The plan of a ZIP archive: its bytes, where ZIP64 begins, and the names.  t/delivery/zip.t tests
- * that real programs read the archives. */
+/*
+ * The plan of a ZIP archive: its bytes, where ZIP64 begins, and the names.  t/delivery/zip.t tests
+ * that real programs read the archives.
+ */
 #include <apr_strings.h>
 #include <apr_tables.h>
 
@@ -145,7 +147,7 @@ static void test_empty(apr_pool_t *p)
 
 /* --- ZIP64 --- */
 
-#define LARGEST APR_INT64_C(0xfffffffe) /* in 32 bits, since all bits set means "see ZIP64" */
+#define LARGEST APR_INT64_C(0xfffffffe) /* in 32 bits: all bits set means "see ZIP64" */
 
 static void test_large_entry(apr_pool_t *p)
 {
@@ -388,7 +390,7 @@ static void test_doubles(apr_pool_t *p)
     is_str(mdl_zip_name(many, 9999), "same (10000).txt", "10,000 equal names become unique");
 }
 
-/* Each is a name and the same to Windows, macOS or Linux. */
+/* Pairs of names that Windows, macOS or Linux treats as the same. */
 static void test_foldings(apr_pool_t *p)
 {
     static const char *const pairs[][2] = {

@@ -51,7 +51,7 @@ static int choice_parse(char *text, choice_t *choice)
     return choice->weight > 0 && apr_isalpha(*text);
 }
 
-/* Inserts a choice by its weight, behind those of the same weight. */
+/* Inserts a choice by its weight, after choices of equal weight. */
 static void choice_insert(choice_t *choices, int count, choice_t choice)
 {
     int at = count;

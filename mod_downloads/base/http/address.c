@@ -47,7 +47,7 @@ static const range_t special_ipv6[] = {
 
 static const range_t global_unicast = {{0x20}, 3};
 
-/* Prefixes of addresses that lead to the IPv4 address behind the prefix. */
+/* Prefixes that are followed by an embedded IPv4 address. */
 static const range_t translated[] = {
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96}, /* v4-mapped */
     {{0x00, 0x64, 0xff, 0x9b}, 96},                   /* NAT64, RFC 6052 */
@@ -95,7 +95,7 @@ int mdl_address_is_public(const apr_sockaddr_t *address)
     return 0;
 }
 
-/* Whether address has such a prefix; *inside then gets the IPv4 address behind it. */
+/* Whether address embeds an IPv4 address, which *inside then gets. */
 static int embedded_ipv4(const apr_sockaddr_t *address, apr_sockaddr_t *inside)
 {
     const unsigned char *ip = address->ipaddr_ptr;
@@ -136,7 +136,7 @@ int mdl_http_address_allowed(const mdl_http_policy_t *policy, const apr_sockaddr
     if (!mdl_address_is_public(address) && !in_networks(policy->networks, address)) {
         return 0;
     }
-    /* Allowing a network of NAT64 or 6to4 doesn't allow the private hosts behind it. */
+    /* An allowed NAT64 or 6to4 network does not make the embedded private addresses allowed. */
     return !embedded_ipv4(address, &inside) || mdl_http_address_allowed(policy, &inside);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Which IP addresses belong to the public internet, and where a policy lets connections go.
+ * Which IP addresses belong to the public internet, and which a policy allows.
  */
 #ifndef MDL_BASE_HTTP_ADDRESS_H
 #define MDL_BASE_HTTP_ADDRESS_H
@@ -10,24 +10,24 @@
 #include "base/http/policy.h"
 
 /**
- * Whether the address is one of the public internet: all but what the IANA special-purpose
- * registries of IPv4 and IPv6 list (RFC 6890), multicast, reserved space, the prefixes that carry
- * an IPv4 address inside, and the metadata services of cloud providers.  Only an address of
- * APR_INET or APR_INET6 can be public.
+ * Whether an address belongs to the public internet: any but those in the IANA special-purpose
+ * registries of IPv4 and IPv6 (RFC 6890), multicast, reserved space, prefixes that embed an IPv4
+ * address, and the metadata services of cloud providers.  Only APR_INET and APR_INET6 addresses can
+ * be public.
  */
 int mdl_address_is_public(const apr_sockaddr_t *address);
 
 /**
- * Whether policy lets a connection go to this address: a public one, or one in policy->networks.
- * NAT64, 6to4 and IPv4-mapped addresses pass only when the IPv4 address inside passes as well.
+ * Whether policy allows a connection to this address: it is public or in policy->networks.  NAT64,
+ * 6to4 and IPv4-mapped addresses are allowed only if the embedded IPv4 address is allowed too.
  */
 int mdl_http_address_allowed(const mdl_http_policy_t *policy, const apr_sockaddr_t *address);
 
 /**
- * An address in its canonical form, so that equal addresses are equal texts: IPv4 in decimals, IPv6
- * in eight groups of four lower-case digits, and IPv4 inside IPv6 (::ffff:0:0/96) as IPv4.  The
- * first 19 characters are therefore an IPv4 address, or the network of 64 bits of an IPv6 one.
- * NULL when text is no address; zones and brackets are not accepted.
+ * The canonical text of an address, in p, so that equal addresses have equal texts: IPv4 in
+ * decimals, IPv6 in eight groups of four lower-case digits, IPv4-mapped addresses (::ffff:0:0/96)
+ * as IPv4.  The first 19 characters are the IPv4 address, or the /64 network of the IPv6 address.
+ * NULL if text is no address; zones and brackets are not accepted.
  */
 const char *mdl_address_text(const char *text, apr_pool_t *p);
 

@@ -1,8 +1,8 @@
 /*
- * The client of outgoing HTTP requests: libcurl's multi interface in one thread, guarded against
- * server-side request forgery.  The host is checked on the parsed URL, the address at connect time
- * on every connection.  Requests are begun by base/http/fetch.h and base/http/post.h; the functions
- * declared here are in transfer.c.
+ * The client for outgoing HTTP requests: libcurl's multi interface in one thread, guarded against
+ * server-side request forgery.  The host is checked on the parsed URL, the address on every
+ * connection.  base/http/fetch.h and base/http/post.h begin requests; transfer.c implements this
+ * header.
  */
 #ifndef MDL_BASE_HTTP_CLIENT_H
 #define MDL_BASE_HTTP_CLIENT_H
@@ -28,7 +28,7 @@ apr_status_t mdl_http_global_init(apr_pool_t *p);
 apr_status_t mdl_http_client_create(mdl_http_client_t **client, const mdl_http_policy_t *policy,
                                     apr_pool_t *p);
 
-/** Waits up to timeout_ms for work, or until mdl_http_client_wake, and does it. */
+/** Waits for work up to timeout_ms, or until mdl_http_client_wake, and performs it. */
 void mdl_http_client_run(mdl_http_client_t *client, int timeout_ms);
 
 /** Ends the wait of mdl_http_client_run.  Any thread may call it. */

@@ -7,7 +7,7 @@
 #include "base/http/url.h"
 #include "base/text/filename.h"
 
-/* What follows the transfer that is running. */
+/* What to do after the running transfer. */
 typedef enum { NEXT_FINISH, NEXT_REDIRECT, NEXT_RESTART } next_t;
 
 struct mdl_http_fetch_t {
@@ -16,8 +16,8 @@ struct mdl_http_fetch_t {
     void *baton;
     int redirects;
 
-    mdl_http_part_t part; /* without etag: from the beginning */
-    apr_int64_t received; /* of the body that was accepted */
+    mdl_http_part_t part; /* without etag: the fetch starts at 0 */
+    apr_int64_t received; /* bytes of the accepted body */
     apr_int64_t total;
     next_t next;
 };
@@ -132,7 +132,7 @@ static size_t fetch_on_body(char *data, size_t unit, size_t count, void *baton)
     return fetch->transfer.reason != NULL ? 0 : size;
 }
 
-/* --- A fetch: transfers until there is a result --- */
+/* --- a fetch: transfers until there is a result --- */
 
 static int set_range(mdl_http_transfer_t *transfer)
 {

@@ -1,6 +1,5 @@
 /*
- * Fetching a remote file.  Redirects are followed by a loop of our own, under the same checks as
- * the first URL.
+ * Fetching a remote file.  Redirects are followed here, not by libcurl, and checked like the URL.
  */
 #ifndef MDL_BASE_HTTP_FETCH_H
 #define MDL_BASE_HTTP_FETCH_H
@@ -9,31 +8,30 @@
 
 #include "base/http/client.h"
 
-/** What the source said about the body that follows. */
+/** What the source's headers say about the body that follows. */
 typedef struct {
-    apr_int64_t offset;       /* where the first byte belongs: 0, or what was asked for */
+    apr_int64_t offset;       /* of the body's first byte in the file: 0, or the requested offset */
     apr_int64_t total;        /* size of the whole file, -1 when the source doesn't say */
-    int until_close;          /* the body ends with the connection: a cut one looks whole */
+    int until_close;          /* the body ends with the connection, so truncation goes unnoticed */
     const char *etag;         /* strong entity tag with its quotes, or NULL */
     const char *content_type; /* or NULL */
     const char *filename;     /* as mdl_filename_of_disposition, or NULL */
 } mdl_http_head_t;
 
-/** What has arrived of a file in earlier fetches. */
+/** The part of a file that earlier fetches received. */
 typedef struct {
     apr_int64_t offset; /* bytes */
-    apr_int64_t total;  /* what the source said that the whole file has; -1: nothing */
+    apr_int64_t total;  /* size of the whole file, -1 when the source didn't say */
     const char *etag;   /* strong; NULL: nothing can be resumed */
 } mdl_http_part_t;
 
-/** How a fetch has ended; valid until done() returns. */
+/** How a fetch ended; valid until done() returns. */
 typedef struct {
     mdl_http_result_t result;
-    const char *host;   /* whose answer, or whose lack of one, decided it; a name, never NULL */
-    const char *reason; /* a sentence for the shop: the host's name and what it did, without URL,
-                           address or credential */
-    const char *detail; /* the same for the operator's log, with an address that is not allowed */
-    int status;         /* of the response that decided it; 0: there was none */
+    const char *host;   /* name of the host that answered or failed to; never NULL */
+    const char *reason; /* a sentence for the shop, without URL, address or credential */
+    const char *detail; /* for the operator's log: the reason with the forbidden address */
+    int status;         /* of the deciding response; 0: there was none */
     int retry_after_s;  /* -1: not given */
 } mdl_http_end_t;
 
@@ -49,12 +47,12 @@ typedef struct {
 } mdl_http_callbacks_t;
 
 /**
- * Begins a fetch.  Of a part (NULL: none) with bytes and a strong etag it asks for the rest (Range,
- * If-Range); head() then says whether the source agreed or starts at 0 again (RFC 9110 sections
- * 13.1.5, 14).  When the source sends a wrong part, or of a file of another size, or 416, one more
- * request asks for the whole file; head() then sees that one alone.  A failure to begin is reported
- * through done() from the next mdl_http_client_run.  All arguments are copied; the fetch is invalid
- * once done() has returned.
+ * Begins a fetch.  If part (NULL: none) has bytes and a strong etag, it requests the rest (Range,
+ * If-Range); head() then tells whether the source resumes or starts at 0 again (RFC 9110 sections
+ * 13.1.5, 14).  If the source answers with a wrong range, another total size or 416, the whole file
+ * is requested once, and head() sees only that response.  A failure to begin is reported through
+ * done() from the next mdl_http_client_run.  All arguments are copied; the fetch is invalid once
+ * done() has returned.
  */
 mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url,
                                  const mdl_http_part_t *part, const mdl_http_callbacks_t *callbacks,

@@ -1,5 +1,5 @@
 /*
- * Media types (RFC 9110 section 8.3.1) as they may be stored and sent to a browser.
+ * Media types (RFC 9110 section 8.3.1) that may be stored and sent to a browser.
  */
 #ifndef MDL_BASE_HTTP_MEDIA_TYPE_H
 #define MDL_BASE_HTTP_MEDIA_TYPE_H
@@ -13,7 +13,7 @@
  */
 int mdl_media_type_valid(const char *text);
 
-/** Whether text is this media type, with any parameters. */
+/** Whether text is a given media type, whatever its parameters. */
 int mdl_media_type_is(const char *text, const char *type);
 
 #endif

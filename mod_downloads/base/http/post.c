@@ -36,7 +36,7 @@ static int post_on_head(mdl_http_transfer_t *transfer)
     return 1;
 }
 
-/* Has room for so many bytes and a NUL. */
+/* Grows the body's buffer to at least needed bytes and a NUL. */
 static void post_make_room(mdl_http_post_t *post, apr_size_t needed)
 {
     char *larger;

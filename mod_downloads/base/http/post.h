@@ -1,6 +1,6 @@
 /*
  * A POST of JSON with a bounded response, under the guards of base/http/client.h.  No redirect is
- * followed: the request carries a credential or a signature, for the URL's own host alone.
+ * followed, because the request carries a credential or signature for the URL's host only.
  */
 #ifndef MDL_BASE_HTTP_POST_H
 #define MDL_BASE_HTTP_POST_H
@@ -15,12 +15,12 @@ typedef struct {
 
 /** The result of a POST; valid until done() returns. */
 typedef struct {
-    mdl_http_result_t result; /* OK for a response of any status but 3xx */
-    const char *reason;       /* a sentence for the shop, without URL, address or credential */
-    const char *detail; /* the same for the operator's log, with an address that is not allowed */
-    int status;         /* 0: there was no response */
-    int retry_after_s;  /* -1: not given */
-    const char *body;   /* of the response, as far as it came, with a closing NUL */
+    mdl_http_result_t result; /* OK for any response but a redirect */
+    const char *reason;       /* for the shop: a sentence without URL, address or credential */
+    const char *detail;       /* for the operator's log: the reason with the forbidden address */
+    int status;               /* 0: there was no response */
+    int retry_after_s;        /* -1: not given */
+    const char *body;         /* what was received of the response, with a closing NUL */
     apr_size_t length;
 } mdl_http_response_t;
 
@@ -29,11 +29,10 @@ typedef void mdl_http_post_done_fn(void *baton, const mdl_http_response_t *respo
 typedef struct mdl_http_post_t mdl_http_post_t;
 
 /**
- * Begins a POST under policy instead of the client's: its hosts, its times, and its max_size for
- * the body of the response.  policy is kept until the end, all other arguments are copied.  A
- * complete response of any status but a redirect, which is REFUSED, is OK.  A failure to begin is
- * reported through done() from the next mdl_http_client_run; the post is invalid once done() has
- * returned.
+ * Begins a POST under policy, not the client's: its hosts, timeouts, and max_size for the response
+ * body.  policy must live until the end, all other arguments are copied.  A redirect is REFUSED, a
+ * complete response of any other status is OK.  A failure to begin is reported through done() from
+ * the next mdl_http_client_run; the post is invalid once done() has returned.
  */
 mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_t *policy,
                                const mdl_http_post_request_t *request, mdl_http_post_done_fn *done,

@@ -6,7 +6,7 @@
 #include <apr_date.h>
 #include <apr_strings.h>
 
-#define MAX_ETAG         256 /* bytes; without obs-text, for the tag is stored as UTF-8 */
+#define MAX_ETAG         256 /* bytes; no obs-text, because the tag is stored as UTF-8 */
 #define MAX_SIZE_DIGITS  18
 #define MAX_RETRY_DIGITS 6
 #define MAX_RETRY        999999 /* seconds */
@@ -32,14 +32,14 @@ static int size_parse(const char **text, apr_int64_t *size)
     return *text > start && !(**text >= '0' && **text <= '9');
 }
 
-/* A list's elements over all header lines of its name (RFC 9110 section 5.6.1). */
+/* The elements of a list header, across all its lines (RFC 9110 section 5.6.1). */
 typedef struct {
     const char *name;
     size_t line;
-    const char *text; /* what is left of that line; NULL: it has not been read */
+    const char *text; /* the unread rest of that line; NULL: line not begun */
 } elements_t;
 
-/* The next element, without the blanks around it; NULL after the last.  Empty ones are none. */
+/* The next element that is not empty, without the blanks around it; NULL after the last. */
 static const char *elements_next(CURL *easy, elements_t *elements, apr_size_t *length)
 {
     for (;;) {
@@ -69,7 +69,7 @@ static int element_is(const char *element, apr_size_t length, const char *name)
     return strlen(name) == length && apr_cstr_casecmpn(element, name, length) == 0;
 }
 
-/* Whether the body is chunked and nothing else; -1 for a coding that is not accepted. */
+/* 1 if the only transfer coding is chunked, 0 if there is none, -1 for any other. */
 static int response_is_chunked(CURL *easy)
 {
     elements_t codings = {.name = "Transfer-Encoding"};
@@ -103,7 +103,7 @@ int mdl_http_response_length(CURL *easy, apr_int64_t *length)
         }
         *length = one;
     }
-    /* A header without any number is no length either. */
+    /* A Content-Length header without a number is malformed too. */
     return chunked >= 0 && (*length != MDL_HTTP_UNTIL_CLOSE ||
                             mdl_http_response_header(easy, "Content-Length", 0) == NULL);
 }

@@ -22,7 +22,8 @@ struct mdl_http_client_t {
     apr_pool_t *pool;
     const mdl_http_policy_t *policy;
     CURLM *multi;
-    mdl_http_transfer_t *failed; /* could not begin; reported by the next run, oldest first */
+    mdl_http_transfer_t *failed; /* transfers that could not begin; the next run reports them,
+                                    oldest first */
 };
 
 /* --- the address --- */
@@ -94,7 +95,7 @@ static void transfer_decide_forbidden(mdl_http_transfer_t *transfer)
                              "leads to an address that is not allowed");
 }
 
-/* The socket callback is not called for a connection that is used again; this one is. */
+/* Unlike the socket callback, this is also called for a reused connection. */
 static int on_connected(void *baton, char *remote, char *local, int remote_port, int local_port)
 {
     mdl_http_transfer_t *transfer = baton;
@@ -112,11 +113,11 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
     return CURL_PREREQFUNC_OK;
 }
 
-/* --- one request and its answer --- */
+/* --- one request and its response --- */
 
 /*
- * Returning less than size ends the transfer.  That closes the connection, but the body of an error
- * or of a redirect may be endless.
+ * Returning less than size ends the transfer and closes the connection: the body of an error or
+ * redirect may be endless.
  */
 static size_t on_header(char *data, size_t unit, size_t count, void *baton)
 {
@@ -166,7 +167,7 @@ static int transfer_set_guards(CURL *easy, mdl_http_transfer_t *transfer)
 {
     const char *schemes = transfer->policy->allow_http ? "http,https" : "https";
 
-    /* NULL would use a proxy from the environment, which would connect where we must not. */
+    /* NULL would use a proxy from the environment, which could connect to forbidden addresses. */
     return curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, schemes) == CURLE_OK &&
@@ -221,7 +222,7 @@ static int transfer_set_request(CURL *easy, mdl_http_transfer_t *transfer)
            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) == CURLE_OK;
 }
 
-/* A new handle each time: one that is used again keeps parts of the previous URL. */
+/* Uses a new handle each time: a reused handle keeps parts of the previous URL. */
 void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
                              int (*more)(mdl_http_transfer_t *transfer))
 {
@@ -240,15 +241,15 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
     }
 }
 
-/* --- what libcurl says --- */
+/* --- libcurl's result --- */
 
 typedef struct {
     mdl_http_result_t result;
     const char *predicate;
 } failure_t;
 
-/* By OpenSSL's codes (X509_V_ERR_…), which libcurl hands on.  It compares names by itself, and says
-   1 then, or 0. */
+/* By OpenSSL's code (X509_V_ERR_…), which libcurl passes on.  libcurl compares names itself, and
+   gives 1 or 0 if they differ. */
 static const char *certificate_fault(CURL *easy)
 {
     long verified = 0;
@@ -290,7 +291,7 @@ static const char *timeout_fault(const mdl_http_transfer_t *transfer, int began)
 static failure_t failure_of(const mdl_http_transfer_t *transfer, CURLcode code)
 {
     long error = 0;
-    curl_off_t began = 0; /* also set where a connection is used again */
+    curl_off_t began = 0; /* also set for a reused connection */
 
     curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &began);
     switch (code) {
@@ -321,7 +322,7 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
     curl_off_t connected = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
-    /* To libcurl a connection that is cut within the headers is no error. */
+    /* libcurl reports no error when the connection is cut within the headers. */
     if (code == CURLE_OK && !transfer->answered) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "broke off");
     } else if (code != CURLE_OK && transfer->refused_ip[0] != '\0' && connected == 0) {
@@ -450,7 +451,7 @@ apr_status_t mdl_http_client_create(mdl_http_client_t **client, const mdl_http_p
     return APR_SUCCESS;
 }
 
-/* A done() may begin a transfer that fails as well: that one is the next run's. */
+/* A done() may begin another transfer that fails; the next run reports it. */
 static void client_report_failed(mdl_http_client_t *client)
 {
     mdl_http_transfer_t *failed = client->failed;

@@ -25,7 +25,7 @@ int mdl_http_host_valid(const char *host)
             break;
         }
     }
-    /* Some resolvers take a name whose last label is a number for an IPv4 address. */
+    /* Some resolvers treat a name whose last label is a number as an IPv4 address. */
     return label[length] == '\0' && strlen(host) <= MDL_HTTP_HOST_MAX &&
            strspn(label, "0123456789") != length &&
            !(label[0] == '0' && label[1] == 'x' &&
@@ -65,7 +65,7 @@ static int port_is_allowed(const mdl_http_policy_t *policy, int port, int defaul
     return 0;
 }
 
-/* A part of url, copied; NULL when the URL has no such part. */
+/* A part of url, copied into p; NULL if it has none. */
 static const char *url_part(CURLU *url, CURLUPart part, unsigned int flags, apr_pool_t *p)
 {
     char *text = NULL;
@@ -78,7 +78,7 @@ static const char *url_part(CURLU *url, CURLUPart part, unsigned int flags, apr_
     return copy;
 }
 
-/* In lower case. */
+/* The host in lower case. */
 static const char *url_host(CURLU *url, apr_pool_t *p)
 {
     char *host = apr_pstrdup(p, url_part(url, CURLUPART_HOST, 0, p));
@@ -114,8 +114,8 @@ static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url
     return MDL_HTTP_OK;
 }
 
-/* Gives url the host as DNS has it: in locale C libcurl would send it as it is.  RFC 3986 allows
-   ASCII alone in all else. */
+/* Converts url's host to its xn-- form: in locale C libcurl would send it unconverted.  RFC 3986
+   allows only ASCII in all other parts. */
 static int url_make_ascii(CURLU *url, apr_pool_t *p)
 {
     const char *host = url_part(url, CURLUPART_HOST, 0, p);

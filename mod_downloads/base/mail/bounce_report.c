@@ -13,7 +13,7 @@
 #define BOUNDARY_MAX  70 /* RFC 2046 section 5.1.1 */
 #define DEPTH_MAX     4  /* of multiparts in multiparts */
 
-/* A stretch of the message, and what of it is still to be read. */
+/* A part of the message; at moves forward as it is read. */
 typedef struct {
     const char *at;
     const char *end;
@@ -27,23 +27,23 @@ typedef struct {
     char *buffer; /* of VALUE_MAX + 1 bytes, which value points into */
 } field_t;
 
-/* What the header of a message, or of a part, says. */
+/* The header of a message or part. */
 typedef struct {
     const char *content_type;
     const char *encoding;
     int null_sender;
-    int mail_system; /* whether it is from a mail server, by its own words */
+    int mail_system; /* it says that it is from a mail server */
     int automatic_reply;
 } header_t;
 
-/* What its bodies say. */
+/* The evidence of a failure in a message's bodies. */
 typedef struct {
     int has_status;
-    const char *status;   /* why the delivery failed, by a delivery status */
-    const char *definite; /* the first line of a text that says for certain that it has */
-    const char *code;     /* the first one with a code of a failure */
-    int delay;            /* whether a text says that the server will go on trying */
-} findings_t;
+    const char *status;   /* the reason in a delivery status, or NULL */
+    const char *definite; /* the first line that certainly reports a failure, or NULL */
+    const char *code;     /* the first line with a failure code, or NULL */
+    int delay;            /* a text says that the server will retry */
+} evidence_t;
 
 /* Reads the next line, without its end; 0 when there is none. */
 static int text_next_line(text_t *text, text_t *line)
@@ -84,7 +84,7 @@ static void value_append(char *value, apr_size_t *length, const text_t *line)
     value[*length] = '\0';
 }
 
-/* Reads a header field with its folded lines; 0 at the end and behind the header's empty line. */
+/* Reads a header field with its folded lines; 0 at the end of the header. */
 static int field_next(text_t *text, field_t *field)
 {
     apr_size_t length = 0;
@@ -223,7 +223,7 @@ static const char *report_boundary(const char *type, apr_pool_t *p)
     return NULL;
 }
 
-/* Reads the next part between boundaries; 0 behind the last. */
+/* Reads the next part between boundaries; 0 after the last. */
 static int part_next(text_t *text, const char *boundary, text_t *part)
 {
     apr_size_t length = strlen(boundary);
@@ -284,7 +284,7 @@ static int digit_value(char c, const char *digits)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* All but its digits is passed over. */
+/* Characters that are not base64 digits are skipped. */
 static char *base64_decode(const text_t *body, char *to)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -371,7 +371,7 @@ static int line_names_failure(const text_t *line)
     return 0;
 }
 
-/* The first header fields of the message that is returned, or what a server writes before it. */
+/* Whether a line begins the returned message, or is a server's separator before it. */
 static int line_begins_returned(const text_t *line)
 {
     static const char *const begins[] = {"Received:",
@@ -392,8 +392,8 @@ static int line_begins_returned(const text_t *line)
     return 0;
 }
 
-/* The words of sendmail, qmail, Exim, Exchange, Google, Courier, OpenSMTPD and others.  None of
-   them stands in what these say of a delay. */
+/* Phrases of sendmail, qmail, Exim, Exchange, Google, Courier, OpenSMTPD and others.  None of them
+   occurs in a notice of delay. */
 static int line_is_definite(const text_t *line)
 {
     static const char *const phrases[] = {"permanent error",
@@ -440,38 +440,38 @@ static const char *line_text(const text_t *line, apr_pool_t *p)
     return apr_pstrdup(p, value + strspn(value, " "));
 }
 
-static void text_read(text_t text, findings_t *findings, apr_pool_t *p)
+static void text_read(text_t text, evidence_t *evidence, apr_pool_t *p)
 {
     text_t line;
 
     while (text_next_line(&text, &line) && !line_begins_returned(&line)) {
-        if (findings->code == NULL && line_names_failure(&line)) {
-            findings->code = line_text(&line, p);
+        if (evidence->code == NULL && line_names_failure(&line)) {
+            evidence->code = line_text(&line, p);
         }
-        if (findings->definite == NULL && line_is_definite(&line)) {
-            findings->definite = line_text(&line, p);
+        if (evidence->definite == NULL && line_is_definite(&line)) {
+            evidence->definite = line_text(&line, p);
         }
-        findings->delay |= line_tells_delay(&line);
+        evidence->delay |= line_tells_delay(&line);
     }
 }
 
-static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
+static void body_read(text_t body, const header_t *header, int depth, evidence_t *evidence,
                       apr_pool_t *p);
 
-/* Returns whether the body has such parts. */
-static int parts_read(text_t body, const char *boundary, int depth, findings_t *findings,
+/* Returns whether the body has any parts between boundaries. */
+static int parts_read(text_t body, const char *boundary, int depth, evidence_t *evidence,
                       apr_pool_t *p)
 {
     int found = 0;
     text_t part;
 
-    /* What stands before the first boundary is no part. */
+    /* The text before the first boundary is no part. */
     part_next(&body, boundary, &part);
-    while (!findings->has_status && part_next(&body, boundary, &part)) {
+    while (!evidence->has_status && part_next(&body, boundary, &part)) {
         header_t header = {0};
 
         header_read(&part, &header, NULL, p);
-        body_read(part, &header, depth + 1, findings, p);
+        body_read(part, &header, depth + 1, evidence, p);
         found = 1;
     }
     return found;
@@ -482,43 +482,43 @@ static int type_is(const char *type, const char *is)
     return strncasecmp(type, is, strlen(is)) == 0;
 }
 
-static void body_read(text_t body, const header_t *header, int depth, findings_t *findings,
+static void body_read(text_t body, const header_t *header, int depth, evidence_t *evidence,
                       apr_pool_t *p)
 {
     const char *type = header->content_type != NULL ? header->content_type : "text/plain";
     const char *boundary = report_boundary(type, p);
 
     if (boundary != NULL &&
-        (depth == DEPTH_MAX || parts_read(body, boundary, depth, findings, p))) {
+        (depth == DEPTH_MAX || parts_read(body, boundary, depth, evidence, p))) {
         return;
     }
     body = body_decoded(&body, header->encoding, p);
     if (type_is(type, "message/delivery-status") ||
         type_is(type, "message/global-delivery-status")) {
-        findings->has_status = 1;
-        while (findings->status == NULL && body.at < body.end) {
-            findings->status = recipient_failure(&body, p);
+        evidence->has_status = 1;
+        while (evidence->status == NULL && body.at < body.end) {
+            evidence->status = recipient_failure(&body, p);
         }
     } else if (boundary != NULL ||
                (type_is(type, "text/") && !type_is(type, "text/rfc822-headers"))) {
-        text_read(body, findings, p);
+        text_read(body, evidence, p);
     }
 }
 
-/* A definite sign comes before what speaks against it: Exim's and Google's failures call themselves
-   automatic replies, and sendmail's name the delays that came before. */
-static const char *failure_reason(const header_t *header, const findings_t *findings)
+/* A definite phrase outweighs the signs against a failure: Exim's and Google's failures call
+   themselves automatic replies, and sendmail's mention earlier delays. */
+static const char *failure_reason(const header_t *header, const evidence_t *evidence)
 {
-    const char *words = findings->code != NULL ? findings->code : findings->definite;
+    const char *words = evidence->code != NULL ? evidence->code : evidence->definite;
 
-    if (findings->has_status) {
-        return findings->status;
+    if (evidence->has_status) {
+        return evidence->status;
     }
-    if (findings->definite != NULL &&
+    if (evidence->definite != NULL &&
         (header->mail_system || (header->null_sender && !header->automatic_reply))) {
         return words;
     }
-    return header->null_sender && !header->automatic_reply && !findings->delay ? findings->code
+    return header->null_sender && !header->automatic_reply && !evidence->delay ? evidence->code
                                                                                : NULL;
 }
 
@@ -526,7 +526,7 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
                             apr_pool_t *p)
 {
     text_t text = {message, message + length};
-    findings_t findings = {0};
+    evidence_t evidence = {0};
     header_t header = {0};
     const char *reason;
     apr_pool_t *ptemp;
@@ -535,8 +535,8 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
     apr_pool_create(&ptemp, p);
     apr_pool_tag(ptemp, "mdl_bounce_report_read");
     header_read(&text, &header, report->addresses, p);
-    body_read(text, &header, 0, &findings, ptemp);
-    reason = failure_reason(&header, &findings);
+    body_read(text, &header, 0, &evidence, ptemp);
+    reason = failure_reason(&header, &evidence);
     report->reason = reason != NULL ? apr_pstrndup(p, reason, REASON_MAX) : NULL;
     apr_pool_destroy(ptemp);
 }

@@ -15,13 +15,13 @@
 #include "base/clock.h"
 
 #define MESSAGE_MAX    (256 * 1024)
-#define ROUND_MAX      (8 * 1024 * 1024) /* bytes of an mbox that one round looks at */
+#define ROUND_MAX      (8 * 1024 * 1024) /* bytes of an mbox read in one round */
 #define STALE_LOCK     apr_time_from_sec(500)
 #define OPEN_FLAGS     (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define SEPARATOR      "\n\nFrom "
 #define SEPARATOR_SIZE (sizeof SEPARATOR - 1)
 
-static const char seen[] = ":2,S"; /* what a message that was taken has behind its name */
+static const char seen[] = ":2,S"; /* the suffix of a processed message's name */
 static const char maildir_prefix[] = "maildir:";
 static const char mbox_prefix[] = "mbox:";
 
@@ -30,13 +30,13 @@ struct mdl_mailbox_t {
     const char *file;   /* the mbox, or NULL */
     char *buffer;       /* MESSAGE_MAX bytes */
 
-    /* How far the mbox has been taken, as long as it is the same file. */
+    /* The position in the mbox, valid for the same inode. */
     ino_t inode;
     off_t offset;
-    int within; /* offset is within a message whose beginning was taken */
+    int within; /* offset is within a message that was processed, cut */
 
-    struct stat lock;        /* another's, as last seen */
-    apr_time_t locked_since; /* how long it has been the same, by mdl_clock_monotonic */
+    struct stat lock;        /* another program's lock file, as last seen */
+    apr_time_t locked_since; /* since when it is unchanged, by mdl_clock_monotonic */
 };
 
 /* One round of reading. */
@@ -46,7 +46,7 @@ typedef struct {
     void *baton;
     int left;
     const char *why;
-    apr_status_t error; /* of the mailbox, which why describes */
+    apr_status_t error; /* of the mailbox; why describes it */
     apr_pool_t *p;
 } round_t;
 
@@ -116,7 +116,7 @@ static ssize_t mailbox_read_at(const mdl_mailbox_t *box, int file, off_t offset)
     return (ssize_t)length;
 }
 
-/* Opens a regular file; -1 with errno, 0 for anything else that has this path. */
+/* Opens a regular file; -1 with errno, 0 if the path is not a regular file. */
 static int open_regular(const char *path, int flags)
 {
     int file = open(path, flags | OPEN_FLAGS);
@@ -141,13 +141,13 @@ static apr_status_t message_put_away(round_t *round, const char *path, const cha
                                     strchr(name, ':') != NULL ? "" : seen, NULL);
 
     mkdir(folder, S_IRWXU);
-    /* Another node that reads the same mailbox may have been faster. */
+    /* ENOENT: another node that reads the same mailbox was faster. */
     return rename(path, taken) != 0 && errno != ENOENT
                ? round_fail(round, "A message can't be moved to", taken, errno)
                : APR_SUCCESS;
 }
 
-/* Returns take's status; what is wrong with the mailbox is noted in the round. */
+/* Returns take's status; an error of the mailbox is noted in the round. */
 static apr_status_t message_take(round_t *round, const char *name)
 {
     const char *path = apr_pstrcat(round->p, round->box->folder, "/new/", name, NULL);
@@ -233,8 +233,8 @@ static const char *mbox_lock_path(const mdl_mailbox_t *box, apr_pool_t *p)
     return apr_pstrcat(p, box->file, ".lock", NULL);
 }
 
-/* Whether a program has left its lock behind: it has been the same for so long.  Its date is not
-   compared with the clock, which may have been set. */
+/* Whether the lock file is abandoned: unchanged for STALE_LOCK by the monotonic clock.  Its date is
+   not compared with the wall clock, which may have been set. */
 static int mbox_lock_is_stale(mdl_mailbox_t *box, const char *path)
 {
     apr_time_t now = mdl_clock_monotonic();
@@ -267,7 +267,7 @@ static int mbox_lock(mdl_mailbox_t *box, int file, apr_pool_t *p)
     if (dot >= 0) {
         close(dot);
     } else if (errno != EACCES && errno != EPERM && errno != EROFS) {
-        return 0; /* without permission to make the lock file, the other lock alone must do */
+        return 0; /* without permission to make the lock file, fcntl's lock must do */
     }
     if (fcntl(file, F_SETLK, &whole) == 0) {
         return 1;
@@ -286,15 +286,15 @@ static void mbox_unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
     fcntl(file, F_SETLK, &whole);
 }
 
-/* What is in the buffer: a message, or a piece of one that is too long. */
+/* The buffer's content: a message, or a piece of one that is too long. */
 typedef struct {
     const char *message; /* NULL: the piece is to be skipped */
     apr_size_t length;
-    apr_size_t step; /* to what follows; 0: nothing was read */
+    apr_size_t step; /* bytes to the next piece; 0: nothing was read */
     int within;
 } piece_t;
 
-/* Where in a piece of an mbox the next message begins; 0 when it has no other. */
+/* The offset of the next message in a piece of an mbox; 0 if there is none. */
 static apr_size_t next_message(const char *piece, apr_size_t length)
 {
     const char *found = memmem(piece, length, SEPARATOR, SEPARATOR_SIZE);
@@ -313,7 +313,7 @@ static apr_status_t piece_read(round_t *round, int file, off_t size, piece_t *pi
     }
     length = (apr_size_t)got;
     while (!box->within && blank < length && box->buffer[blank] == '\n') {
-        blank++; /* it separates the next message from the one taken before */
+        blank++; /* it separates the next message from the previous one */
     }
     next = next_message(box->buffer + blank, length - blank);
     piece->step = next ? blank + next : length;
@@ -329,13 +329,13 @@ static apr_status_t piece_read(round_t *round, int file, off_t size, piece_t *pi
     return APR_SUCCESS;
 }
 
-/* Reads the next piece, or empties a file of which everything was taken. */
+/* Reads the next piece, or empties the file if everything was processed. */
 static apr_status_t mbox_read_locked(round_t *round, int file, piece_t *piece)
 {
     mdl_mailbox_t *box = round->box;
     struct stat info, named;
 
-    /* The lock is useless if the file was replaced meanwhile. */
+    /* The lock is useless if the file has been replaced. */
     if (fstat(file, &info) != 0 || stat(box->file, &named) != 0 || info.st_ino != named.st_ino) {
         return APR_SUCCESS;
     }
@@ -355,7 +355,7 @@ static apr_status_t mbox_read_locked(round_t *round, int file, piece_t *piece)
     return APR_SUCCESS;
 }
 
-/* Piece by piece, and not locked while one is taken: mail servers soon give up on a lock. */
+/* Piece by piece, unlocked while a piece is processed: mail servers soon give up on a lock. */
 static apr_status_t mbox_read_pieces(round_t *round, int file)
 {
     mdl_mailbox_t *box = round->box;

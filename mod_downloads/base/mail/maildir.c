@@ -15,7 +15,7 @@
 #include <apr_time.h>
 
 #define NAME_ATTEMPTS 100
-#define LEFT_AFTER_S  (36 * 3600) /* as Maildir's readers have it */
+#define LEFT_AFTER_S  (36 * 3600) /* the Maildir convention for tmp/ */
 
 static const char *maildir_failure(const char *what, const char *path, int error, apr_pool_t *p)
 {
@@ -90,7 +90,7 @@ static int write_all(int file, const char *data, apr_size_t length)
     return 0;
 }
 
-/* Without the CR of line ends. */
+/* Writes the message with LF line ends. */
 static int message_write(int file, const char *message, apr_size_t length)
 {
     char piece[8192];
@@ -163,7 +163,7 @@ static void leftover_remove(const char *path)
     }
 }
 
-/* Removes what was left in tmp/ by whoever was killed while writing. */
+/* Removes files left in tmp/ by a process that was killed while writing. */
 static void leftovers_sweep(const char *folder, apr_pool_t *p)
 {
     const char *path = apr_pstrcat(p, folder, "/tmp", NULL);
@@ -198,7 +198,7 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
         *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
-    /* link and not rename, which could replace a message that is already there. */
+    /* link, not rename, which could replace an existing message. */
     temporary = apr_pstrcat(p, folder, "/tmp/", name, NULL);
     error = link(temporary, apr_pstrcat(p, new_folder, "/", name, NULL)) != 0 ? errno : 0;
     unlink(temporary);

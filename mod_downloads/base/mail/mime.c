@@ -14,7 +14,7 @@
 #define LINE_MAX_LENGTH  78
 #define WORD_MAX_LENGTH  75 /* RFC 2047 section 2 */
 #define QP_LINE_LENGTH   76 /* RFC 2045 section 6.7 (5) */
-#define LOOK_AHEAD       3  /* bytes of a character behind its first; of a line end, one */
+#define LOOK_AHEAD       3  /* the most bytes after the first of a character or line end */
 #define BOUNDARY_ID_MAX  60
 #define LABEL_MAX_LENGTH 63
 #define REPLACEMENT      "\xEF\xBF\xBD"
@@ -26,7 +26,7 @@ static int is_atext(char c)
     return apr_isalnum(c) || (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
 }
 
-/* Bytes of a character that a local part may have, or 0. */
+/* The length of a character allowed in a local part; 0 for any other. */
 static apr_size_t local_character_length(const char *at)
 {
     apr_uint32_t c;
@@ -98,7 +98,7 @@ const char *mdl_mime_address_of_sender(const char *text, apr_pool_t *p)
     return address != NULL && mdl_utf8_is_ascii(address) ? address : NULL;
 }
 
-/* Text as a header may hold it: one line of UTF-8 without spaces at its ends. */
+/* Text made fit for a header: one line of UTF-8 without spaces at its ends. */
 static const char *one_line(const char *text, apr_pool_t *p)
 {
     char *line = apr_palloc(p, strlen(text) * 3 + 1);
@@ -276,7 +276,7 @@ static apr_size_t quoted_printable_write(void *baton, const char *piece, apr_siz
             continue;
         }
         bytes = mdl_utf8_read(text, &c);
-        /* A dot that begins a line is encoded too: then no transport needs to stuff it. */
+        /* A dot at the beginning of a line is encoded, so no transport needs dot-stuffing. */
         if (bytes == 1 && (apr_isgraph(*text) || *text == ' ') && (unsigned char)*text < 0x80 &&
             *text != '=' && !(*text == ' ' && (text[1] == '\0' || newline_length(text + 1))) &&
             !(*text == '.' && (column == 0 || column == QP_LINE_LENGTH - 1))) {

@@ -11,13 +11,13 @@
 
 #include "base/text/text_buffer.h"
 
-/** What is written into a message as it is made. */
+/** A body, written while the message is built. */
 typedef struct {
     void (*write)(const void *baton, mdl_text_buffer_t *out);
     const void *baton;
 } mdl_mime_body_t;
 
-/** A text that is there already, and is not copied. */
+/** A body from an existing text, which is not copied. */
 mdl_mime_body_t mdl_mime_body_of(const char *text);
 
 typedef struct {
@@ -34,33 +34,32 @@ typedef struct {
 } mdl_mime_mail_t;
 
 /**
- * Whether an address (NULL: no) can be put into SMTP and into a header as it is: local@domain, at
- * most 254 bytes; the local part of dots and of RFC 5322's atext (so no space, control character,
- * quote, comma, angle bracket or second "@"), not beginning with a dot, and of characters beyond
- * ASCII but for spaces and those that disturb a line (RFC 6532): then it takes a server with
- * SMTPUTF8.  The domain is of letters, digits, hyphens and single dots (punycode for the rest).
+ * Whether an address (NULL: no) can be used in SMTP and in a header unchanged: local@domain, at
+ * most 254 bytes.  The local part has dots, but not first, and RFC 5322's atext (so no space,
+ * control character, quote, comma, angle bracket or second "@").  It may also have characters
+ * beyond ASCII (RFC 6532) except spaces, line ends and marks of direction, and then needs a server
+ * with SMTPUTF8.  The domain has letters, digits, hyphens and single dots (punycode for all else).
  */
 int mdl_mime_address_valid(const char *address);
 
-/** The address that a person has written, in p: as it is, but for a domain that is not ASCII, which
-    becomes its xn-- form.  NULL (also of NULL) if that is not valid. */
+/** An address as entered by a person, in p: unchanged, except that a domain beyond ASCII gets its
+    xn-- form.  NULL if invalid or NULL. */
 const char *mdl_mime_address_of(const char *text, apr_pool_t *p);
 
-/** The same for an address of ours, which stands in emails to anybody: NULL also if it takes
-    SMTPUTF8. */
+/** The same for a sender's address, for any server: NULL also if it needs SMTPUTF8. */
 const char *mdl_mime_address_of_sender(const char *text, apr_pool_t *p);
 
-/** Whether domain can stand behind the "@" of such an address. */
+/** Whether domain is valid after the "@" of such an address. */
 int mdl_mime_domain_valid(const char *domain);
 
 /**
  * Builds the message with CRLF line ends and in ASCII, no line longer than 78 bytes unless a single
- * address or message id is.  Names and subject are encoded words (RFC 2047) where they are not
- * plain ASCII or don't fit their line; CR, LF, other control characters and those that end lines
- * or turn the direction of text (U+2028 to U+202E, U+2066 to U+2069) in them become spaces, spaces
- * at their ends are removed, and a byte that is not UTF-8 becomes U+FFFD.  The boundary is made of
- * the message id.  *message lives in p.  Returns APR_EINVAL for an address or message id that is
- * not valid (a message id has the form of an address).
+ * address or message id is.  Names and subject become encoded words (RFC 2047) if they are not
+ * plain ASCII or don't fit their line.  In them, control characters, line ends and marks of
+ * direction (U+2028 to U+202E, U+2066 to U+2069) become spaces, spaces at the ends are removed, and
+ * a byte that is not UTF-8 becomes U+FFFD.  The boundary is derived from the message id.  *message
+ * lives in p.  Returns APR_EINVAL for an invalid address or message id (a message id has the form
+ * of an address).
  */
 apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_mime_mail_t *mail,
                             apr_pool_t *p);

@@ -24,7 +24,7 @@
 /* A running program. */
 typedef struct {
     pid_t pid;
-    int output; /* its standard output and error, -1 once they are closed */
+    int output; /* the pipe of its standard output and error, -1 once closed */
     char last[OUTPUT_LENGTH + 1];
     apr_size_t last_length;
 } program_t;
@@ -37,8 +37,8 @@ static const char *sendmail_failure(const char *what, int error, apr_pool_t *p)
 }
 
 /*
- * The message in a file without a name, to be read from its beginning.  Not a pipe: if this process
- * dies, the program still has the whole message, not half of it.
+ * The message in an unnamed file, positioned at its beginning.  A pipe would give the program half
+ * a message if this process died.
  */
 static FILE *message_file(const char *message, apr_size_t length)
 {
@@ -63,8 +63,8 @@ static FILE *message_file(const char *message, apr_size_t length)
 }
 
 /*
- * Starts the program in a process group of its own.  posix_spawn and not APR's fork, which runs
- * every pool's clean-ups in the copy of a process with threads and keeps our blocked signals.
+ * Starts the program in its own process group.  Not by APR, whose fork runs every pool's clean-ups
+ * in the copy of a threaded process and inherits our blocked signals.
  */
 static int program_start(program_t *program, const char *const *arguments, int input, int output)
 {
@@ -129,7 +129,7 @@ static void output_read(program_t *program, int timeout_ms)
     }
 }
 
-/* Waits for the end; 0 when the program had to be killed, else 1 and its wait status in *status. */
+/* Waits for the program; 0 if it had to be killed, else 1 and its wait status in *status. */
 static int program_wait(program_t *program, int *status)
 {
     const apr_time_t deadline = mdl_clock_monotonic() + TIMEOUT;

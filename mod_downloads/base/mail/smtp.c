@@ -17,11 +17,11 @@
 struct mdl_smtp_t {
     const mdl_mail_config_t *config;
     CURL *easy; /* NULL after a disconnect */
-    int begun;  /* the last message */
-    int utf8;   /* whether the server of the connection offers SMTPUTF8 (RFC 6531) */
+    int begun;  /* the server has begun to receive the last message */
+    int utf8;   /* the connected server offers SMTPUTF8 (RFC 6531) */
 };
 
-/* One attempt, as libcurl's callbacks see it. */
+/* One attempt to send, for libcurl's callbacks. */
 typedef struct {
     mdl_smtp_t *smtp;
     const char *message;
@@ -40,9 +40,9 @@ static int is_stopped(const mdl_smtp_t *smtp)
     return smtp->config->stopped != NULL && smtp->config->stopped(smtp->config->baton);
 }
 
-/* Whether the message is not to be sent.  One that has begun may be taken: broken off, it would be
-   sent again. */
-static int is_over(const mdl_smtp_t *smtp)
+/* Whether to give up the message.  Not once it has begun: if the server accepted it, it would be
+   sent twice. */
+static int must_give_up(const mdl_smtp_t *smtp)
 {
     const mdl_mail_config_t *config = smtp->config;
 
@@ -55,8 +55,8 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     attempt_t *attempt = baton;
     apr_size_t length = attempt->length - attempt->offset;
 
-    /* The process may have stood still since it was last asked. */
-    if (is_over(attempt->smtp)) {
+    /* The process may have been suspended since the last progress callback. */
+    if (must_give_up(attempt->smtp)) {
         return CURL_READFUNC_ABORT;
     }
     if (length > size * count) {
@@ -68,7 +68,8 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     return length;
 }
 
-/* A server is asked when a connection begins, and anew after STARTTLS. */
+/* Notes whether the server offers SMTPUTF8.  Its 220 resets that: EHLO follows a greeting or
+   STARTTLS. */
 static void offers_note(mdl_smtp_t *smtp, const char *line, apr_size_t length)
 {
     static const char offer[] = "SMTPUTF8";
@@ -90,7 +91,7 @@ static size_t reply_take(char *line, size_t size, size_t count, void *baton)
         length--;
     }
     offers_note(attempt->smtp, line, length);
-    /* The reply to QUIT is not the reason of a failure. */
+    /* The reply to QUIT is never the reason of a failure. */
     if (length >= 3 && memcmp(line, "221", 3) == 0) {
         return size * count;
     }
@@ -116,10 +117,10 @@ static int on_progress(void *baton, curl_off_t total, curl_off_t now, curl_off_t
     (void)now;
     (void)upload_total;
     (void)upload_now;
-    return is_over(baton);
+    return must_give_up(baton);
 }
 
-/* curl_easy_cleanup says QUIT, and would wait two minutes for a silent server's answer. */
+/* curl_easy_cleanup sends QUIT, and would wait two minutes for a silent server. */
 static void easy_close(mdl_smtp_t *smtp, int how)
 {
     curl_socket_t socket = CURL_SOCKET_BAD;
@@ -172,7 +173,7 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config,
     return APR_SUCCESS;
 }
 
-/* Everything but the message.  Kept connections survive the reset.  False without memory. */
+/* Sets all options but the message's.  The reset keeps open connections.  False without memory. */
 static int attempt_set_options(mdl_smtp_t *smtp, attempt_t *attempt)
 {
     const mdl_mail_config_t *config = smtp->config;
@@ -257,7 +258,7 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
     curl_slist_free_all(recipients);
 }
 
-/* Connects, unless there is a connection, and sends a command. */
+/* Sends a command, and connects if necessary. */
 static void attempt_ask(attempt_t *attempt, mdl_smtp_t *smtp, const char *command, int fresh)
 {
     memset(attempt, 0, sizeof *attempt);
@@ -271,8 +272,7 @@ static void attempt_ask(attempt_t *attempt, mdl_smtp_t *smtp, const char *comman
     }
 }
 
-/* Whether the attempt failed because the server had closed the kept connection meanwhile: that says
-   nothing about the message. */
+/* Whether the attempt failed only because the server had closed the idle connection. */
 static int attempt_met_stale_connection(const attempt_t *attempt)
 {
     return attempt->code != CURLE_OK && attempt->code != CURLE_ABORTED_BY_CALLBACK &&
@@ -286,15 +286,14 @@ static int is_login_reply(long status)
     return status == 530 || status == 534 || status == 535 || status == 538;
 }
 
-/* Whether the server has taken the message, whatever came of the transfer afterwards. */
+/* Whether the server accepted the message, even if the transfer failed afterwards. */
 static int is_taken(const attempt_t *attempt)
 {
     return attempt->begun && attempt->status >= 200 && attempt->status < 300;
 }
 
-/* Whether a relay says that its customer, which is the operator, has sent as much as a day allows:
-   5.4.5 is congestion, which only makes sense as something that passes (RFC 3463 section 3.5), and
-   is Google's; 5.1.90 is Microsoft's. */
+/* Whether a relay reports that the operator's daily sending limit is reached: Google by 5.4.5,
+   which is congestion and so temporary (RFC 3463 section 3.5), Microsoft by 5.1.90. */
 static int is_limit_reply(const char *reply)
 {
     static const char *const codes[] = {"5.4.5", "5.1.90"};
@@ -309,8 +308,8 @@ static int is_limit_reply(const char *reply)
     return 0;
 }
 
-/* Whether the server has refused the message, its sender or its recipient: libcurl has other codes
-   for a greeting, an EHLO or a STARTTLS that was refused. */
+/* Whether the server refused the message, its sender or its recipient: libcurl has other codes for
+   a refused greeting, EHLO or STARTTLS. */
 static int is_message_refused(const attempt_t *attempt)
 {
     return attempt->status >= 500 && attempt->status < 600 && !is_login_reply(attempt->status) &&
@@ -346,8 +345,8 @@ static const char *attempt_reason(const attempt_t *attempt, apr_pool_t *p)
     return apr_psprintf(p, "No SMTP transfer: %s", error);
 }
 
-/* Asked before the recipient is named: without the extension libcurl would send the bytes as they
-   are.  Returns MDL_MAIL_SENT if the server offers it. */
+/* Asks whether the server has SMTPUTF8 before the recipient is named: libcurl would send the bytes
+   even without the extension.  Returns MDL_MAIL_SENT if it does. */
 static mdl_mail_outcome_t smtp_ask_for_utf8(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p)
 {
     attempt_t attempt;

@@ -87,9 +87,9 @@ const char *mdl_filename_segment(const char *filename, apr_pool_t *p)
     return apr_pstrcat(p, "/", filename_encode(name, "-._~", p), NULL);
 }
 
-/* --- what a source calls its file --- */
+/* --- parsing a Content-Disposition --- */
 
-/* ISO-8859-1 as UTF-8. */
+/* Converts ISO-8859-1 to UTF-8. */
 static const char *latin1_to_utf8(const char *text, apr_pool_t *p)
 {
     char *out = apr_palloc(p, 2 * strlen(text) + 1);
@@ -108,7 +108,7 @@ static const char *latin1_to_utf8(const char *text, apr_pool_t *p)
     return out;
 }
 
-/* The last segment, or NULL when it can't be a file's name. */
+/* The last segment, or NULL if it can't be a file's name. */
 static const char *filename_last_segment(const char *text)
 {
     const char *name = text;
@@ -140,7 +140,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* charset'language'percent-encoded; NULL for what is not that. */
+/* Decodes charset'language'percent-encoded; NULL if text is malformed. */
 static const char *extended_value(const char *text, apr_pool_t *p)
 {
     const char *language = strchr(text, '\'');
@@ -186,7 +186,7 @@ static const char *parameter_value(const char **text, apr_pool_t *p)
     }
     for (from++; *from != '\0' && *from != '"'; from++) {
         if (*from == '\\' && (from[1] == '"' || from[1] == '\\')) {
-            from++; /* before anything else many senders mean a path's backslash */
+            from++; /* not before other characters, where many senders mean a path's backslash */
         }
         *to++ = *from;
     }

@@ -5,15 +5,16 @@
 #include <apr_strings.h>
 #include <utf8proc.h>
 
-/* The upper case first: a full case folding leaves alone what has one all the same, as U+0131 has.
- */
+/* Maps to upper case before folding: full case folding keeps some characters that have an upper
+   case, such as U+0131. */
 static utf8proc_int32_t to_upper(utf8proc_int32_t c, void *data)
 {
     (void)data;
     return utf8proc_toupper(c);
 }
 
-/* Decomposed first: of marks in another order some would be folded to what is no mark any more. */
+/* Decomposes first, which orders marks: folding turns some marks into characters that could not be
+   ordered afterwards. */
 const char *mdl_text_fold(const char *name, apr_pool_t *p)
 {
     const utf8proc_option_t decompose = UTF8PROC_NULLTERM | UTF8PROC_DECOMPOSE | UTF8PROC_IGNORE;

@@ -7,10 +7,9 @@
 #include <apr_pools.h>
 
 /**
- * The name of a host or domain, given in UTF-8, as DNS has it: what is not ASCII alone becomes its
- * xn-- form, in lower case, whatever the locale; ASCII stays as it is.  Allocated from p; NULL for
- * what can't be a name.  The result is to be checked like any other: of fullwidth digits it is an
- * IP address.
+ * Converts a host or domain name in UTF-8 to its DNS form, in p: a name that is not ASCII becomes
+ * its xn-- form in lower case, whatever the locale; ASCII is unchanged.  NULL if that is
+ * impossible.  Check the result as any other name: fullwidth digits can become an IP address.
  */
 const char *mdl_idn_ascii(const char *name, apr_pool_t *p);
 

@@ -19,7 +19,7 @@ static apr_status_t json_release(void *data)
     return APR_SUCCESS;
 }
 
-/* Gives a new value to p.  Making one fails only without memory. */
+/* Registers a new value with p.  json is NULL only if out of memory. */
 static mdl_json_t *json_own(json_t *json, apr_pool_t *p)
 {
     if (json == NULL) {
@@ -29,14 +29,14 @@ static mdl_json_t *json_own(json_t *json, apr_pool_t *p)
     return json;
 }
 
-/* What a text asks for.  jansson recurses by level and allocates by value, and knows no limit of
-   ours, so both are counted before it sees the text. */
+/* The depth and values of a text.  jansson recurses for each level and allocates for each value
+   without a limit, so both are counted before it parses. */
 typedef struct {
     const char *too_deep; /* where nesting first exceeds the limit, or NULL */
     apr_size_t values;
 } extent_t;
 
-/* Just behind a string that begins here, or the end of the text. */
+/* The end of the string that begins at at, or the end of the text. */
 static const char *string_end(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++) {
@@ -50,7 +50,7 @@ static extent_t json_extent(const char *text, apr_size_t length)
     const char *end = text + length;
     extent_t extent = {.values = 1};
     int depth = 0;
-    int opened = 0; /* the container that was opened last has had no value yet */
+    int opened = 0; /* the container that was opened last has no value yet */
 
     while (text < end) {
         const char *at = text;
@@ -87,7 +87,7 @@ static const char *too_deep_sentence(const char *text, const char *at, apr_pool_
                         MDL_JSON_MAX_DEPTH);
 }
 
-/* jansson quotes the text near an error, which is repeated only if it is printable ASCII. */
+/* jansson quotes the text near an error; we repeat that only if it is printable ASCII. */
 static int json_printable(const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -228,7 +228,7 @@ mdl_json_t *mdl_json_array(apr_pool_t *p)
     return json_own(json_array(), p);
 }
 
-/* Gives value to its parent; frees it and returns NULL when the parent can't take it. */
+/* Adds value to its parent; frees it and returns NULL if the parent can't hold it. */
 static mdl_json_t *json_add(mdl_json_t *to, const char *name, json_t *value)
 {
     int rc;

@@ -1,7 +1,6 @@
 /*
- * The wrapper of jansson.  A document belongs to the pool that it was parsed or made in; values and
- * strings that functions return are borrowed from it and live as long.  Running out of memory ends
- * the process.
+ * The wrapper of jansson.  A document belongs to the pool in which it was parsed or made; returned
+ * values and strings are borrowed from it and live as long.  Out of memory ends the process.
  */
 #ifndef MDL_BASE_TEXT_JSON_H
 #define MDL_BASE_TEXT_JSON_H
@@ -20,9 +19,9 @@ typedef struct json_t mdl_json_t;
  * Parses one JSON text (RFC 8259): strict UTF-8, no duplicate members, no trailing bytes, no NUL in
  * a string, at most 16 levels, integers within 64 bits.  Any value may be the root; a byte order
  * mark before it is ignored (section 8.1).  On a fault returns APR_EINVAL and in *why a sentence
- * with line and column, in printable ASCII.  A text of more than max_values values (objects,
- * arrays, and what they hold), each of which takes up to 250 bytes beside its text, gives
- * APR_ENOSPC before any of them is made.
+ * with line and column, in printable ASCII.  A text of more than max_values values (objects and
+ * arrays count too, and each takes up to 250 bytes besides its text) is refused with APR_ENOSPC
+ * before it is parsed.
  */
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
                             apr_size_t max_values, const char **why, apr_pool_t *p);
@@ -32,8 +31,8 @@ mdl_json_t *mdl_json_stored(const char *text, apr_pool_t *p);
 
 typedef void mdl_json_put_fn(void *baton, const char *text, apr_size_t length);
 
-/** Gives put the document with its members sorted and no insignificant space, piece by piece: equal
-    documents give equal bytes. */
+/** Writes the document by put, piece by piece, with sorted members and no insignificant space:
+    equal documents give equal bytes. */
 void mdl_json_canonical(const mdl_json_t *json, mdl_json_put_fn *put, void *baton);
 
 /* Making a document.  The root belongs to p; members keep the order in which they were added. */
@@ -41,23 +40,23 @@ mdl_json_t *mdl_json_object(apr_pool_t *p);
 mdl_json_t *mdl_json_array(apr_pool_t *p);
 
 /*
- * Adding to an object under name, or to the end of an array when name is NULL.  Names are UTF-8.
- * The returned value is borrowed from the root; NULL, and nothing is added, when the parent is
- * neither.
+ * Adding to an object under name, or to the end of an array if name is NULL.  Names are UTF-8.  The
+ * returned value is borrowed from the root.  If to is neither object nor array, nothing is added
+ * and NULL returned.
  */
 mdl_json_t *mdl_json_add_object(mdl_json_t *to, const char *name);
 mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name);
 /** NULL adds null.  value must be UTF-8; anything else is added as null. */
 void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value);
 void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value);
-/** Adds value, or null unless there is true. */
+/** Adds value if there is true, else null. */
 void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there);
 void mdl_json_add_bool(mdl_json_t *to, const char *name, int value);
 void mdl_json_add_null(mdl_json_t *to, const char *name);
-/** RFC 3339; 0 adds null. */
+/** Adds a time as RFC 3339; 0 adds null. */
 void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value);
 
-/** Adds a copy of another document, or of a part of one; NULL adds null. */
+/** Adds a copy of another document or a part of it; NULL adds null. */
 void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value);
 
 /** An array of strings (const char *) as compact text, in p. */

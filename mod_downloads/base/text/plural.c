@@ -14,7 +14,7 @@ static int between(apr_int64_t n, int from, int to)
     return n >= from && n <= to;
 }
 
-/* Numbers from 11 to 19 are read another way than 1 to 9 behind a ten. */
+/* 11 to 19 take another plural than other numbers that end in 1 to 9. */
 static int is_teen(apr_int64_t n)
 {
     return between(n % 100, 11, 19);
@@ -134,7 +134,7 @@ static mdl_plural_t plural_arabic(apr_int64_t n)
 
 /* All other languages have the rule of English. */
 static const struct {
-    const char *languages; /* with a space behind each */
+    const char *languages; /* each followed by a space */
     mdl_plural_rule_t *rule;
 } rules[] = {
     {"ja zh ko th vi id ms lo my km jv bo dz ", plural_never},
@@ -155,7 +155,7 @@ static const struct {
     {"ar ", plural_arabic},
 };
 
-/* Whether the first length bytes of a tag are one of those languages. */
+/* Whether the first length bytes of tag are one of languages. */
 static int languages_have(const char *languages, const char *tag, apr_size_t length)
 {
     for (; *languages != '\0'; languages = strchr(languages, ' ') + 1) {

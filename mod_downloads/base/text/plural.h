@@ -21,7 +21,7 @@ extern const char *const mdl_plural_names[];
 
 typedef mdl_plural_t mdl_plural_rule_t(apr_int64_t n);
 
-/** The rule of a language tag ("pt-BR"); that of English for a language that is not known. */
+/** The rule for a language tag ("pt-BR"); English's for an unknown language. */
 mdl_plural_rule_t *mdl_plural_rule(const char *tag);
 
 #endif

@@ -15,13 +15,13 @@
 
 typedef enum {
     PIECE_TEXT,
-    PIECE_WORD, /* a text as well, but of a word */
+    PIECE_WORD, /* text of a word */
     PIECE_VALUE,
     PIECE_ISOLATED, /* a value within a word with markup */
     PIECE_RAW,
     PIECE_SECTION,
     PIECE_INVERTED,
-    PIECE_CHOICE, /* of the forms that follow, by a value */
+    PIECE_CHOICE, /* of a form among the following, by a value */
     PIECE_FORM
 } piece_type_t;
 
@@ -30,11 +30,11 @@ typedef struct {
     const char *text; /* the text itself, or the tag's name with a closing NUL */
     apr_size_t length;
     int line;
-    int end;                   /* from PIECE_SECTION on: index of the first piece after it */
+    int end;                   /* sections, choices, forms: index of the first piece after */
     mdl_plural_rule_t *plural; /* of a choice */
 } piece_t;
 
-/* What a page's policy allows by its hash. */
+/* Elements that a page's Content-Security-Policy allows by hash. */
 static const struct {
     const char *begin, *end;
 } elements[] = {
@@ -49,7 +49,7 @@ struct mdl_template_t {
     apr_array_header_t *pieces;
 };
 
-/* One tag as it stands in the text: "{{#name}}". */
+/* A tag in the text: "{{#name}}". */
 typedef struct {
     char sigil; /* '#', '^', '/', '!', '>', '{', '@', or '\0' for a plain value */
     int marked; /* a word with markup */
@@ -59,10 +59,10 @@ typedef struct {
     const char *end;
 } tag_t;
 
-/* What a text is part of. */
+/* Whether a text belongs to a word. */
 typedef enum { NO_WORD, PLAIN_WORD, MARKED_WORD } within_t;
 
-/* Parses one file; outer is the parser of the file that has it as a partial. */
+/* The state of parsing a file; outer is the parser of the file that includes it. */
 typedef struct parser_t {
     mdl_template_t *t;
     const mdl_template_file_t *file;
@@ -208,8 +208,8 @@ apr_array_header_t *mdl_template_names(const mdl_template_file_t *file, apr_pool
 }
 
 /*
- * Whether the tag has nothing but blanks beside it on its line.  *before gets the beginning of the
- * line and *after that of the next.
+ * Whether only blanks surround the tag on its line.  *before gets the beginning of the line and
+ * *after that of the next.
  */
 static int stands_alone(const char *text, const tag_t *tag, const char **before, const char **after)
 {
@@ -264,7 +264,7 @@ static apr_status_t close_section(parser_t *parser, const tag_t *tag)
 
 static apr_status_t parse_file(parser_t *parser);
 
-/* Parses a file where outer names it. */
+/* Parses a file at the place where outer includes it. */
 static apr_status_t add_file(const parser_t *outer, const mdl_template_file_t *file,
                              const char *name, within_t within)
 {
@@ -341,8 +341,7 @@ static apr_status_t add_word(parser_t *parser, const tag_t *tag)
                                 : add_forms(parser, word, tag, within);
 }
 
-/* What replaces the one or two bytes at at, which are special in HTML or not allowed; NULL: they
-   stay. */
+/* Replaces one or two bytes that are special in HTML or not allowed; NULL: they stay. */
 static const char *template_replacement(const unsigned char *at, apr_size_t *length)
 {
     *length = 1;
@@ -406,7 +405,7 @@ static int is_special(const char *from, const char *to)
     return 0;
 }
 
-/* A word is escaped here. */
+/* Adds text; a word's is escaped here. */
 static void add_text(parser_t *parser, const char *from, const char *to)
 {
     if (parser->within != NO_WORD && parser->t->kind == MDL_TEMPLATE_HTML && is_special(from, to)) {
@@ -502,7 +501,7 @@ static apr_status_t parse_file(parser_t *parser)
     return rv;
 }
 
-/* --- elements that a policy allows by their hash --- */
+/* --- elements that a Content-Security-Policy allows by hash --- */
 
 /* The text up to the next tag; *from gets the index of that tag's piece. */
 static const char *text_run(const parser_t *parser, int *from)
@@ -521,7 +520,7 @@ static const char *text_run(const parser_t *parser, int *from)
     return mdl_text_buffer_text(text, NULL);
 }
 
-/* False if an element begins that does not end in the same text. */
+/* False if an element does not end in the text in which it begins. */
 static int elements_hash(mdl_template_t *t, mdl_template_element_t kind, const char *html,
                          apr_pool_t *p)
 {
@@ -776,7 +775,7 @@ static void render_section(const renderer_t *renderer, int from, int to, const m
     }
 }
 
-/* The list is a member of the data, so whatever is nearer hides it. */
+/* The list is a member of the outermost data, so inner sections hide it. */
 static int section_is_shown(const renderer_t *renderer, const char *name, const mdl_json_t *value)
 {
     const mdl_template_list_t *list = renderer->list;
@@ -785,7 +784,7 @@ static int section_is_shown(const renderer_t *renderer, const char *name, const 
                                                                           : is_shown(value);
 }
 
-/* The form for a value: index of its piece, or the choice's end if no form fits. */
+/* The index of the form for a value, or the choice's end if no form fits. */
 static int choose_form(const renderer_t *renderer, int at, const mdl_json_t *value)
 {
     const piece_t *pieces = (const piece_t *)renderer->t->pieces->elts, *choice = pieces + at;

@@ -13,9 +13,9 @@
  *                         that partial, and any other text value is within <bdi>
  *   {{! comment }}        nothing
  *
- * A word is escaped like a value, and may have {{name}}, {{@word}} and {{@word name}} in it.  Names
+ * A word is escaped like a value, and may contain {{name}}, {{@word}} and {{@word name}}.  Names
  * have letters, digits and underscores; a name is looked up in the innermost section first.  A
- * section or comment tag that stands alone on its line leaves no empty line behind.
+ * section or comment tag alone on its line leaves no empty line.
  */
 #ifndef MDL_BASE_TEXT_TEMPLATE_H
 #define MDL_BASE_TEXT_TEMPLATE_H
@@ -32,13 +32,13 @@ typedef struct mdl_template_t mdl_template_t;
 
 typedef enum { MDL_TEMPLATE_HTML, MDL_TEMPLATE_TEXT } mdl_template_kind_t;
 
-/** A file that was read; the path is for the sentence in *why. */
+/** A file's text; the path is for messages. */
 typedef struct {
     const char *path;
     const char *text;
 } mdl_template_file_t;
 
-/** A word in one language: one form, whose name is "", or several with names. */
+/** A word in one language: a single form with the name "", or several named forms. */
 typedef struct {
     const char *key;
     mdl_plural_rule_t *plural; /* of its language */
@@ -50,35 +50,35 @@ typedef struct {
     mdl_template_file_t file;
 } mdl_word_form_t;
 
-/** Whether a word's text has only tags that a word may have; else APR_EINVAL, and why. */
+/** Checks that a word's text has only tags allowed in words; else APR_EINVAL and why. */
 apr_status_t mdl_template_check_word(const mdl_template_file_t *file, int line, const char **why,
                                      apr_pool_t *p);
 
-/** The names of a file's tags (const char *) but for its partials', each once, into p; a word's
-   with an "@" before it.  As far as its tags are valid. */
+/** The names of a file's tags (const char *) except partials, each once, in p; words begin with
+    "@".  Stops at the first invalid tag. */
 apr_array_header_t *mdl_template_names(const mdl_template_file_t *file, apr_pool_t *p);
 
-/** Where the tags of a template lead. */
+/** Resolves the tags of a template. */
 typedef struct {
     /* The file of a partial; NULL when there is none. */
     const mdl_template_file_t *(*partial)(void *baton, const char *name);
-    /* A word; NULL when there is none: its key is shown. */
+    /* A word; NULL when there is none, then its key is shown. */
     const mdl_word_t *(*word)(void *baton, const char *key);
     void *baton;
 } mdl_template_finder_t;
 
-/** Reads a file of at most 1 MiB into p.  On an error, APR_EINVAL for one that is larger or not
- *text, why is a sentence that names it. */
+/** Reads a file of at most 1 MiB into p.  On an error, APR_EINVAL if it is larger or not text, *why
+    is a sentence that names it. */
 apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, const char **why,
                                apr_pool_t *p);
 
 /**
- * Parses a template into p.  The texts of the template, its partials and words have to live as
- * long.  In a text template {{name}} is not escaped.  Returns APR_EINVAL and in *why a sentence
- * with file and line for an unclosed tag or section, a section closed out of order or more than 16
- * deep, a partial that does not exist or includes itself, a word of several forms without a value,
- * a tag but a partial's or a comment within a <style> or <script> element of an HTML template, and
- * any other tag.
+ * Parses a template into p.  The texts of the template, its partials and words must live as long.
+ * In a text template {{name}} is not escaped.  Returns APR_EINVAL and in *why a sentence with file
+ * and line for an unclosed tag or section, a section closed out of order or more than 16 deep, a
+ * partial that does not exist or includes itself, a word of several forms without a value, any tag
+ * but a partial or comment within a <style> or <script> element of an HTML template, and unknown
+ * tags.
  */
 apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_file_t *file,
@@ -87,29 +87,29 @@ apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
 
 typedef enum { MDL_TEMPLATE_STYLE, MDL_TEMPLATE_SCRIPT } mdl_template_element_t;
 
-/** The hashes of all elements of a kind that the template itself wrote, for a
-   Content-Security-Policy (CSP Level 3, section 2.3.1): " 'sha256-…'" for each, "" for none.  Such
-   an element holds no value, and no value becomes one, whatever it is. */
+/** The hashes of a template's elements of a kind, for a Content-Security-Policy (CSP Level 3,
+    section 2.3.1): " 'sha256-…'" for each, "" for none.  Values never occur within such an element
+    and cannot make one. */
 const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t kind);
 
-/** An array among the data that may be long: its elements are made one at a time. */
+/** A long array among the data, whose elements are made one at a time. */
 typedef struct {
     const char *name;
     int length;
-    /** Adds the members of an element; p and the object are cleared after it was rendered. */
+    /** Adds an element's members to to; p and to are cleared once it is rendered. */
     void (*element)(const void *baton, int index, mdl_json_t *to, apr_pool_t *p);
     const void *baton;
 } mdl_template_list_t;
 
 /**
- * Renders a template with the members of an object, and a list (or NULL) as a further member, to
- * the end of out.  Strings, integers and booleans are shown; unknown names and other values are
- * not. The same data gives the same bytes.
+ * Renders a template with the members of data, and a list (or NULL) as a further member, and
+ * appends to out.  Strings, integers and booleans are shown; unknown names and other values are
+ * not.  The same data gives the same bytes.
  */
 void mdl_template_write(const mdl_template_t *t, const mdl_json_t *data,
                         const mdl_template_list_t *list, mdl_text_buffer_t *out, apr_pool_t *p);
 
-/** The same without a list, as a text in p. */
+/** Renders without a list and returns a text in p. */
 const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p);
 
 #endif

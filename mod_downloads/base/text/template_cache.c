@@ -7,17 +7,17 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#define MAX_SETS 100 /* so many shops' templates are kept */
+#define MAX_SETS 100 /* cached at a time */
 
-/* A file system's clock is coarse: a file that changes twice within a tick looks as after the first
-   change.  So a set counts as good only if its files were older than this when it was read. */
+/* File timestamps are coarse: a second change within a tick goes unnoticed.  So a set is trusted
+   only if its files were older than this when it was read. */
 #define SETTLED_AFTER apr_time_from_sec(1)
 
 typedef struct {
     apr_pool_t *pool;
-    apr_int64_t shop_id; /* 0: of all shops without templates of their own */
+    apr_int64_t shop_id; /* 0: for all shops without their own templates */
     const mdl_templates_t *templates;
-    const char *files; /* as they were just before they were read */
+    const char *files; /* their state just before they were read */
     int settled;
 } set_t;
 
@@ -26,11 +26,11 @@ struct mdl_template_cache_t {
     const char *const *names;
     apr_pool_t *pool;
     apr_hash_t *sets;    /* set_t *, by shop_id */
-    apr_hash_t *current; /* those looked at since the last refresh, by the shop that asked */
-    apr_pool_t *looks;   /* of current */
+    apr_hash_t *current; /* set_t *, checked since the last refresh, by shop */
+    apr_pool_t *looks;   /* the pool of current */
 };
 
-/* What tells whether files have changed. */
+/* The state of files, to see whether they changed. */
 typedef struct {
     apr_array_header_t *lines; /* const char * */
     apr_time_t newest;
@@ -77,7 +77,7 @@ static void state_add_file(state_t *state, const char *path, apr_pool_t *p)
         (apr_uint64_t)info.inode, info.size, info.mtime, info.ctime);
 }
 
-/* A folder lists unchanged files in an unchanged order. */
+/* Unchanged files are listed in an unchanged order. */
 static void state_add_folder(state_t *state, const char *folder, apr_pool_t *p)
 {
     apr_finfo_t info;
@@ -119,7 +119,7 @@ static set_t *set_read(mdl_template_cache_t *cache, apr_int64_t shop_id, const c
 
 static void cache_forget(mdl_template_cache_t *cache, set_t *set)
 {
-    mdl_template_cache_refresh(cache); /* what it has may be this set */
+    mdl_template_cache_refresh(cache); /* current may refer to this set */
     if (set != NULL) {
         apr_hash_set(cache->sets, &set->shop_id, sizeof set->shop_id, NULL);
         apr_pool_destroy(set->pool);
@@ -129,7 +129,7 @@ static void cache_forget(mdl_template_cache_t *cache, set_t *set)
     }
 }
 
-/* The set of a shop as its files are now. */
+/* A shop's set, read again if its files have changed. */
 static set_t *cache_look(mdl_template_cache_t *cache, apr_int64_t shop_id,
                          apr_array_header_t *problems, apr_pool_t *p)
 {

@@ -17,7 +17,7 @@
 #define WORDS          ".words"
 #define ENGLISH        "en"
 
-/* A file as it was read. */
+/* A file that was read. */
 typedef struct {
     mdl_template_file_t file;
     const char *name; /* "page.html", "month.mustache" */
@@ -32,21 +32,19 @@ typedef struct {
     const char *language;
 } entry_t;
 
-/* A set has what the customers of one shop can get: the shop's own templates, and the general ones
-   where it has none. */
+/* A set has the templates for one shop's customers: its own, and general ones for the rest. */
 struct mdl_templates_t {
-    apr_hash_t *sets; /* by prefix; each by "page.html", "page.de.html", tags in lower case */
+    apr_hash_t *sets; /* by prefix; a set's keys: "page.html", "page.de.html", tags in lower case */
 };
 
 typedef struct {
     const char *folder;
-    const char *general; /* the prefix of the templates for all: "", or "settings/" */
+    const char *general; /* the prefix of the general templates: "" or "settings/" */
     const char *const *names;
     apr_array_header_t *problems;
-    apr_array_header_t
-        *sources;        /* source_t *, in the order of their names, the general ones first */
-    apr_hash_t *by_path; /* by prefix and key */
-    apr_hash_t *words;   /* mdl_words_t *, by prefix and tag in lower case */
+    apr_array_header_t *sources;   /* source_t *, by name, the general ones first */
+    apr_hash_t *by_path;           /* by prefix and key */
+    apr_hash_t *words;             /* mdl_words_t *, by prefix and tag in lower case */
     apr_array_header_t *languages; /* const char *: the tags of the files of words */
     apr_pool_t *p;
     apr_pool_t *ptemp;
@@ -120,20 +118,19 @@ static int is_shop_folder(const char *folder)
            id[strspn(id, "0123456789")] == '\0';
 }
 
-/* Whether a template itself has words: then it is one of each language that there are words for. */
-static int speaks(const source_t *source)
+/* Whether a template uses words: then it exists in every language that has a file of words. */
+static int source_has_words(const source_t *source)
 {
     return strstr(source->file.text, "{{@") != NULL;
 }
 
-/* The language that a template without a tag has: that of its words, or else the one in
-   <html lang="…">, or "". */
+/* The language of a template without a tag: its words', else that of <html lang="…">, or "". */
 static const char *language_of(const source_t *source, apr_pool_t *p)
 {
     const char *lang = strstr(source->file.text, "<html lang=\"");
     apr_size_t length;
 
-    if (speaks(source)) {
+    if (source_has_words(source)) {
         return ENGLISH;
     }
     if (lang == NULL) {
@@ -144,7 +141,7 @@ static const char *language_of(const source_t *source, apr_pool_t *p)
     return is_tag(lang, length) ? apr_pstrmemdup(p, lang, length) : "";
 }
 
-/* A fault in a partial is found in each template that includes it, but reported once. */
+/* A fault in a partial is found in every template that includes it, but reported once. */
 static void reader_add_problem(const reader_t *reader, const char *why)
 {
     for (int i = 0; i < reader->problems->nelts; i++) {
@@ -184,7 +181,7 @@ static void reader_read_file(const reader_t *reader, const char *prefix, const c
                  APR_HASH_KEY_STRING, source);
 }
 
-/* Reads "pt-BR.words"; other files are none of words. */
+/* Reads a file of words, "pt-BR.words"; ignores other files. */
 static void reader_read_words(const reader_t *reader, const char *prefix, const char *file)
 {
     const char *tag, *why;
@@ -210,7 +207,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted, so that of two files whose names differ in case alone always the same one is used. */
+/* Lists files sorted, so that the choice among names that differ only in case is stable. */
 static apr_array_header_t *reader_list(const reader_t *reader, const char *prefix)
 {
     apr_array_header_t *found = apr_array_make(reader->ptemp, 16, sizeof(const char *));
@@ -249,7 +246,7 @@ static int tag_shorten(char *tag)
     return 1;
 }
 
-/* The audience of a template that is compiled. */
+/* The audience for which a template is compiled. */
 typedef struct {
     const reader_t *reader;
     const char *prefix;
@@ -287,7 +284,7 @@ static const mdl_word_t *words_find(const reader_t *reader, const char *prefix, 
     return words != NULL ? apr_hash_get(words->by_key, key, APR_HASH_KEY_STRING) : NULL;
 }
 
-/* A shop's own word before the general one, one of the same language before one in English. */
+/* A shop's own word precedes the general one, and the language precedes English. */
 static const mdl_word_t *template_find_word(void *baton, const char *key)
 {
     const audience_t *audience = baton;
@@ -337,7 +334,7 @@ static void reader_read_files(const reader_t *reader, const char *prefix,
     }
 }
 
-/* A template with words, in the languages for which there is no file of its own. */
+/* Compiles a template with words for the languages in which it has no file. */
 static void reader_translate(const reader_t *reader, apr_hash_t *set, const char *prefix,
                              const source_t *source)
 {
@@ -351,7 +348,7 @@ static void reader_translate(const reader_t *reader, apr_hash_t *set, const char
     }
 }
 
-/* Compiles the sources of those indexes for the customers of a prefix. */
+/* Compiles sources[from] to sources[to - 1] for the customers of a prefix. */
 static apr_hash_t *reader_compile_all(const reader_t *reader, const char *prefix, int from, int to)
 {
     apr_hash_t *set = apr_hash_make(reader->p);
@@ -367,14 +364,14 @@ static apr_hash_t *reader_compile_all(const reader_t *reader, const char *prefix
     for (int i = from; i < to; i++) {
         const source_t *source = APR_ARRAY_IDX(reader->sources, i, const source_t *);
 
-        if (!ends_with(source->name, PARTIAL) && *source->tag == '\0' && speaks(source)) {
+        if (!ends_with(source->name, PARTIAL) && *source->tag == '\0' && source_has_words(source)) {
             reader_translate(reader, set, prefix, source);
         }
     }
     return set;
 }
 
-/* The set of a shop: its own templates, else the general ones with its own partials and words. */
+/* A shop's set: its own templates, and the general ones compiled with its partials and words. */
 static apr_hash_t *reader_shop_set(const reader_t *reader, const char *prefix, apr_hash_t *general)
 {
     apr_hash_t *own_set, *rest = apr_hash_make(reader->p);
@@ -407,7 +404,7 @@ static apr_hash_t *reader_shop_set(const reader_t *reader, const char *prefix, a
     return apr_hash_overlay(reader->p, own_set, rest);
 }
 
-/* The general templates, and those of one shop's folder ("shop-7") or, for NULL, of all. */
+/* Reads the general templates, and those of one shop's folder ("shop-7"), or of all for NULL. */
 static mdl_templates_t *templates_read(const char *folder, const char *base, const char *only,
                                        const char *const *names, apr_array_header_t *problems,
                                        apr_pool_t *p)
@@ -482,7 +479,7 @@ mdl_templates_t *mdl_templates_read_shop(const char *folder, apr_int64_t shop_id
                           p);
 }
 
-/* The set for the customers of a shop (0: the shop is not known). */
+/* The set for a shop's customers (0: shop unknown). */
 static apr_hash_t *templates_set_for(const mdl_templates_t *templates, apr_int64_t shop_id,
                                      apr_pool_t *p)
 {

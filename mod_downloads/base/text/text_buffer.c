@@ -9,7 +9,7 @@ struct mdl_text_buffer_t {
     apr_size_t room;              /* without the NUL */
     mdl_text_buffer_take_t *take; /* or NULL */
     void *baton;
-    apr_size_t due; /* the length with which take is called next */
+    apr_size_t due; /* the length at which take is called next */
 };
 
 static apr_status_t text_buffer_free(void *data)
@@ -18,7 +18,7 @@ static apr_status_t text_buffer_free(void *data)
     return APR_SUCCESS;
 }
 
-/* Of malloc's memory: a pool would keep each size that it had. */
+/* By realloc: a pool would keep every earlier, smaller buffer. */
 static void text_buffer_reserve(mdl_text_buffer_t *buffer, apr_size_t room)
 {
     char *bytes = realloc(buffer->bytes, room + 1);

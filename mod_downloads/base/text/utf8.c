@@ -86,9 +86,9 @@ static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
     return c >= first && c <= last;
 }
 
-/* White space (Unicode's property White_Space), and what takes no room: U+00AD, U+061C, U+180E,
-   U+200B to U+200F, marks of direction, U+2060 to U+2064, U+FEFF.  Joiners count at an end alone,
-   where they join nothing. */
+/* White space (Unicode's property White_Space), and characters without width: U+00AD, U+061C,
+   U+180E, U+200B to U+200F, marks of direction, U+2060 to U+2064, U+FEFF.  Joiners are among them:
+   at an end they join nothing. */
 static int is_unseen(apr_uint32_t c)
 {
     return is_between(c, 0x09, 0x0d) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0xad ||
@@ -133,7 +133,7 @@ const char *mdl_utf8_quoted(const char *text, apr_size_t max, apr_pool_t *p)
 {
     static const char ellipsis[] = "\xe2\x80\xa6";
     char *quoted = apr_palloc(p, strlen(text) + sizeof ellipsis);
-    char *end = quoted, *cut = quoted; /* where an ellipsis would be the last of max characters */
+    char *end = quoted, *cut = quoted; /* where an ellipsis as the last of max characters goes */
 
     for (apr_size_t i = 0; *text != '\0'; i++) {
         apr_uint32_t c;

@@ -7,8 +7,7 @@
 #include <apr.h>
 #include <apr_pools.h>
 
-/** Reads the character at text and returns its length in bytes; U+FFFD and 1 where it is not
-    well-formed. */
+/** Decodes a character and returns its length in bytes; U+FFFD and 1 if it is malformed. */
 apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c);
 
 /** Whether all of a text is well-formed. */
@@ -17,35 +16,33 @@ int mdl_utf8_valid(const char *text);
 /** Whether all of a text is ASCII. */
 int mdl_utf8_is_ascii(const char *text);
 
-/** The number of a text's characters; of one that is well-formed. */
+/** The number of characters in a well-formed text. */
 apr_size_t mdl_utf8_length(const char *text);
 
 /**
- * The text without what nobody sees at its two ends, in p unless it is text itself: white space of
- * Unicode, line ends among it, byte order marks, and the marks without a width of their own that
- * editors, spreadsheets and web pages leave there.  Texts that differ in that alone are the same to
- * people (contract, section 1).
+ * The text without invisible characters at both ends: Unicode white space with line ends, byte
+ * order marks, and zero-width marks that editors, spreadsheets and web pages leave there.  Returns
+ * text itself or a copy in p.  Texts that differ only in these look the same to people (contract,
+ * section 1).
  */
 const char *mdl_utf8_trimmed(const char *text, apr_pool_t *p);
 
-/** Whether text has 1 to max bytes and no ASCII control character, as the names that people give to
-    things.  That it is well-formed is not checked. */
+/** Whether text can be a name that people give: 1 to max bytes, no ASCII control character.  Does
+    not check that it is well-formed. */
 int mdl_utf8_is_name(const char *text, apr_size_t max);
 
 /** Whether text has 1 to max characters, none of them an ASCII control. */
 int mdl_utf8_is_text(const char *text, apr_size_t max);
 
-/** What somebody else wrote, as it is quoted in a text of ours, allocated from p: max characters at
-    most, the last of them an ellipsis where there are more, with spaces for those that disturb a
-    file's name (below). */
+/** Foreign text made safe to quote, in p: at most max characters, the last an ellipsis if it was
+    longer, with spaces for characters that mdl_utf8_disturbs_filename. */
 const char *mdl_utf8_quoted(const char *text, apr_size_t max, apr_pool_t *p);
 
-/** Whether a character is a control, ends a line, or turns the direction of the text behind it, so
-    that a name could rewrite what stands beside it, or "exe" reads as if it ended in "pdf". */
+/** Whether a character is a control, a line end or a mark of direction, by which a name could alter
+    the text beside it, or a name that ends in "exe" seem to end in "pdf". */
 int mdl_utf8_disturbs(apr_uint32_t c);
 
-/** The same, or an invisible mark.  The names of people need those of direction, the names of files
-    don't. */
+/** The same, or an invisible mark of direction, which people's names need but file names don't. */
 int mdl_utf8_disturbs_filename(apr_uint32_t c);
 
 #endif

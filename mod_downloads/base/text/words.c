@@ -15,7 +15,7 @@ static apr_status_t words_refuse(const char *path, int line, const char *what, c
     return APR_EINVAL;
 }
 
-/* Splits "key.form = text"; 0 for a line of another form.  form is "" for a word without forms. */
+/* Splits "key.form = text"; 0 for any other line.  form is "" for a word without forms. */
 static int line_split(char *line, const char **key, const char **form, const char **text)
 {
     char *equals = strstr(line, " = "), *dot;
@@ -51,7 +51,7 @@ static mdl_word_t *words_get(mdl_words_t *words, const char *key, const char *ta
     return word;
 }
 
-/* Either one form without a name, or several with different ones. */
+/* Whether a form may be added: a word has one without a name, or several with different names. */
 static int word_takes(const mdl_word_t *word, const char *form)
 {
     for (int i = 0; i < word->forms->nelts; i++) {

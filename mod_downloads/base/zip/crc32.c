@@ -4,6 +4,6 @@
 
 apr_uint32_t mdl_crc32(apr_uint32_t crc, const void *data, apr_size_t length)
 {
-    /* libdeflate_crc32() begins anew for a NULL buffer, even in mid-stream. */
+    /* libdeflate_crc32() restarts for a NULL buffer, even in mid-stream. */
     return length == 0 ? crc : libdeflate_crc32(crc, data, length);
 }

@@ -1,5 +1,5 @@
 /*
- * CRC-32 (ISO-HDLC, the one of ZIP and of zlib) by libdeflate.
+ * CRC-32 (ISO-HDLC, as ZIP and zlib use it) by libdeflate.
  */
 #ifndef MDL_BASE_ZIP_CRC32_H
 #define MDL_BASE_ZIP_CRC32_H

@@ -12,10 +12,10 @@
 #define EXTENSION_MAX 32 /* bytes with the dot; a longer one is part of the name */
 #define NAMELESS      "file"
 
-/* A name that is taken, as a digest: the names themselves would need more memory than all else. */
+/* The digest of a name that is taken: the names themselves would need most of the memory. */
 typedef struct {
     unsigned char digest[12];
-    int number; /* that the next duplicate tries first; 0: the slot is free */
+    int number; /* the first to try for the next duplicate; 0: the slot is free */
 } taken_t;
 
 struct mdl_zip_names_t {
@@ -49,7 +49,7 @@ static char *utf8_put(char *to, apr_uint32_t c)
 
 /* --- safe names --- */
 
-/* Separators and characters that Windows refuses, those that disturb, and noncharacters. */
+/* Separators, characters that Windows refuses, mdl_utf8_disturbs_filename's, and noncharacters. */
 static int is_unsafe(apr_uint32_t c)
 {
     return (c < 0x80 && strchr("/\\\"<>:|?*", (int)c) != NULL) || mdl_utf8_disturbs_filename(c) ||
@@ -79,7 +79,7 @@ static apr_size_t trimmed_length(const char *name, apr_size_t length)
     return length;
 }
 
-/* Windows takes these names for devices, with any extension. */
+/* Windows reserves these names for devices, with any extension. */
 static int is_device(const char *name)
 {
     static const char *const devices[] = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"};
@@ -123,7 +123,7 @@ static apr_size_t extension_length(const char *name)
     return dot != NULL && dot > name && strlen(dot) <= EXTENSION_MAX ? strlen(dot) : 0;
 }
 
-/* The name with an insertion before its extension, cut to MDL_ZIP_NAME_MAX. */
+/* The name with a text inserted before its extension, cut to MDL_ZIP_NAME_MAX. */
 static const char *name_assemble(const char *name, const char *insertion, apr_pool_t *p)
 {
     apr_size_t extension = extension_length(name);

@@ -23,17 +23,17 @@ typedef struct {
     const char *name;
     apr_int64_t size;
     apr_int64_t local;   /* offset of its local header */
-    apr_int64_t central; /* of its header in the central directory */
+    apr_int64_t central; /* offset of its header in the central directory */
     apr_uint32_t crc32;
-    apr_uint16_t date; /* as MS-DOS has them */
+    apr_uint16_t date; /* in MS-DOS's format */
     apr_uint16_t time;
 } entry_t;
 
 struct mdl_zip_t {
     apr_array_header_t *entries; /* entry_t */
     mdl_zip_names_t *names;      /* until mdl_zip_end */
-    apr_int64_t directory;       /* where the central directory begins */
-    apr_int64_t end;             /* where the central directory ends */
+    apr_int64_t directory;       /* offset of the central directory */
+    apr_int64_t end;             /* offset of its end */
     apr_int64_t size;
 };
 
@@ -88,7 +88,7 @@ static apr_int64_t local_length(const entry_t *entry)
     return LOCAL_LENGTH + (apr_int64_t)strlen(entry->name) + (needs_64(entry->size) ? 4 + 16 : 0);
 }
 
-/* Of the ZIP64 field in the central directory, which has only the numbers that need it. */
+/* The length of the ZIP64 field in the central directory: only the numbers that need it. */
 static int field64_length(const entry_t *entry)
 {
     int length = (needs_64(entry->size) ? 16 : 0) + (needs_64(entry->local) ? 8 : 0);
@@ -161,7 +161,7 @@ static unsigned char *put_text(unsigned char *to, const char *text)
     return to + length;
 }
 
-/* A number, or the mark that it is in the ZIP64 field. */
+/* Writes a number, or the mark that the ZIP64 field has it. */
 static unsigned char *put_32(unsigned char *to, apr_int64_t number)
 {
     return put(to, 4, needs_64(number) ? NO_32 : (apr_uint64_t)number);
@@ -294,7 +294,7 @@ static int zip_find_entry(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const en
     return low;
 }
 
-/* Makes the piece the header that ends at end, without its first bytes. */
+/* Makes a piece of the header that ends at end, from byte skip on. */
 static void piece_set_header(mdl_zip_piece_t *piece, const unsigned char *end, apr_int64_t skip)
 {
     piece->entry = -1;

@@ -1,7 +1,7 @@
 /*
- * The plan of a ZIP archive (PKWARE's APPNOTE.TXT 6.3) of stored entries.  From their names, sizes,
- * checksums and times it knows the archive's length and the bytes at any offset, so a part can be
- * made without the parts before it.  ZIP64 fields (section 4.5.3) are used only where a number
+ * The plan of a ZIP archive (PKWARE's APPNOTE.TXT 6.3) of stored entries.  Their names, sizes,
+ * checksums and times give the archive's length and its bytes at any offset, so any part can be
+ * produced without the parts before it.  ZIP64 fields (section 4.5.3) are used only where a number
  * needs them.  The same entries in the same order give the same bytes.
  */
 #ifndef MDL_BASE_ZIP_ZIP_H
@@ -14,35 +14,35 @@
 
 typedef struct mdl_zip_t mdl_zip_t;
 
-/** Begins a plan of about so many entries.  It lives in p: some 50 bytes for each entry, and its
-    name. */
+/** Begins a plan of about entries entries.  It lives in p and takes some 50 bytes for each entry,
+    and its name. */
 mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p);
 
 /**
- * Adds an entry for a file, under the name that mdl_zip_names_add gives it.  modified_at is stored
- * in UTC, to two seconds, between 1980 and 2107.
+ * Adds an entry for a file, under the name that mdl_zip_names_add returns.  modified_at is stored
+ * in UTC, rounded to two seconds and clamped to 1980 to 2107.
  */
 void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uint32_t crc32,
                  apr_time_t modified_at);
 
-/** Ends the plan.  From then on it does not change, and several threads may read it. */
+/** Ends the plan.  It is immutable afterwards and may be read by several threads. */
 void mdl_zip_end(mdl_zip_t *zip);
 
 /** The archive's length in bytes. */
 apr_int64_t mdl_zip_size(const mdl_zip_t *zip);
 
-/** The name that an entry, counted from 0, has in the archive. */
+/** The name of an entry, counted from 0, in the archive. */
 const char *mdl_zip_name(const mdl_zip_t *zip, int entry);
 
-/** Where the bytes of an entry's file begin in the archive. */
+/** The offset of an entry's file in the archive. */
 apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry);
 
 /** The largest header: that of the central directory, with the longest name and a ZIP64 field. */
 #define MDL_ZIP_HEADER_MAX (46 + MDL_ZIP_NAME_MAX + 28)
 
-/** The bytes at an offset: of an entry's file, or of a header. */
+/** A run of bytes of one entry's file or one header. */
 typedef struct {
-    int entry;          /* whose file it is; -1: a header */
+    int entry;          /* of the file; -1: a header */
     apr_int64_t offset; /* in the file */
     apr_int64_t length; /* up to the end of the file or header; never 0 */
     unsigned char header[MDL_ZIP_HEADER_MAX];
