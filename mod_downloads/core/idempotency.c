@@ -80,10 +80,6 @@ static apr_status_t response_unseal(const mdl_idempotency_t *idempotency, const 
     const char *data, *end;
     apr_size_t length, head;
 
-    if (*sealed == '{' || *sealed == '\0') { /* of a version that sealed none */
-        response->body = sealed;
-        return APR_SUCCESS;
-    }
     if (mdl_unseal(idempotency->secret, PURPOSE, owner, sealed, &data, &length, p) != APR_SUCCESS ||
         (end = memchr(data, '\n', length)) == NULL) {
         return APR_EINVAL;
