@@ -91,10 +91,9 @@ sub download
         key => $shop->{token});
     my $status = page('GET', $urls->{json}{files}[0]{url})->{status};
     wait_for(sub {
-        !sql(
-            "SELECT 1 FROM download_session WHERE assignment_id = $assignment AND status = 'open'");
-    },
-        15, 'the download to be settled');
+        !sql("SELECT 1 FROM download_session WHERE assignment_id = $assignment "
+            . "AND status = 'open'");
+    }, 15, 'the download to be settled');
     return $status;
 }
 

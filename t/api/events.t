@@ -73,7 +73,7 @@ my $lost = api('POST', '/assets', key => $shop->{token},
 wait_job($shop, $lost->{json}{job}{id});
 is_deeply(told(next_events(1, 'a failure')),
     [ [ 'import.failed', { asset_id => $lost->{json}{asset}{id},
-    job_id => $lost->{json}{job}{id}, error_code => 'source_not_found' } ] ],
+        job_id => $lost->{json}{job}{id}, error_code => 'source_not_found' } ] ],
     'an import that fails');
 
 # --- orders --------------------------------------------------------------------------------------

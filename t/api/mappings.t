@@ -391,8 +391,7 @@ my $taken = made('/mappings',
 my $as_it_was = call('GET', "/mappings/$old->{id}")->{json};
 unstored();
 refused(replace($old->{id}, storefront_product_id => $taken->{storefront_product_id},
-    file_ids => [@files],
-        storefront_variant_ids => [ '2', '1' ]), 409, 'mapping_exists',
+    file_ids => [@files], storefront_variant_ids => [ '2', '1' ]), 409, 'mapping_exists',
     "another mapping's product and variants");
 refused(replace($old->{id}, storefront_product_id => product(), file_ids => [ $files[0], $foreign ],
         pack_ids => [ $of_other{pack_ids} ]), 422, 'unknown_reference', 'ids of another shop',

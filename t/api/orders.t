@@ -141,10 +141,12 @@ is_deeply([ @$changed{qw(action key_id details)} ],
     'the order has an event');
 is(assign($shop, '450789469', [ $both->{storefront_product_id} ])->{json}{assignments}[0]{quantity},
     5, 'without a quantity it stays');
-my $versioned =
-    sub { my ($quantity) = @_; return api('POST', '/orders/450789469/assignments', key => $token,
-    idem => "again-$$-$quantity", json => { storefront_customer_id => '77', items =>
-        [ { storefront_product_id => $both->{storefront_product_id}, quantity => $quantity } ] }) };
+my $versioned = sub {
+    my ($quantity) = @_;
+    return api('POST', '/orders/450789469/assignments', key => $token,
+        idem => "again-$$-$quantity", json => { storefront_customer_id => '77', items =>
+        [ { storefront_product_id => $both->{storefront_product_id}, quantity => $quantity } ] });
+};
 is($versioned->(2)->{json}{assignments}[0]{quantity}, 2, 'it can be lowered');
 $versioned->(1);
 is($versioned->(2)->{headers}{'idempotent-replayed'}, 'true',
@@ -368,14 +370,13 @@ is_answer(assign($shop, $lines, [ ($both->{storefront_product_id}) x 2 ]), 200, 
 is(amounts(order($lines)), '2 of 6', 'makes nothing twice');
 is(amounts(assign($shop, $lines, [ @lines[ 1, 2 ], { %{ $lines[1] }, quantity => 3 } ])), '5 of 15',
     'lines have a quantity each');
-is(amounts(
-    assign($shop, digits(), [ map { +{ storefront_product_id => $both->{storefront_product_id},
-    storefront_variant_id => $_ } }
+is(amounts(assign($shop, digits(), [ map { +{
+    storefront_product_id => $both->{storefront_product_id}, storefront_variant_id => $_ } }
     '5', $both->{storefront_product_id} =~ s/Product.*/ProductVariant\/5/r ])), '2 of 6',
     'a variant in its two forms is one, too');
-is(amounts(
-    assign($shop, digits(), [ map { +{ storefront_product_id => $both->{storefront_product_id},
-    storefront_variant_id => $_ } } '5', '6' ])), '1 of 3, 1 of 3', 'two variants are two items');
+is(amounts(assign($shop, digits(), [ map { +{
+    storefront_product_id => $both->{storefront_product_id}, storefront_variant_id => $_ } }
+    '5', '6' ])), '1 of 3, 1 of 3', 'two variants are two items');
 
 my ($kept) = map { $_->{id} } @{ order($lines)->{json}{assignments} };
 api('POST', "/orders/$lines/revoke", key => $token, json => { assignment_ids => [$kept] });

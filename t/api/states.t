@@ -186,8 +186,9 @@ my @states = (
         '409 order_held 409 order_held 200 403 403', qr/under review/,
         fraud => qr/^The order is under review/ ],
     [ 'exhausted', [ \&exhausted ], 'active not_checked',
-        '200 - 202 - 200 403 403', qr/limit of this file is reached/, allowance =>
-        qr/^The download limit of states-.*, 2, is used up, 1 of 1 file: grant more\.$/ ],
+        '200 - 202 - 200 403 403', qr/limit of this file is reached/,
+        allowance =>
+            qr/^The download limit of states-.*, 2, is used up, 1 of 1 file: grant more\.$/ ],
     [ 'exhausted, then granted more', [ \&exhausted, act('grant-downloads', downloads => 5) ],
         'active not_checked', $good, qr/5 of 7 downloads left/, undef ],
     [ 'exhausted and revoked', [ \&exhausted, act('revoke') ], 'revoked not_checked',

@@ -295,8 +295,7 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     wait_for(sub {
         my @new = grep { !$before{$_} } server_pids();
         @new && asked($order->{url})->{status} == 200;
-    },
-        20, 'new children');
+    }, 20, 'new children');
     like(error_log_since($since),
         qr/MDL0402: .*page\.de\.html is not valid\. Line 2: .*downloadsctl check/,
         'the log says what to do');
@@ -310,8 +309,7 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     wait_for(sub {
         my @new = grep { !$before{$_} } server_pids();
         @new && asked($order->{url})->{status} != 599;
-    },
-        20, 'new children');
+    }, 20, 'new children');
     my $plain = asked($order->{url});
     is($plain->{headers}{'content-type'}, 'text/plain; charset=utf-8',
         'without any template there is plain text');

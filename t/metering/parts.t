@@ -93,8 +93,7 @@ subtest 'Parts of a link end at three times the size of its file' => sub {
         wait_for(sub {
             (sql("SELECT sum(bytes) FROM download_session WHERE asset_id = $buy->{file}{id}"))[0][0]
                 >= $sum;
-        },
-            20, 'what was sent to be settled') if $part % 8 == 0;
+        }, 20, 'what was sent to be settled') if $part % 8 == 0;
     }
     is $reply->{status}, 403, 'in the end they are refused';
     cmp_ok $sum, '>=', 2.9 * $buy->{file}{size},

@@ -228,8 +228,7 @@ my @broken = (
         httpd => qr/no handler downloads-apo/ ],
     [ 'mod_dbd is not loaded', sub {
         change_file("$folder/httpd.conf", sub { $_[0] =~ s/^LoadModule dbd_module.*\n//mr });
-    },
-        httpd => qr/a2enmod dbd/ ],
+    }, httpd => qr/a2enmod dbd/ ],
     [ 'httpd does not read the file',
         sub { change_file("$folder/httpd.conf", sub { $_[0] =~ s/^Include.*\n//mr }) },
         httpd => qr/does not read \S+: enable the module/ ],
@@ -242,8 +241,9 @@ my @broken = (
         sub { set('DownloadsSecretFile ' . written('short', 'x' x 31), $SECRET) }, secret => qr/32/,
         '=httpd' ],
     [ 'another secret has signed the keys',
-        sub { set('DownloadsSecretFile ' . written('other', 'y' x 48), $SECRET) }, secret =>
-        qr/^DownloadsSecretFile names another secret .* get 401: 1; put the right file back/ ],
+        sub { set('DownloadsSecretFile ' . written('other', 'y' x 48), $SECRET) },
+        secret =>
+            qr/^DownloadsSecretFile names another secret .* get 401: 1; put the right file back/ ],
     [ 'another secret has signed some keys', sub {
             my $more = MDL::Test::new_key($shop->{shop_id});
             my $back = change_rows('api_key', 'secret_id', q{'strange'}, "id = '$more->{key_id}'");
@@ -297,8 +297,7 @@ my @broken = (
     [ 'a template is missing', sub {
         rename "$templates/email.txt", "$folder/email.txt";
         sub { rename "$folder/email.txt", "$templates/email.txt" };
-    },
-        templates => qr/email\.txt/, '=httpd' ],
+    }, templates => qr/email\.txt/, '=httpd' ],
     [ 'a template is broken',
         sub { change_file("$templates/page.html", sub { "<p>\n{{#shop}}\n" }) },
         templates => qr/page\.html is not valid\. Line 2/, '=httpd' ],

@@ -116,8 +116,7 @@ my %incidents = (
             sleep 2 + rand 5;
             take_database($pid);
             return $lock;
-        },
-            sub { eval { give_database($pid) }; unlock($_[0]) });
+        }, sub { eval { give_database($pid) }; unlock($_[0]) });
     },
 );
 
@@ -185,8 +184,9 @@ for my $case ([ 'small', 64, { size => 1000, hold => 0 } ],
     my ($lane, $slots, $answer) = @$case;
     my @names = map { "slot-$lane-$_" } 1 .. $slots;
     my @jobs = map {
-        api('POST', '/assets', key => $shop->{token}, patient => 1, json =>
-            { source_url => $source->offer($_, { %$answer, version => $_ }) })->{json}{job}{id}
+        api('POST', '/assets', key => $shop->{token}, patient => 1,
+            json => { source_url => $source->offer($_, { %$answer, version => $_ }) })
+            ->{json}{job}{id}
     } @names;
     ok wait_for(sub { running($lane) == $slots }, 60, "$slots imports at once"),
         "all slots of the lane $lane are there";

@@ -169,8 +169,7 @@ sub webhooks
     wait_for(sub {
         sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 "
             . "WHERE endpoint_id = $hook->{id} AND attempts = 1 RETURNING id");
-    },
-        20, 'an answer, which is the only one');
+    }, 20, 'an answer, which is the only one');
     like(task('owner', 'open', url => "$tab/$hook->{id}")->{text},
         qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
     task('owner', 'press', name => '500: what it said');

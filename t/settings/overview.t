@@ -134,8 +134,9 @@ my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
 sub order
 {
     my ($number, $status, $address) = @_;
-    assign($shop, $number, [$product], storefront_customer_id => "$number", send_email =>
-        JSON::PP::true, customer => { $address ? (email => "c$number\@example.com") : () });
+    assign($shop, $number, [$product], storefront_customer_id => "$number",
+        send_email => JSON::PP::true,
+        customer => { $address ? (email => "c$number\@example.com") : () });
     wait_for(sub {
         api('GET', "/orders/$number", %key)->{json}{email}{status} =~ /^(?:sent|no_recipient)$/;
     }, 20, "the email of $number");

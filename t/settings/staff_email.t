@@ -33,8 +33,7 @@ sub all_sent
     wait_for(sub {
         (sql("SELECT count(*) FROM job WHERE type = 'staff_email' "
             . "AND status IN ('queued', 'running')"))[0][0] == 0;
-    },
-        60, "the staff's emails");
+    }, 60, "the staff's emails");
     return;
 }
 

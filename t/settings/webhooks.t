@@ -131,8 +131,7 @@ is_deeply($test->{verified}, [$true], 'the secret that was shown verifies it');
 wait_for(sub {
     sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 WHERE endpoint_id = $first->{id} "
         . "AND attempts = 1 RETURNING id");
-},
-    20, 'the result, which is the only one');
+}, 20, 'the result, which is the only one');
 my ($delivery) = @{ of_api('GET', "$first->{id}/deliveries")->{data} };
 $page = visit('owner', 'GET', "$own?done=webhook_tested");
 like($page->{body}, qr/role="status">A test is on its way/, 'the page says so');

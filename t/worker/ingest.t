@@ -199,11 +199,12 @@ fails 'a redirect to a host outside of the allowlist is not followed',
     'source_host_not_allowed', 1;
 fails 'a redirect off the allowlist names the host',
     redirect('off-list', 'https://CDN.example.com/x?signature=5EC2E7'),
-    'source_host_not_allowed', 1, says =>
-    qr/^localhost redirects to cdn\.example\.com, where imports may not go\. Ask the operator/;
+    'source_host_not_allowed', 1,
+    says =>
+        qr/^localhost redirects to cdn\.example\.com, where imports may not go\. Ask the operator/;
 my $log = error_log_since(0);
 like $log,
-    qr/MDL0302:\ import\ \S+\ attempt\ 1:
+    qr/MDL0302:\ import\ \S+\ \(req_\S+\),\ attempt\ 1:
         \ source_host_not_allowed:\ localhost\ redirects\ to\ cdn\.example\.com,/x,
     'so does the log';
 unlike $log, qr/5EC2E7/, 'which has no query';
@@ -254,8 +255,7 @@ subtest 'a source that says when to come again is asked no earlier' => sub {
         my $id = $made->{job}{id};
         wait_for(sub {
             scalar sql("SELECT 1 FROM job WHERE id = '$id' AND status = 'queued' AND attempts = 1");
-        },
-            20, 'the first attempt');
+        }, 20, 'the first attempt');
         my ($row) = sql("SELECT due_at - updated_at FROM job WHERE id = '$id'");
         cmp_ok abs($row->[0] / 1e6 - $seconds), '<', 60, "Retry-After: $says";
         api('POST', "/jobs/$id/cancel", key => $shop->{token}, json => {});
@@ -398,8 +398,9 @@ for ([ 'view' => {} ], [ 'book.zip' => {} ], [ 'open' => { filename => 'book.pdf
     [ 'index.html' => { filename => 'book.pdf' } ]) {
     my ($name, $more) = @$_;
     fails "a page of HTML that comes for $name is not the file", page_of($name),
-        'source_is_html', 1, says =>
-        qr/^localhost sent a page of HTML in place of the file, .*content_type as text\/html/,
+        'source_is_html', 1,
+        says =>
+            qr/^localhost sent a page of HTML in place of the file, .*content_type as text\/html/,
         %$more;
 }
 for ([ 'page.html' => {} ], [ 'page' => { filename => 'manual.HTM' } ],

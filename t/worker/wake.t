@@ -48,8 +48,7 @@ sub at_rest
         $before = waits();
         select undef, undef, undef, 0.1;
         $before == $last;
-    },
-        10, 'the background process to wait');
+    }, 10, 'the background process to wait');
     return $before;
 }
 
