@@ -69,8 +69,8 @@ my $own    = furnish($mine);
 
 # Unknown ids of the same form.
 my %nobody = (
-    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment webhook
-        delivery license_key)),
+    (map { $_ => '9007199254740991' }
+        qw(asset category pack link tag mapping assignment webhook delivery license_key)),
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -116,8 +116,8 @@ my @operations = (
     [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
     [ 'GET',    '/orders/{order}/diagnosis' ],
     [ 'POST',   '/orders/{order}/grant-downloads', { downloads => 1 } ],
-    (map { [ 'POST', "/orders/{order}/$_", {} ] } qw(revoke restore resend rotate-link approve
-        reject)),
+    (map { [ 'POST', "/orders/{order}/$_", {} ] }
+        qw(revoke restore resend rotate-link approve reject)),
 );
 
 sub call_as

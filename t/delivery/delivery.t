@@ -527,10 +527,12 @@ subtest 'Two of one product may be downloaded twice as often' => sub {
     my $left    =
         sub { page('GET', $order->{path})->{body} =~ /(\d+ of \d+ downloads? left)/ ? $1 : undef };
     my $file    = "$order->{assignments}[0]-$asset->{id}";
-    my $told    = sub { scalar grep { $_->{type} eq 'download.limit_reached'
-        && $_->{data}{storefront_order_id} eq $order->{id} }
-        @{ api('GET', '/events?after=0&limit=100&type=download.limit_reached',
-            key => $shop->{token})->{json}{data} } };
+    my $told    = sub {
+        scalar grep { $_->{type} eq 'download.limit_reached'
+            && $_->{data}{storefront_order_id} eq $order->{id} }
+            @{ api('GET', '/events?after=0&limit=100&type=download.limit_reached',
+            key => $shop->{token})->{json}{data} };
+    };
 
     is($left->(), '1 of 1 download left', 'one of it once');
     is(api('POST', "/orders/$order->{id}/assignments", key => $shop->{token},

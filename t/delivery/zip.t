@@ -320,9 +320,11 @@ subtest 'Names are safe for every system' => sub {
         mkdir $into;
         my ($output, $code) = program_output(@$unpack);
         is($code, 0, "$unpack->[0] unpacks it") or diag($output);
-        my %found = map { my $at = $_; utf8::decode(my $name = s{.*/}{}sr); (
-            $name => MDL::Test::slurp($at)) }
-            glob "$into/{*,.*[!.]*}";
+        my %found = map {
+            my $at = $_;
+            utf8::decode(my $name = s{.*/}{}sr);
+            ($name => MDL::Test::slurp($at));
+        } glob "$into/{*,.*[!.]*}";
         is_deeply(\%found, { map { $names[$_] => 'Number ' . ($_ + 1) } 0 .. $#names },
             'into that folder, each file under its name');
         program_output('rm', '-rf', $into);
@@ -333,12 +335,15 @@ subtest 'Names are safe for every system' => sub {
 # --- missing files, and costs --------------------------------------------------------------------
 
 subtest 'The buttons of several archives say what each contains' => sub {
-    my @sets = map { my $set = $_; [ map { { name => "$set-$_.txt", bytes => "$set $_" } }
-        1 .. 3 ] } qw(book <b>score);
+    my @sets = map {
+        my $set = $_;
+        [ map { { name => "$set-$_.txt", bytes => "$set $_" } } 1 .. 3 ];
+    } qw(book <b>score);
     pop @{ $sets[0] };
     stock($shop, @$_) for @sets;
-    my @products = map { mapping_of($shop, [ map { $_->{id} } @$_ ],
-        download_limit => 1)->{storefront_product_id} } @sets;
+    my @products = map {
+        mapping_of($shop, [ map { $_->{id} } @$_ ], download_limit => 1)->{storefront_product_id}
+    } @sets;
     my $id    = digits();
     my $reply = assign($shop, $id, [ map { { storefront_product_id => $_ } } @products ]);
     my $order = $reply->{json};

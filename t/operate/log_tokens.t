@@ -115,8 +115,9 @@ subtest 'Requests that httpd refuses by itself' => sub {
             "GET $path?" . 'x' x 9000 . " HTTP/1.1\r\nHost: localhost",
             "GET $path%2F HTTP/1.1\r\nHost: localhost", "TRACE $path HTTP/1.1\r\nHost: localhost") {
             my $reply = parse_reply(raw("$line\r\nConnection: close\r\n\r\n"));
-            cmp_ok($reply->{status}, '>=', 200, substr(
-                $line =~ s/\Q$path\E/$path =~ s,[^\/]{20}.*,,r/er, 0, 60) =~ s/[\r\n]+/, /gr);
+            cmp_ok($reply->{status}, '>=', 200,
+                substr($line =~ s/\Q$path\E/$path =~ s,[^\/]{20}.*,,r/er, 0, 60)
+                    =~ s/[\r\n]+/, /gr);
         }
     }
 };

@@ -251,9 +251,8 @@ my $top = MDL::Target::top_dir();
 my %said = map { $_ => 1 }
     MDL::Target::slurp("$top/conf/templates/de.words") =~ /^problem\.(\w+) = /mg;
 my @codes = map { MDL::Target::slurp($_) =~ /mdl_problem_set\([^;"]*"(\w+)"/g }
-    glob(
-        "$top/mod_downloads/settings/*.c "
-            . "$top/mod_downloads/core/shop/{key,member,shop,webhook,webhook_delivery}.c "
+    glob("$top/mod_downloads/settings/*.c "
+        . "$top/mod_downloads/core/shop/{key,member,shop,webhook,webhook_delivery}.c "
         . "$top/mod_downloads/core/order/{access,resend,state}.c $top/mod_downloads/core/job*.c");
 cmp_ok(scalar(@codes), '>', 25, 'there is much that can be wrong');
 is_deeply([ grep { !$said{$_} } @codes ], [], 'and all of it');

@@ -48,8 +48,9 @@ like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Nichts brau
 sub import_from
 {
     my ($of, $path, %opt) = @_;
-    my $reply = api('POST', '/assets', key => $of->{token}, json => { source_url => $source->offer(
-        $path, { body => 'x', %opt }), filename => $opt{name} // $path });
+    my $url   = $source->offer($path, { body => 'x', %opt });
+    my $reply = api('POST', '/assets', key => $of->{token},
+        json => { source_url => $url, filename => $opt{name} // $path });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     wait_job($of, $reply->{json}{job}{id});
     return $reply->{json};

@@ -537,8 +537,8 @@ sub held_by_check
     sql("UPDATE orders SET storefront_risk = 'high'"
         . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$id'");
     my $order = api('GET', "/orders/$id", key => $shop->{token})->{json};
-    my %item  = map { $_ => $order->{assignments}[0]{$_} } qw(storefront_product_id
-        storefront_variant_id);
+    my %item  = map { $_ => $order->{assignments}[0]{$_} }
+        qw(storefront_product_id storefront_variant_id);
     my $reply = assign($shop, $id, [ \%item ], fraud_check => JSON::PP::true(),
         storefront_customer_id => $order->{customer}{storefront_customer_id});
     die "the order is not held: $reply->{body}\n" if $reply->{json}{access}{status} ne 'held';
