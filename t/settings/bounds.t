@@ -1,6 +1,8 @@
 # The fields of the settings' forms take what the API takes and refuse what it refuses: each is
 # given the largest value that the OpenAPI document has for its member, and one more, in characters
 # of two bytes where it is text.
+#
+# once: a field is refused before it reaches the database
 use strict;
 use warnings;
 
