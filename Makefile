@@ -21,6 +21,8 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shel
 include apxs.mk
 
 FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/unit -name '*.h')
+PERL = $(shell find t -path t/node -prune -o -name '*.t' -print -o -name '*.p[lm]' -print) \
+    t/bench/run $(shell grep -lsE '^\#!.*perl' tools/*)
 
 # --- build --------------------------------------------------------------------------------------
 
@@ -73,8 +75,9 @@ check-demo: build # the demo ends well
 
 lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports check-hardening ## every check that runs nothing
 
-check-format: # each file is as clang-format writes it
+check-format: # each C file is as clang-format writes it, and no line of Perl exceeds 100 columns
 	@clang-format --dry-run -Werror $(FORMATTED)
+	@! LC_ALL=C.UTF-8 grep -nE '.{101}' $(PERL)
 
 check-rooms: check-warnings ## includes and calls go one way, and one library is in one place
 	tools/check-rooms . $(BUILD)/gcc/obj

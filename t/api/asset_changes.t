@@ -49,8 +49,8 @@ sub blob
 sub row_of
 {
     my (%given) = @_;
-    my %row = (shop_id => $shop->{shop_id}, status => 'failed', filename => 'row.bin', title => 'Row',
-        version => 1, created_at => $now, updated_at => $now, %given);
+    my %row = (shop_id => $shop->{shop_id}, status => 'failed', filename => 'row.bin',
+        title => 'Row', version => 1, created_at => $now, updated_at => $now, %given);
     my @names = sort keys %row;
     my $values = join ', ', map { $row{$_} =~ /^\d+\z/ ? $row{$_} : "'$row{$_}'" } @names;
     my ($id) = sql('INSERT INTO asset (' . join(', ', @names) . ") VALUES ($values) RETURNING id");
@@ -62,13 +62,14 @@ sub is_stored
 {
     my ($name) = @_;
     my ($row) = sql('SELECT bytes_stored, (SELECT COALESCE(sum(b.size), 0) FROM asset a '
-            . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id AND a.deleted_at IS NULL) '
+            . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id '
+            . 'AND a.deleted_at IS NULL) '
             . "FROM shop WHERE id = $shop->{shop_id}");
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     return is($row->[0], $row->[1], "$name: the shop's stored bytes are the sum of its assets");
 }
 
-# --- the list --------------------------------------------------------------------------------------
+# --- the list ------------------------------------------------------------------------------------
 
 my $empty = get('/assets');
 is_answer($empty, 200, 'a shop without assets has a list');
@@ -105,13 +106,16 @@ is(listed('?filename=caf%C3%A9'), '', 'a filter compares the whole filename');
 is(listed("?sha256=$bytes"), $c, 'by SHA-256');
 is(listed('?sha256=' . uc $bytes), $c, 'by SHA-256 in upper case');
 is(listed("?category_id=$of_shop&status=failed"), $b, 'by category and status');
-is(listed("?filename=caf%C3%A9+%26+50%25.pdf&category_id=$of_shop"), $b, 'by filename and category');
+is(listed("?filename=caf%C3%A9+%26+50%25.pdf&category_id=$of_shop"), $b,
+    'by filename and category');
 is(listed('?filename=caf%C3%A9+%26+50%25.pdf&status=ready'), $c, 'by filename and status');
 is(listed("?sha256=$bytes&status=pending"), '', 'by SHA-256 and a status that it does not have');
 is(listed("?sha256=$bytes&status=ready&filename=caf%C3%A9+%26+50%25.pdf"), $c,
     'by SHA-256, status and filename');
-is(listed("?sha256=$bytes&filename=row.bin"), '', 'by SHA-256 and a filename that it does not have');
-is(listed("?sha256=$bytes&category_id=$of_shop"), '', 'by SHA-256 and a category that it is not in');
+is(listed("?sha256=$bytes&filename=row.bin"), '',
+    'by SHA-256 and a filename that it does not have');
+is(listed("?sha256=$bytes&category_id=$of_shop"), '',
+    'by SHA-256 and a category that it is not in');
 is_error(get('/assets?status=done&category_id=x&filename=&sha256=abc&limit=0&name=x'), 400,
     'invalid_request', 'invalid filters', '/status', '/category_id', '/filename',
     '/sha256', '/limit', '/name');
@@ -132,15 +136,15 @@ my $cursor = get('/assets?filename=many.bin&limit=3')->{json}{next_cursor};
 is_error(get("/assets?limit=3&cursor=$cursor"), 400, 'invalid_cursor',
     'a cursor under other filters');
 
-# --- one asset -------------------------------------------------------------------------------------
+# --- one asset -----------------------------------------------------------------------------------
 
 sub without_id { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
 
 my $unknown = get('/assets/9007199254740991');
 is_error($unknown, 404, 'asset_not_found', 'an unknown asset');
 is($unknown->{json}{error}{message}, 'There is no such asset.', 'the message is a sentence');
-my %not_ours = ("another shop's" => $theirs, 'a deleted one' => $gone, map { $_ => $_ } 0, '-1', '01',
-    'x', '9' x 16, '9' x 30, "${\ $ready->{id}}x");
+my %not_ours = ("another shop's" => $theirs, 'a deleted one' => $gone,
+    map { $_ => $_ } 0, '-1', '01', 'x', '9' x 16, '9' x 30, "${\ $ready->{id}}x");
 for my $name (sort keys %not_ours) {
     my $path = "/assets/$not_ours{$name}";
     is(without_id(get($path)), without_id($unknown), "GET of $name: the same bytes");
@@ -153,7 +157,7 @@ for my $name (sort keys %not_ours) {
         without_id($unknown), "a version of $name: the same bytes");
 }
 
-# --- changing --------------------------------------------------------------------------------------
+# --- changing ------------------------------------------------------------------------------------
 
 my %to = (filename => "neu \x{1f33b}.txt", title => 'A new title', content_type => 'text/x-new',
     category_id => $of_shop);
@@ -168,7 +172,8 @@ is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}, 'and reading it
 is_deeply(change($ready->{id})->{json}, $changed->{json}, 'an empty change changes nothing');
 my $title = change($ready->{id}, title => 'Only this')->{json};
 is_deeply([ @{$title}{qw(filename title content_type category_id)} ],
-    [ $to{filename}, 'Only this', $to{content_type}, $of_shop ], 'a change of one member leaves the others');
+    [ $to{filename}, 'Only this', $to{content_type}, $of_shop ],
+    'a change of one member leaves the others');
 my $cleared = change($ready->{id}, content_type => undef, category_id => undef)->{json};
 is_deeply([ @{$cleared}{qw(filename title content_type category_id)} ],
     [ $to{filename}, 'Only this', undef, undef ], 'null clears an optional member');
@@ -176,7 +181,8 @@ is_deeply([ @{$cleared}{qw(filename title content_type category_id)} ],
 unstored();
 my $null = change($ready->{id}, filename => undef, title => undef);
 refused($null, 400, 'invalid_request', 'null for required members', '/filename', '/title');
-is("$_->{code} $_->{message}", 'wrong_type This member must not be null; it may be left out.', "$_->{pointer}: the reason")
+is("$_->{code} $_->{message}", 'wrong_type This member must not be null; it may be left out.',
+    "$_->{pointer}: the reason")
     for @{ $null->{json}{error}{details} };
 refused(change($ready->{id}, filename => '../x', title => '', content_type => 'x',
     category_id => 0, status => 'ready', sha256 => 'x'), 400, 'invalid_request', 'faulty members',
@@ -191,12 +197,13 @@ my $in_category = import_of($shop, "changes-category-$$.txt", 'x', category_id =
 is_answer($in_category, 202, 'an import into a category');
 is($in_category->{json}{asset}{category_id}, $of_shop, 'names the category');
 is(wait_job($shop, $in_category->{json}{job}{id})->{status}, 'succeeded', 'the import succeeds');
-is(get("/assets/$in_category->{json}{asset}{id}")->{json}{category_id}, $of_shop, 'and its asset is in the category');
+is(get("/assets/$in_category->{json}{asset}{id}")->{json}{category_id}, $of_shop,
+    'and its asset is in the category');
 unstored();
 refused(import_of($shop, "changes-category-$$.txt", 'x', category_id => $of_other), 422,
     'unknown_reference', "an import into another shop's category", '/category_id');
 
-# --- versions --------------------------------------------------------------------------------------
+# --- versions ------------------------------------------------------------------------------------
 
 my $held = MDL::Source->new;
 
@@ -208,9 +215,12 @@ sub version_of
 
 my $neither = version_of($ready->{id});
 is_error($neither, 400, 'invalid_request', 'a version of nothing', '/source_url');
-is($neither->{json}{error}{details}[0]{message}, 'This member or upload_id is required.', 'which names both ways');
-is_error(version_of($ready->{id}, source_url => undef), 400, 'invalid_request', 'a version of null', '/source_url');
-is_error(version_of($ready->{id}, upload_id => undef), 400, 'invalid_request', 'an upload of null', '/upload_id');
+is($neither->{json}{error}{details}[0]{message}, 'This member or upload_id is required.',
+    'which names both ways');
+is_error(version_of($ready->{id}, source_url => undef), 400, 'invalid_request', 'a version of null',
+    '/source_url');
+is_error(version_of($ready->{id}, upload_id => undef), 400, 'invalid_request', 'an upload of null',
+    '/upload_id');
 
 is_stored('before');
 my $mapping = mapping_of($shop, [ $ready->{id} ]);
@@ -234,10 +244,12 @@ is(join(' ', sort keys %{ $queued->{json} }), 'asset job', 'the answer has asset
 is_deeply($queued->{json}{asset}, $before, 'the asset has not changed yet');
 is_shape($queued->{json}{job}, 'job', 'the job of a version');
 is($queued->{json}{job}{asset_id}, $ready->{id}, 'the job belongs to the asset');
-like($queued->{headers}{location}, qr{/api/v1/jobs/\Q$queued->{json}{job}{id}\E\z}, 'Location is the job');
+like($queued->{headers}{location}, qr{/api/v1/jobs/\Q$queued->{json}{job}{id}\E\z},
+    'Location is the job');
 wait_for(sub { get("/jobs/$queued->{json}{job}{id}")->{json}{progress}{bytes_received} }, 10,
     'the first bytes');
-is_deeply(get("/assets/$ready->{id}")->{json}, $before, 'the asset keeps its old bytes while the job runs');
+is_deeply(get("/assets/$ready->{id}")->{json}, $before,
+    'the asset keeps its old bytes while the job runs');
 is_error(version_of($ready->{id}, source_url => $url), 409, 'asset_not_ready',
     'another version while the job runs');
 $held->release("version-$$");
@@ -272,7 +284,8 @@ is_deeply([ @{ get("/assets/$failed->{asset}{id}")->{json} }{qw(status version)}
 is_stored('an asset that was mended');
 
 unstored();
-refused(version_of($ready->{id}), 400, 'invalid_request', 'a version without a source', '/source_url');
+refused(version_of($ready->{id}), 400, 'invalid_request', 'a version without a source',
+    '/source_url');
 refused(version_of($ready->{id}, source_url => $url, upload_id => 'upl_x'), 400, 'invalid_request',
     'a version with two sources', '/upload_id');
 refused(version_of($ready->{id}, source_url => 'no', sha256 => 'no', filename => 'x'), 400,
@@ -283,14 +296,15 @@ refused(version_of($ready->{id}, source_url => 'https://example.com/x'), 422,
     'source_host_not_allowed', 'a version from a host that is not allowed', '/source_url');
 refused(version_of($a, source_url => $url), 409, 'asset_not_ready', 'a version of a pending asset');
 
-# --- deleting --------------------------------------------------------------------------------------
+# --- deleting ------------------------------------------------------------------------------------
 
 sub delete_of { my ($id, %more) = @_; return api('DELETE', "/assets/$id", key => $key, %more) }
 
 sub holders
 {
     my ($reply) = @_;
-    return join ' ', sort map { "$_->{code}:$_->{pointer}" } @{ $reply->{json}{error}{details} // [] };
+    return join ' ',
+        sort map { "$_->{code}:$_->{pointer}" } @{ $reply->{json}{error}{details} // [] };
 }
 
 my ($pack) = sql('INSERT INTO pack (shop_id, name, created_at, updated_at) '
@@ -312,7 +326,8 @@ is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order",
 sql("DELETE FROM mapping_file WHERE mapping_id = $mapping->{id}");
 my ($assignment) = sql('SELECT a.id FROM assignment a JOIN orders o ON o.id = a.order_id '
         . "WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$order'");
-sql("INSERT INTO assignment_file (assignment_id, asset_id, position) VALUES ($assignment->[0], $ready->{id}, 0)");
+sql("INSERT INTO assignment_file (assignment_id, asset_id, position) "
+    . "VALUES ($assignment->[0], $ready->{id}, 0)");
 is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order", 'a pinned order refers to it');
 sql("DELETE FROM assignment_file WHERE asset_id = $ready->{id}");
 
@@ -323,7 +338,8 @@ my $idem    = idem();
 my $deleted = delete_of($ready->{id}, idem => $idem);
 is("$deleted->{status} $deleted->{body}", '204 ', 'an asset without references is deleted');
 my $replayed = delete_of($ready->{id}, idem => $idem);
-is("$replayed->{status} $replayed->{body}", '204 ', 'the same request with the same key gets the same answer');
+is("$replayed->{status} $replayed->{body}", '204 ',
+    'the same request with the same key gets the same answer');
 is($replayed->{headers}{'idempotent-replayed'}, 'true', 'marked as a replay');
 is_error(delete_of($ready->{id}), 404, 'asset_not_found', 'a second DELETE');
 is_error(get("/assets/$ready->{id}"), 404, 'asset_not_found', 'a deleted asset');

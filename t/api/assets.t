@@ -16,7 +16,11 @@ my $shop  = new_shop();
 my $token = $shop->{token};
 my $true  = JSON::PP::true();
 
-sub import_from { my (%members) = @_; return api('POST', '/assets', key => $token, json => \%members) }
+sub import_from
+{
+    my (%members) = @_;
+    return api('POST', '/assets', key => $token, json => \%members);
+}
 
 # GET /jobs/{id}, as api() returns it: { json, headers … }.
 sub job { my ($id, $of) = @_; return api('GET', "/jobs/$id", key => ($of // $shop)->{token}) }
@@ -38,7 +42,7 @@ sub column
     return $row->[0] // '';
 }
 
-# --- the main job ----------------------------------------------------------------------------------
+# --- the main job --------------------------------------------------------------------------------
 
 my $bytes = join '', map { chr(($_ * 7) % 256) } 1 .. 5000;
 my $name  = "assets-$$.jpg";
@@ -52,8 +56,11 @@ is_shape($asset,  'asset', 'the asset');
 is_shape($queued, 'job',   'the job');
 like($reply->{headers}{location}, qr{^(?:http://[^/]+)?/api/v1/jobs/\Q$queued->{id}\E\z},
     'Location names the job');
-is_deeply([ @{$asset}{qw(status filename title content_type size sha256 category_id source_url version)} ],
-    [ 'pending', $name, $name, undef, undef, undef, undef, $url, 1 ], 'the initial state of the asset');
+is_deeply(
+    [ @{$asset}{qw(status filename title content_type size sha256 category_id source_url
+        version)} ],
+    [ 'pending', $name, $name, undef, undef, undef, undef, $url, 1 ],
+    'the initial state of the asset');
 is($asset->{updated_at}, $asset->{created_at}, 'updated_at is created_at');
 is($queued->{asset_id}, $asset->{id}, 'the job belongs to the asset');
 is_deeply([ @{$queued}{qw(status attempts error started_at finished_at)} ],
@@ -68,7 +75,8 @@ my $done = job($queued->{id});
 is_answer($done, 200, 'the job can be polled');
 is_shape($done->{json}, 'job', 'the job, done');
 is_deeply([ @{ $done->{json} }{qw(id type status asset_id attempts error next_attempt_at)} ],
-    [ $queued->{id}, 'asset_import', 'succeeded', $asset->{id}, 1, undef, undef ], 'it has succeeded');
+    [ $queued->{id}, 'asset_import', 'succeeded', $asset->{id}, 1, undef, undef ],
+    'it has succeeded');
 is_deeply($done->{json}{progress}, { bytes_received => 5000, bytes_total => 5000, percent => 100 },
     'all bytes have arrived');
 is($done->{headers}{'retry-after'}, undef, 'there is no Retry-After');
@@ -81,7 +89,7 @@ is_deeply(file_of($asset->{id}), {
 is(column('content_type', $asset->{id}), $type, 'its content type is the one that the source sent');
 is($type, 'image/jpeg', 'a picture');
 
-# --- members that the client sets ------------------------------------------------------------------
+# --- members that the client sets ----------------------------------------------------------------
 
 my %wanted = (
     source_url   => $url,
@@ -94,8 +102,10 @@ my %wanted = (
 $reply = import_from(%wanted);
 is_answer($reply, 202, 'every member is accepted');
 is_deeply([ @{ $reply->{json}{asset} }{qw(source_url filename title content_type category_id)} ],
-    [ @wanted{qw(source_url filename title content_type category_id)} ], 'and answered as it was given');
-is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'a SHA-256 in upper case is accepted');
+    [ @wanted{qw(source_url filename title content_type category_id)} ],
+    'and answered as it was given');
+is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded',
+    'a SHA-256 in upper case is accepted');
 is(column('content_type', $reply->{json}{asset}{id}), $wanted{content_type},
     "the source's content type does not replace the given one");
 is(file_of($reply->{json}{asset}{id})->{filename}, $wanted{filename}, 'nor does its name');
@@ -111,7 +121,7 @@ $reply = import_from(source_url => $url, filename => 'x' x 255, title => 'y' x 2
 is_answer($reply, 202, 'names of 255 bytes');
 wait_job($shop, $reply->{json}{job}{id});
 
-# --- the name in a URL -----------------------------------------------------------------------------
+# --- the name in a URL ---------------------------------------------------------------------------
 
 # The source answers 404 to these, but the filename is taken from the URL at once.
 my %names = (
@@ -143,12 +153,13 @@ for my $path (sort keys %names) {
 }
 wait_job($shop, $_) for grep { defined } values %pending;
 
-# --- hosts -----------------------------------------------------------------------------------------
+# --- hosts ---------------------------------------------------------------------------------------
 
 unstored();
 for my $host ('https://example.com/x', 'http://example.com/x', 'http://localhost.example.com/x',
-    'http://xlocalhost/x', 'http://sub.localhost/x', 'ftp://localhost/x', 'gopher://localhost/x', 'HTTPS://EXAMPLE.COM/x', 'http://example.com:8080/localhost',
-    'http://example.com/?localhost', 'http://example.com/#@localhost')
+    'http://xlocalhost/x', 'http://sub.localhost/x', 'ftp://localhost/x', 'gopher://localhost/x',
+    'HTTPS://EXAMPLE.COM/x', 'http://example.com:8080/localhost', 'http://example.com/?localhost',
+    'http://example.com/#@localhost')
 {
     refused(import_from(source_url => $host), 422, 'source_host_not_allowed', $host, '/source_url');
 }
@@ -158,13 +169,15 @@ for my $host ('http://127.0.0.1/x', 'http://[::1]/x', 'http://2130706433/x', 'ht
     'file:///etc/passwd', 'file://localhost/etc/passwd')
 {
     my $answer = import_from(source_url => $host);
-    like($answer->{status}, qr/^4(?:00|22)\z/, "$host: refused without a job") or diag($answer->{body});
+    like($answer->{status}, qr/^4(?:00|22)\z/, "$host: refused without a job")
+        or diag($answer->{body});
     is(pointers($answer), '/source_url', "$host: the member is named");
     is(stored(), $stored, "$host: nothing is stored");
 }
 refused(
     import_from(source_url => 'https://example.com/x', title => '', nonsense => 1),
-    400, 'invalid_request', 'a host that is not allowed beside faulty members', '/title', '/nonsense'
+    400, 'invalid_request', 'a host that is not allowed beside faulty members', '/title',
+    '/nonsense'
 );
 refused(
     import_from(source_url => 'https://example.com/x', category_id => 5),
@@ -174,7 +187,7 @@ refused(
 is_answer(import_from(source_url => 'HTTP://LocalHost:' . port() . "/source/$name"), 202,
     'scheme and host are compared without case');
 
-# --- how imports fail ------------------------------------------------------------------------------
+# --- how imports fail ----------------------------------------------------------------------------
 
 my $missing = job($pending{'/source/none.pdf'});
 is_shape($missing->{json}, 'job', 'a job that failed');
@@ -189,10 +202,10 @@ is_answer($reply, 202, 'an import with a wrong SHA-256 is accepted');
 my $wrong = wait_job($shop, $reply->{json}{job}{id});
 is($wrong->{status}, 'failed', 'the job fails');
 is($wrong->{error}{code}, 'checksum_mismatch', 'with checksum_mismatch');
-is_deeply([ @{ file_of($reply->{json}{asset}{id}) }{qw(status size sha256)} ], [ 'failed', undef, undef ],
-    'and its asset has no bytes');
+is_deeply([ @{ file_of($reply->{json}{asset}{id}) }{qw(status size sha256)} ],
+    [ 'failed', undef, undef ], 'and its asset has no bytes');
 
-# --- a running job ---------------------------------------------------------------------------------
+# --- a running job -------------------------------------------------------------------------------
 
 my $body = 'a' x 250 . 'b' x 750;
 my $slow = MDL::Source->new;
@@ -201,7 +214,8 @@ $reply = import_from(source_url => $slow->offer('slow.bin',
 my $id = $reply->{json}{job}{id};
 my $running = wait_for(sub {
     my $look = job($id);
-    return $look->{json}{status} eq 'running' && $look->{json}{progress}{bytes_received} ? $look : undef;
+    return $look->{json}{status} eq 'running' && $look->{json}{progress}{bytes_received}
+        ? $look : undef;
 }, 10, 'a job with progress');
 is_shape($running->{json}, 'job', 'a running job');
 is_deeply($running->{json}{progress}, { bytes_received => 250, bytes_total => 1000, percent => 25 },
@@ -210,13 +224,15 @@ is($running->{json}{attempts}, 1, 'it is the first attempt');
 is($running->{json}{finished_at}, undef, 'it has not finished');
 is($running->{json}{next_attempt_at}, undef, 'there is no next attempt');
 like($running->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'Retry-After says when to look again');
-is(file_of($reply->{json}{asset}{id})->{status}, 'pending', 'the asset is pending until all bytes have come');
+is(file_of($reply->{json}{asset}{id})->{status}, 'pending',
+    'the asset is pending until all bytes have come');
 $slow->release('slow.bin');
 my $finished = wait_job($shop, $id);
 is($finished->{status}, 'succeeded', 'the job succeeds');
 is(file_of($reply->{json}{asset}{id})->{sha256}, sha256_hex($body),
     'with all of its bytes');
-is(column('content_type', $reply->{json}{asset}{id}), 'application/x-slow', "and the source's content type");
+is(column('content_type', $reply->{json}{asset}{id}), 'application/x-slow',
+    "and the source's content type");
 
 $reply = import_of($shop, "assets-empty-$$.txt", '');
 my $nothing = wait_job($shop, $reply->{json}{job}{id});
@@ -226,7 +242,7 @@ is_deeply($nothing->{progress}, { bytes_received => 0, bytes_total => 0, percent
 is_deeply([ @{ file_of($reply->{json}{asset}{id}) }{qw(size sha256)} ], [ 0, sha256_hex('') ],
     'its size is 0');
 
-# --- the same bytes --------------------------------------------------------------------------------
+# --- the same bytes ------------------------------------------------------------------------------
 
 my $twin = ready_asset($shop, "assets-twin-$$.unheard-of", $bytes);
 is($twin->{sha256}, sha256_hex($bytes), 'an asset with the same bytes under another name');
@@ -234,7 +250,7 @@ my ($blobs) = sql("SELECT count(*) FROM blob WHERE sha256 = '$twin->{sha256}'");
 is($blobs->[0], 1, 'the bytes are stored once');
 is(column('content_type', $twin->{id}), '', 'without a type from the source the asset has none');
 
-# --- other shops' jobs -----------------------------------------------------------------------------
+# --- other shops' jobs ---------------------------------------------------------------------------
 
 my $other = new_shop();
 sub without_id { my ($answer) = @_; return $answer->{body} =~ s/req_[\w@-]+/req/r }

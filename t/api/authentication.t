@@ -1,4 +1,5 @@
-# API keys (contract, section 2): one 401 for every invalid key, approval, scope, revocation, expiry.
+# API keys (contract, section 2): one 401 for every invalid key, approval, scope, revocation,
+# expiry.
 #
 # both: how soon a process sees a revoked key depends on the database
 use strict;
@@ -61,16 +62,18 @@ sub status_of { my ($of) = @_; return api('GET', '/ping', key => $of)->{status} 
 
 my ($key_id, $secret) = parts_of($token);
 ok(defined $secret, 'a token has the form of the contract') or diag($token);
-is($token, token_of($key_id, $secret), 'its last six characters are CRC-32 of the rest, in base 62');
+is($token, token_of($key_id, $secret),
+    'its last six characters are CRC-32 of the rest, in base 62');
 is($key_id, $shop->{key_id}, 'its key id is the one that downloadsctl printed');
 
-# --- ping and health -------------------------------------------------------------------------------
+# --- ping and health -----------------------------------------------------------------------------
 
 my $ping = api('GET', '/ping', key => $token);
 is_answer($ping, 200, 'a valid key is accepted');
 is_shape($ping->{json}, 'ping', 'the answer to ping');
 is($ping->{json}{ok}, 1, 'ok is true');
-is_deeply($ping->{json}{shop}, { id => $shop->{shop_id}, name => $shop->{name}, domain => $shop->{domain} },
+is_deeply($ping->{json}{shop},
+    { id => $shop->{shop_id}, name => $shop->{name}, domain => $shop->{domain} },
     "ping names the key's shop");
 is_deeply($ping->{json}{key}, { id => $key_id, name => 'suites', scope => 'full' },
     'ping names the key, without its secret');
@@ -83,7 +86,7 @@ is_answer($health, 200, 'health needs no key');
 is_deeply($health->{json}, { status => 'ok' }, 'health says ok');
 is(api('GET', '/health', key => 'nonsense')->{status}, 200, 'health ignores a key');
 
-# --- 401, byte for byte ----------------------------------------------------------------------------
+# --- 401, byte for byte --------------------------------------------------------------------------
 
 my $other = new_shop();
 my ($other_id, $other_secret) = parts_of($other->{token});
@@ -97,7 +100,8 @@ is($code, 0, 'a key can be revoked');
 my $unknown = new_key($shop);
 is(status_of($unknown->{token}), 200, 'a key works while the database has it');
 sql("DELETE FROM api_key WHERE id = '$unknown->{key_id}'");
-wait_for(sub { status_of($unknown->{token}) == 401 }, 30, 'the key to be looked up again, whatever the epoch is');
+wait_for(sub { status_of($unknown->{token}) == 401 }, 30,
+    'the key to be looked up again, whatever the epoch is');
 
 my ($expiring, @pings);
 for my $seconds (2, 8, 32) {    # a slow machine takes the longer ones
@@ -114,7 +118,8 @@ my $missing = bytes_of('GET', '/ping');
 like($missing, qr{\AHTTP/1\.1 401 }, 'no key: 401');
 like($missing, qr{^WWW-Authenticate: Bearer realm="downloads"\r$}m,
     'the challenge names the realm, and no error');
-is_error(parse_reply(raw("GET /api/v1/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")),
+is_error(
+    parse_reply(raw("GET /api/v1/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")),
     401, 'unauthorized', 'no key');
 
 (my $flipped = $token) =~ s/(.)\z/$1 eq 'a' ? 'b' : 'a'/e;
@@ -145,17 +150,20 @@ my @malformed = (
     [ 'percent signs',                'Bearer %s%n%s%n%00' ],
     [ 'four thousand characters',     'Bearer ' . 'A' x 4000 ],
 );
-is(bytes_of('GET', '/ping', "Authorization: $_->[1]"), $missing, "malformed, $_->[0]: the same bytes")
+is(bytes_of('GET', '/ping', "Authorization: $_->[1]"), $missing,
+    "malformed, $_->[0]: the same bytes")
     for @malformed;
-is(bytes_of('GET', '/ping', "Authorization: Bearer $token", "Authorization: Bearer $token"), $missing,
-    'two headers: the same bytes');
+is(bytes_of('GET', '/ping', "Authorization: Bearer $token", "Authorization: Bearer $token"),
+    $missing, 'two headers: the same bytes');
 is(bytes_of('GET', "/ping?access_token=$token"), $missing, 'a token in the URL: the same bytes');
 is(bytes_of('GET', '/ping', "X-Api-Key: $token"), $missing, 'another header: the same bytes');
 
 is(bearer(token_of(some(16), some(43))), $missing, 'an unknown key: the same bytes');
 is(bearer(token_of($key_id, some(43))), $missing, 'a wrong secret: the same bytes');
-is(bearer(token_of($key_id, $other_secret)), $missing, 'the secret of another shop: the same bytes');
-is(bearer(token_of($other_id, $secret)), $missing, 'an id with the secret of this shop: the same bytes');
+is(bearer(token_of($key_id, $other_secret)), $missing,
+    'the secret of another shop: the same bytes');
+is(bearer(token_of($other_id, $secret)), $missing,
+    'an id with the secret of this shop: the same bytes');
 is(bearer(token_of(lc $key_id, $secret)), $missing, 'an id in another case: the same bytes')
     if lc $key_id ne $key_id;
 is(bearer($revoked->{token}), $missing, 'a revoked key: the same bytes');
@@ -176,21 +184,24 @@ for (
 }
 is(status_of($token), 200, 'none of this has locked the key');
 
-# --- revocation, at the next request of every process -----------------------------------------------
+# --- revocation, at the next request of every process --------------------------------------------
 
 my $short = new_key($shop);
-is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
+is_deeply(
+    [ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
     [ (200) x 16 ], 'a new key works in every process');
 ctl('key', 'revoke', $short->{key_id});
-is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
+is_deeply(
+    [ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
     [ (401) x 16 ], 'after its revocation it works in none, as soon as downloadsctl has returned');
 is(status_of($token), 200, "the shop's other key still works");
 
 ctl('shop', 'set', $shop->{shop_id}, '--name', 'Another Name');
-ok(wait_for(sub { api('GET', '/ping', key => $token)->{json}{shop}{name} eq 'Another Name' }, 10, 'the name'),
+ok(wait_for(sub { api('GET', '/ping', key => $token)->{json}{shop}{name} eq 'Another Name' }, 10,
+    'the name'),
     "ping shows a shop's new name, although the server had cached the old one");
 
-# --- approval --------------------------------------------------------------------------------------
+# --- approval ------------------------------------------------------------------------------------
 
 my $unapproved = new_shop(approve => 0);
 my $exit;
@@ -201,11 +212,13 @@ my $pausing = new_shop();
 my ($pausing_id) = parts_of($pausing->{token});
 my $pausing_revoked = new_key($pausing);
 ctl('key', 'revoke', $pausing_revoked->{key_id});
-is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
+is_deeply(
+    [ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
     [ (200) x 16 ], 'the keys of an approved shop work');
 ($exit) = ctl('shop', 'suspend', $pausing->{shop_id});
 is($exit, 0, 'a shop can be suspended');
-is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
+is_deeply(
+    [ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
     [ (403) x 16 ], 'after its suspension they work in none, as soon as downloadsctl has returned');
 is_error(api('GET', '/ping', key => $pausing->{token}), 403, 'shop_not_approved',
     'a key of a suspended shop');
@@ -218,7 +231,7 @@ is(status_of($other->{token}), 200, 'another shop is not affected');
 ctl('shop', 'approve', $pausing->{shop_id});
 is(status_of($pausing->{token}), 200, 'once it is approved again its key works at once');
 
-# --- scope -----------------------------------------------------------------------------------------
+# --- scope ---------------------------------------------------------------------------------------
 
 my $reader = new_key($shop, '--scope', 'read');
 my $reads  = api('GET', '/ping', key => $reader->{token});
@@ -235,26 +248,34 @@ for my $path ('/assets', '/mappings', '/orders/1/assignments') {
         'insufficient_scope', "POST $path with a read-only key and other faults");
 }
 refused(
-    api('POST', '/mappings', key => $reader->{token}, json => { storefront_product_id => product() }),
+    api('POST', '/mappings', key => $reader->{token},
+        json => { storefront_product_id => product() }),
     403, 'insufficient_scope', 'a write without any other fault'
 );
 
 # What opens a download is for "deliver", which writes no more than "read" does.
 my $courier = new_key($shop, '--scope', 'deliver');
-is(api('GET', '/ping', key => $courier->{token})->{json}{key}{scope}, 'deliver', 'there is a third scope');
-refused(api('POST', '/mappings', key => $courier->{token}, json => { storefront_product_id => product() }),
+is(api('GET', '/ping', key => $courier->{token})->{json}{key}{scope}, 'deliver',
+    'there is a third scope');
+refused(api('POST', '/mappings', key => $courier->{token},
+    json => { storefront_product_id => product() }),
     403, 'insufficient_scope', 'which writes nothing');
-is(api('POST', '/assets/uploads', key => $courier->{token}, json => { filename => 'a' })->{status}, 403, 'no upload either');
+is(api('POST', '/assets/uploads', key => $courier->{token}, json => { filename => 'a' })->{status},
+    403, 'no upload either');
 
-my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })->{json}{id};
-api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => ['SCOPE-KEY-1'] });
-my $sold = mapping_of($shop, [ ready_asset($shop, "scope-$$.txt", "a file\n")->{id} ], license_key_tag_ids => [$tag]);
+my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
+    ->{json}{id};
+api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
+    json => { keys => ['SCOPE-KEY-1'] });
+my $sold = mapping_of($shop, [ ready_asset($shop, "scope-$$.txt", "a file\n")->{id} ],
+    license_key_tag_ids => [$tag]);
 my $number = digits();
 my $bought = assign($shop, $number, [ $sold->{storefront_product_id} ])->{json};
 is_deeply($bought->{assignments}[0]{license_keys}, ['SCOPE-KEY-1'], 'an order has a license key');
 my ($page_token) = $bought->{download_page_url} =~ m{([^/]+)$};
 my $of = "/orders/$number/assignments/$bought->{assignments}[0]{id}";
-for my $path ('/orders', '/orders?view=summary', "/orders/$number", "/orders/$number/assignments", $of,
+for my $path ('/orders', '/orders?view=summary', "/orders/$number",
+    "/orders/$number/assignments", $of,
     map { "/orders/$number/$_" } qw(events downloads emails diagnosis))
 {
     my %got = map { $_->[0] => api('GET', $path, key => $_->[1]{token}) }
@@ -267,10 +288,12 @@ my $seen = api('GET', "/orders/$number", key => $reader->{token});
 is_answer($seen, 200, 'as the document says');
 is($seen->{json}{download_page_url}, undef, 'the page is null');
 is($seen->{json}{assignments}[0]{license_keys}, undef, 'and so are the keys');
-is(api('GET', "$of/download-urls", key => $courier->{token})->{status}, 200, 'deliver gets download URLs');
-is_error(api('GET', "$of/download-urls", key => $reader->{token}), 403, 'insufficient_scope', 'read does not');
+is(api('GET', "$of/download-urls", key => $courier->{token})->{status}, 200,
+    'deliver gets download URLs');
+is_error(api('GET', "$of/download-urls", key => $reader->{token}), 403, 'insufficient_scope',
+    'read does not');
 
-# --- when a key was last used ----------------------------------------------------------------------
+# --- when a key was last used --------------------------------------------------------------------
 
 sub last_used
 {
@@ -283,7 +306,8 @@ sub last_used
 my $unused = new_key($shop);
 my $used   = new_key($shop);
 is(last_used($used), undef, 'a new key has no last_used_at');
-my ($from, $to) = map { api('GET', '/ping', key => $_)->{json}{server_time} } $token, $used->{token};
+my ($from, $to) = map { api('GET', '/ping', key => $_)->{json}{server_time} }
+    $token, $used->{token};
 httpd_graceful();    # the background process writes it once a minute, and when it stops
 my $noted = wait_for(sub { last_used($used) }, 10, 'last_used_at');
 cmp_ok($noted, 'ge', $from, 'a used key has the time of its use');

@@ -1,5 +1,5 @@
-# The TypeScript client that `make sdk` makes, of the served document, performs the main job and pages
-# through an order of 60 assignments.
+# The TypeScript client that `make sdk` makes, of the served document, performs the main job and
+# pages through an order of 60 assignments.
 #
 # once: the client does not depend on the database
 # long: it generates and compiles a client
@@ -48,7 +48,8 @@ sub configure
 {
     my (@files) = @_;
     my %options = (target => 'es2022', module => 'nodenext', lib => [qw(es2022 dom)], types => []);
-    $options{$_} = JSON::PP::true for qw(strict noUncheckedIndexedAccess exactOptionalPropertyTypes);
+    $options{$_} = JSON::PP::true
+        for qw(strict noUncheckedIndexedAccess exactOptionalPropertyTypes);
     write_file('tsconfig.json', encode_json({ compilerOptions => \%options, files => \@files }));
     return;
 }
@@ -58,18 +59,22 @@ write_file('package.json', '{"type":"module"}');
 
 my ($code, $text) = run("$top/tools/openapi2sdk", document_file(), "$folder/sdk");
 is("$code $text", '0 ', 'the client is made of the document, without a warning');
-is(join(' ', sort map { s{.*/}{}r } glob "$folder/sdk/*"), 'README.md index.d.ts index.js package.json schema.d.ts', 'as a package');
+is(join(' ', sort map { s{.*/}{}r } glob "$folder/sdk/*"),
+    'README.md index.d.ts index.js package.json schema.d.ts', 'as a package');
 copy("$top/t/node/client.ts", "$folder/client.ts") or die "client.ts: $!";
 
 # A client that contradicts the document does not compile; one compiler looks at all of them.
 my $client = do { open my $in, '<', "$folder/client.ts" or die "client.ts: $!"; local $/; <$in> };
-my @mistakes = ([ "'FILES'", "'FOLDER'" ], [ 'file_ids', 'asset_ids' ], [ 'urls.files[0]!.url', 'urls.files[0]!.uri' ],
-    [ "reason: 'Refunded'", 'reason: 5' ], [ '{ path, header: once() }', '{ path }' ]);
+my @mistakes = ([ "'FILES'", "'FOLDER'" ], [ 'file_ids', 'asset_ids' ],
+    [ 'urls.files[0]!.url', 'urls.files[0]!.uri' ], [ "reason: 'Refunded'", 'reason: 5' ],
+    [ '{ path, header: once() }', '{ path }' ]);
 write_file("wrong$_.ts", $client =~ s/\Q$mistakes[$_][0]\E/$mistakes[$_][1]/r) for 0 .. $#mistakes;
 configure('client.ts', map { "wrong$_.ts" } 0 .. $#mistakes);
 (undef, $text) = run("$top/tools/node", 'tsc', '-p', '.');
-is(join('', grep { !/^(?:wrong\d\.ts\(|\s)/ } split /^/, $text), '', 'a program that uses it compiles, strictly');
-like($text, qr/^wrong$_\.ts\(\d+,\d+\): error/m, "with $mistakes[$_][1] instead of $mistakes[$_][0] it does not compile")
+is(join('', grep { !/^(?:wrong\d\.ts\(|\s)/ } split /^/, $text), '',
+    'a program that uses it compiles, strictly');
+like($text, qr/^wrong$_\.ts\(\d+,\d+\): error/m,
+    "with $mistakes[$_][1] instead of $mistakes[$_][0] it does not compile")
     for 0 .. $#mistakes;
 
 my $shop    = new_shop();

@@ -1,6 +1,6 @@
-# What each kind of request costs the database: statements, round trips to PostgreSQL, and rows read.
-# These numbers do not depend on the machine, so a change that raises one is noticed.  The background
-# process and the thread that settles downloads are not counted.
+# What each kind of request costs the database: statements, round trips to PostgreSQL, and rows
+# read. These numbers do not depend on the machine, so a change that raises one is noticed. The
+# background process and the thread that settles downloads are not counted.
 #
 # both: each database is asked in another way
 use strict;
@@ -32,7 +32,8 @@ sub assigned
 {
     my ($id, $products, %more) = @_;
     my ($headers, $idem) = delete @more{qw(headers idem)};
-    return api('POST', "/orders/$id/assignments", %key, headers => $headers, idem => $idem // idem(),
+    return api('POST', "/orders/$id/assignments", %key, headers => $headers,
+        idem => $idem // idem(),
         json => { storefront_customer_id => $id, items => item(@$products), %more });
 }
 
@@ -50,7 +51,8 @@ sub full_order
     my $tag = made('/license-key-tags', name => 'A');
     made("/license-key-tags/$tag/keys", keys => ['A-1']);
     my $link    = made('/links', title => 'A', url => 'https://a.example/');
-    my $mapping = mapping_of($shop, [ $file->{id} ], link_ids => [$link], license_key_tag_ids => [$tag]);
+    my $mapping = mapping_of($shop, [ $file->{id} ], link_ids => [$link],
+        license_key_tag_ids => [$tag]);
     assigned($id, [ $mapping->{storefront_product_id} ]);
     return $id;
 }
@@ -65,7 +67,8 @@ my $part    = link_of($page);
 page('GET', $part);
 settled($page);
 
-# Each kind: its name, statements, round trips to PostgreSQL, rows, and a request that can be repeated.
+# Each kind: its name, statements, round trips to PostgreSQL, rows, and a request that can be
+# repeated.
 my @kinds = (
     [ 'ping', 0, 0, 0, sub { api('GET', '/ping', %key, @_) } ],
     [ 'a mapping is created', 6, 3, 2,
@@ -76,24 +79,32 @@ my @kinds = (
             json => { storefront_product_id => $updated, file_ids => [ $file->{id} ] }) } ],
     [ 'a mapping is put with another file', 8, 4, 3,
         sub { api('POST', '/mappings', %key, @_,
-            json => { storefront_product_id => $updated, file_ids => [ $others[ $turn++ % 2 ]{id} ] }) } ],
-    [ 'one item is assigned to a new order', 10, 5, 5, sub { assigned(digits(), [ $mapped[0] ], @_) } ],
+            json => { storefront_product_id => $updated,
+                file_ids => [ $others[ $turn++ % 2 ]{id} ] }) } ],
+    [ 'one item is assigned to a new order', 10, 5, 5,
+        sub { assigned(digits(), [ $mapped[0] ], @_) } ],
     [ 'three items are assigned to a new order, with an email', 17, 7, 13,
         sub { my $id = digits(); assigned($id, \@mapped, @_, send_email => JSON::PP::true(),
             customer => { email => "$id\@buyer.example" }) } ],
-    [ 'an assignment is replayed', 1, 2, 1, sub { assigned('77', [ $mapped[0] ], @_, idem => $replay) } ],
+    [ 'an assignment is replayed', 1, 2, 1,
+        sub { assigned('77', [ $mapped[0] ], @_, idem => $replay) } ],
     [ 'an order is read', 5, 2, 4, sub { api('GET', "/orders/$order", %key, @_) } ],
     [ '25 orders are listed', 4, 2, 84, sub { api('GET', '/orders?limit=25', %key, @_) } ],
-    [ 'summaries of 25 orders are listed', 3, 2, 45, sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
+    [ 'summaries of 25 orders are listed', 3, 2, 45,
+        sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
     [ 'an order with a link and a license key is read', 7, 3, 6,
         sub { $full //= full_order(); api('GET', "/orders/$full", %key, @_) } ],
-    [ 'an upload is begun', 5, 4, 2, sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
+    [ 'an upload is begun', 5, 4, 2,
+        sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
     [ 'a page is looked at', 3, 2, 3, sub { page('GET', $page->{path}, @_) } ],
     [ 'a button is pressed', 3, 2, 3,
         sub { page('POST', $page->{path}, form => { file => $page->{button} }, @_) } ],
     [ 'a whole file is downloaded', 4, 2, 1, sub { page('GET', link_of($page), @_) } ],
     [ 'a part of what was counted is downloaded', 1, 1, 1,
-        sub { my (undef, $headers) = @_; page('GET', $part, headers => { %$headers, Range => 'bytes=5-99' }) } ],
+        sub {
+            my (undef, $headers) = @_;
+            page('GET', $part, headers => { %$headers, Range => 'bytes=5-99' });
+        } ],
 );
 
 # The cost of each request of a kind, as [ statements, trips, rows ].

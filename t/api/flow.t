@@ -1,5 +1,5 @@
-# The specification's typical flow (its section 4), line by line, with only the members that it names;
-# then the customer's part.
+# The specification's typical flow (its section 4), line by line, with only the members that it
+# names; then the customer's part.
 #
 # both: the main job
 use strict;
@@ -37,8 +37,8 @@ is_answer($assets, 202, 'POST /assets');
 my $file_id = $assets->{json}{asset}{id};
 my $job_id  = $assets->{json}{job}{id};
 
-# "When the same key is reused with the same body, the service replays the earlier successful response
-# and creates no duplicate asset."
+# "When the same key is reused with the same body, the service replays the earlier successful
+# response and creates no duplicate asset."
 my $replay = api('POST', '/assets', key => $shop->{token}, idem => $key, json => $asset_request);
 is_answer($replay, 202, 'POST /assets with the same key and body');
 is($replay->{body}, $assets->{body}, 'replays the response');
@@ -61,7 +61,8 @@ my $mapping_request = {
     is_active              => JSON::PP::true(),
 };
 $key = idem('mapping');
-my $mapping = api('POST', '/mappings', key => $shop->{token}, idem => $key, json => $mapping_request);
+my $mapping = api('POST', '/mappings', key => $shop->{token}, idem => $key,
+    json => $mapping_request);
 is_answer($mapping, 201, 'POST /mappings');
 is_deeply($mapping->{json}{$_}, $mapping_request->{$_}, "the mapping's $_")
     for sort keys %$mapping_request;
@@ -117,7 +118,7 @@ is(length $download->{body}, length $film, 'which has the right length');
 is(sha256_hex($download->{body}), sha256_hex($film), 'and has the same bytes');
 like($download->{headers}{'content-disposition'}, qr/^attachment\b.*film\.mp4/, 'under its name');
 is($download->{headers}{'content-type'}, 'video/mp4', 'and of its type');
-is(api('GET', '/orders/450789470', key => $shop->{token})->{json}{assignments}[0]{files}[0]{downloads_used},
-    1, 'the shop sees that it was downloaded');
+is(api('GET', '/orders/450789470', key => $shop->{token})
+    ->{json}{assignments}[0]{files}[0]{downloads_used}, 1, 'the shop sees that it was downloaded');
 
 done_testing();

@@ -1,10 +1,11 @@
-# Random requests, made from the OpenAPI document (t/node/fuzz.mjs): none gets 5xx, each answer is as the
-# document declares, nothing that it allows is refused as malformed, and nothing that it forbids succeeds.
+# Random requests, made from the OpenAPI document (t/node/fuzz.mjs): none gets 5xx, each answer is
+# as the document declares, nothing that it allows is refused as malformed, and nothing that it
+# forbids succeeds.
 #
 #   SEED=4711 FUZZ=20000     which requests, and how many (make check-fuzz)
 #
-# With 20,000 of them each answer that an operation declares is given, but for those that are named below: what
-# chance gives too seldom is asked for (t/node/fuzz-deck.mjs).
+# With 20,000 of them each answer that an operation declares is given, but for those that are named
+# below: what chance gives too seldom is asked for (t/node/fuzz-deck.mjs).
 #
 # both: values reach SQL
 use strict;
@@ -41,7 +42,7 @@ my %NOT_PROVOKED = (
     too_many_license_keys            => 'takes 5,000 license keys: t/api/too_many_links.t',
 );
 
-# --- the service and what it meets -----------------------------------------------------------------
+# --- the service and what it meets ---------------------------------------------------------------
 
 # Limits that are reached soon, and a rate limit that is told and never reached.
 MDL::Instance->new(extra => <<'END')->start;
@@ -57,8 +58,8 @@ END
 
 my $shop = new_shop();
 my ($suspended, $blocked, $stranger, $keeper, $no_room) = map { new_shop() } 1 .. 5;
-my %keys = (full => $shop, suspended => $suspended, blocked => $blocked, stranger => $stranger, kept => $keeper,
-    no_room => $no_room);
+my %keys = (full => $shop, suspended => $suspended, blocked => $blocked, stranger => $stranger,
+    kept => $keeper, no_room => $no_room);
 $keys{$_}          = MDL::Test::new_key($shop->{shop_id}, scope => $_) for qw(deliver read);
 $keys{revoked}     = MDL::Test::new_key($shop->{shop_id});
 $keys{kept_reader} = MDL::Test::new_key($keeper->{shop_id}, scope => 'read');
@@ -84,21 +85,25 @@ my %words = (
     is_active              => [ (JSON::PP::true) x 3, JSON::PP::false ],
     fraud_check            => [ JSON::PP::true ],
     client_ip              => [ '203.0.113.9', '2001:db8::9' ],
-    size                   => [ 0, 10, 100, 50_000, 500_000_000, 1_500_000_000, 1_600_000_000, 3_000_000_000 ],
-    url                    => [ $receiver->url('takes'), $receiver->url('refuses'), 'https://example.com/a' ],
+    size                   => [ 0, 10, 100, 50_000, 500_000_000, 1_500_000_000, 1_600_000_000,
+        3_000_000_000 ],
+    url                    => [ $receiver->url('takes'), $receiver->url('refuses'),
+        'https://example.com/a' ],
 );
 
-# --- the requests ----------------------------------------------------------------------------------
+# --- the requests --------------------------------------------------------------------------------
 
 my $plan = logs_dir() . '/fuzz.json';
 open my $out, '>', $plan or die "$plan: $!\n";
 print $out encode_json({
     base => base_url(), seed => $seed + 0, requests => $requests + 0, connections => 6,
     keys => { map { $_ => $keys{$_}{token} } keys %keys }, words => \%words,
-    kept => kept_things($keeper, $no_room, $source->offer('endless', { size => 50_000_000, rate => 10_000 })),
+    kept => kept_things($keeper, $no_room,
+        $source->offer('endless', { size => 50_000_000, rate => 10_000 })),
 });
 close $out or die "$plan: $!\n";
-open my $in, '-|', 'tools/node', 't/node/fuzz.mjs', document_file(), $plan or die "tools/node: $!\n";
+open my $in, '-|', 'tools/node', 't/node/fuzz.mjs', document_file(), $plan
+    or die "tools/node: $!\n";
 my $told = do { local $/; <$in> };
 ok(close $in, 'the requests are sent') or BAIL_OUT("t/node/fuzz.mjs ended with $?");
 my ($seen, $faults) = @{ decode_json($told) }{qw(seen faults)};
@@ -108,7 +113,7 @@ is(scalar @$faults, 0, 'each answer is as the document says') or diag(map {
     "\n$_->{what}\n$_->{count} times, such as this$change:\n$_->{curl}\n-> $_->{answer}\n"
 } @$faults);
 
-# --- what was seen ---------------------------------------------------------------------------------
+# --- what was seen -------------------------------------------------------------------------------
 
 my (@silent, @lines);
 for my $operation (operations()) {
@@ -118,12 +123,14 @@ for my $operation (operations()) {
             my $answer = "$operation->{id} $status $code";
             my $count = $seen->{$answer};
             push @line, "$status" . ($code && " $code") . ($count ? " $count" : ' -');
-            push @silent, $answer if !$count && !$NOT_PROVOKED{ $code || "$operation->{id} $status" };
+            push @silent, $answer
+                if !$count && !$NOT_PROVOKED{ $code || "$operation->{id} $status" };
         }
     }
     push @lines, "$operation->{id}: " . join(', ', @line) . "\n";
 }
 diag 'How often each answer was given:', "\n", @lines if $ENV{FUZZ};
-is(join("\n", @silent), '', 'each declared answer was given, or it is named why not') if $requests >= ENOUGH;
+is(join("\n", @silent), '', 'each declared answer was given, or it is named why not')
+    if $requests >= ENOUGH;
 
 done_testing();

@@ -33,20 +33,21 @@ sub is_replay
         "$name: a new request id");
 }
 
-# --- which keys are valid --------------------------------------------------------------------------
+# --- which keys are valid ------------------------------------------------------------------------
 
 unstored();
 for my $path ('/assets', '/mappings', '/orders/1/assignments') {
     refused(api('POST', $path, key => $token, idem => undef, json => {}), 400,
         'idempotency_key_required', "POST $path without Idempotency-Key");
 }
-refused(mapping(idem => $_, json => { storefront_product_id => product() }), 400, 'idempotency_key_invalid',
-    length($_) . ' bytes')
+refused(mapping(idem => $_, json => { storefront_product_id => product() }), 400,
+    'idempotency_key_invalid', length($_) . ' bytes')
     for '', 'k' x 256;
 
 my $long = substr idem() . 'k' x 255, 0, 255;
 my $word = idem();
-for my $key ('x', '~', $long, join('', map { chr } 0x20 .. 0x7e) =~ s/^ //r, $word, qq("$word"), uc $word,
+for my $key ('x', '~', $long, join('', map { chr } 0x20 .. 0x7e) =~ s/^ //r, $word, qq("$word"),
+    uc $word,
     'two words, and a comma', "a\ttab") {
     my $name = length $key > 60 ? length($key) . ' bytes' : "the key $key" =~ s/\t/\\t/r;
     my $with = { storefront_product_id => product() };
@@ -55,7 +56,8 @@ for my $key ('x', '~', $long, join('', map { chr } 0x20 .. 0x7e) =~ s/^ //r, $wo
     is(replayed($first), undef, "$name: the first answer is not a replay");
     is_replay(mapping(idem => $key, json => $with), $first, $name);
     my $other = substr($key, 0, -1) . ($key =~ /z\z/ ? 'y' : 'z');
-    is(replayed(mapping(idem => $other, json => $with)), undef, "$name: another last byte makes another key");
+    is(replayed(mapping(idem => $other, json => $with)), undef,
+        "$name: another last byte makes another key");
 }
 
 # Headers that HTTP::Tiny does not send.
@@ -64,15 +66,17 @@ sub sent_with
     my (@keys) = @_;
     my $json = sprintf '{"storefront_product_id":"%s"}', shift @keys;
     return parse_reply(raw(join "\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Host: localhost',
-        "Authorization: Bearer $token", (map { "Idempotency-Key: $_" } @keys), 'Content-Type: application/json',
-        'Content-Length: ' . length $json, 'Connection: close', '', $json));
+        "Authorization: Bearer $token", (map { "Idempotency-Key: $_" } @keys),
+        'Content-Type: application/json', 'Content-Length: ' . length $json, 'Connection: close',
+        '', $json));
 }
 my $product = product();
 my $first   = sent_with($product, 'one', 'another');
 is_answer($first, 201, 'two headers');
 is_replay(sent_with($product, 'one, another'), $first, 'two headers are one, joined by a comma');
 unstored();
-refused(sent_with(product(), "\xc3\xa9" x 128), 400, 'idempotency_key_invalid', '256 bytes of UTF-8');
+refused(sent_with(product(), "\xc3\xa9" x 128), 400, 'idempotency_key_invalid',
+    '256 bytes of UTF-8');
 for my $key ("caf\xc3\xa9", "caf\xe9") {
     $product = product();
     $first   = sent_with($product, $key);
@@ -80,7 +84,7 @@ for my $key ("caf\xc3\xa9", "caf\xe9") {
     is_replay(sent_with($product, $key), $first, sprintf 'bytes beyond ASCII, %vx', $key);
 }
 
-# --- which requests are the same -------------------------------------------------------------------
+# --- which requests are the same -----------------------------------------------------------------
 
 my $key   = idem('asset');
 my $asset = api('POST', '/assets', key => $token, idem => $key, json => { source_url => $url });
@@ -99,7 +103,8 @@ is_answer($first, 201, 'a mapping');
 is_replay(mapping(idem => $key, body => $_), $first, 'the same JSON written differently') for (
     qq({"file_ids":[],"is_active":true,"storefront_product_id":"$product"}),
     qq( {\n  "storefront_product_id" : "$product",\r\n\t"is_active": true , "file_ids": [ ] }\n),
-    qq({"storefront_product_id":"\\u0067id:\\/\\/) . substr($product, 6) . qq(","is_active":true,"file_ids":[]}),
+    qq({"storefront_product_id":"\\u0067id:\\/\\/) . substr($product, 6)
+        . qq(","is_active":true,"file_ids":[]}),
 );
 $before = stored();
 is_error(mapping(idem => $key, body => $_), 409, 'idempotency_conflict', "another body, $_") for (
@@ -142,12 +147,13 @@ is_replay(
     $first, 'a query, which writes ignore'
 );
 
-# --- shops and API keys ----------------------------------------------------------------------------
+# --- shops and API keys --------------------------------------------------------------------------
 
 my $other = new_shop();
 $key = idem('shared');
 my $shared = { storefront_product_id => product() };
-my ($mine, $theirs) = map { api('POST', '/mappings', key => $_->{token}, idem => $key, json => $shared) }
+my ($mine, $theirs) =
+    map { api('POST', '/mappings', key => $_->{token}, idem => $key, json => $shared) }
     $shop, $other;
 is_answer($mine,   201, 'a key');
 is_answer($theirs, 201, 'the same key of another shop');
@@ -157,12 +163,12 @@ my (undef, $second) = ctl('key', 'create', $shop->{shop_id}, 'second');
 is_replay(api('POST', '/mappings', key => $second->{token}, idem => $key, json => $shared), $mine,
     "the shop's other API key");
 
-# --- a refused request does not use up the key -----------------------------------------------------
+# --- a refused request does not use up the key ---------------------------------------------------
 
 $key = idem('free');
 my $late = product();
-is_error(assign($shop, '4', [$late], idem => $key), 422, 'product_not_mapped', 'a product that is not mapped yet',
-    '/items/0/storefront_product_id');
+is_error(assign($shop, '4', [$late], idem => $key), 422, 'product_not_mapped',
+    'a product that is not mapped yet', '/items/0/storefront_product_id');
 is_error(api('POST', '/orders/4/assignments', key => $token, idem => $key, json => { items => 5 }),
     400, 'invalid_request', 'an invalid body with that key gets its own error', '/items',
     '/storefront_customer_id');
@@ -172,11 +178,12 @@ is_answer($at_last, 201, 'then the same request succeeds');
 is(replayed($at_last), undef, 'and is not a replay');
 is_replay(assign($shop, '4', [$late], idem => $key), $at_last, 'the next one is');
 
-# --- keys expire after a day -----------------------------------------------------------------------
+# --- keys expire after a day ---------------------------------------------------------------------
 
 my %forgotten = (
     mapping => [ '/mappings', { storefront_product_id => product() } ],
-    assign  => [ '/orders/5/assignments', { storefront_customer_id => '1', send_email => JSON::PP::true(),
+    assign  => [ '/orders/5/assignments',
+        { storefront_customer_id => '1', send_email => JSON::PP::true(),
         customer => { email => "forgotten-$$\@buyer.example" },
         items    => [ { storefront_product_id => $late } ] } ],
 );
@@ -184,7 +191,8 @@ for my $what (sort keys %forgotten) {
     my ($path, $json) = @{ $forgotten{$what} };
     my @same = ('POST', $path, key => $token, idem => idem('forgotten'), json => $json);
     is_answer(api(@same), 201, "$what, first");
-    sql("UPDATE idempotency SET created_at = created_at - 86401000000 WHERE shop_id = $shop->{shop_id}");
+    sql("UPDATE idempotency SET created_at = created_at - 86401000000 "
+        . "WHERE shop_id = $shop->{shop_id}");
     my $count = stored() =~ s/ idempotency=\d+//r;
     my $again = api(@same);
     is_answer($again, 200, "$what, a day later: nothing was created");
@@ -197,11 +205,12 @@ is(scalar mails("forgotten-$$\@buyer.example"), 1, 'an email was sent once');
 
 $key = idem('reused');
 is_answer(mapping(idem => $key, json => { storefront_product_id => product() }), 201, 'a key');
-sql("UPDATE idempotency SET created_at = created_at - 86401000000 WHERE shop_id = $shop->{shop_id}");
+sql("UPDATE idempotency SET created_at = created_at - 86401000000 "
+    . "WHERE shop_id = $shop->{shop_id}");
 is_answer(mapping(idem => $key, json => { storefront_product_id => product() }), 201,
     'a day later another request may use it');
 
-# --- many at once ----------------------------------------------------------------------------------
+# --- many at once --------------------------------------------------------------------------------
 
 # The number of processes that answered, by the last field of the access log's lines.
 sub processes_since
@@ -225,13 +234,16 @@ sub rows { my ($from) = @_; my ($row) = sql("SELECT count(*) FROM $from"); retur
 sub hold_writes
 {
     if (database() eq 'pgsql') {
-        open my $psql, '|-', MDL::Database::psql(), MDL::Database::patient(), '-qAtX' or die "psql: $!";
+        open my $psql, '|-', MDL::Database::psql(), MDL::Database::patient(), '-qAtX'
+            or die "psql: $!";
         $psql->autoflush;
         print $psql "BEGIN; LOCK TABLE idempotency IN SHARE ROW EXCLUSIVE MODE;\n";
         wait_for(sub {
-            my ($row) = sql("SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE"
+            my ($row) = sql(
+                "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE"
                 . " c.relname = 'idempotency' AND l.mode = 'ShareRowExclusiveLock' AND l.granted"
-                . ' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())');
+                . ' AND l.database = (SELECT oid FROM pg_database '
+                . 'WHERE datname = current_database())');
             $row->[0];
         }, 10, 'the lock');
         return sub { print $psql "COMMIT;\n"; close $psql };
@@ -288,7 +300,8 @@ sub are_one
     is(different('status', @replies), $status, "$name: every answer is $status");
     unlike(different('body', @replies), qr/\n/, "$name: the answers are equal, byte for byte");
     unlike(different('location', @replies), qr/\n/, "$name: so is their Location");
-    return is(scalar(grep { ($_->{replayed} // '') ne 'true' } @replies), 1, "$name: all but one are replays");
+    return is(scalar(grep { ($_->{replayed} // '') ne 'true' } @replies), 1,
+        "$name: all but one are replays");
 }
 
 my $crowd  = new_shop();
@@ -313,18 +326,22 @@ my $customer = "crowd-$$\@buyer.example";
 $log = -s logs_dir() . '/access_log';
 $key = idem('crowd');
 @answers = all_at_once(200, sub {
-    assignment_of('9', $sold->{storefront_product_id}, $customer, key => $crowd->{token}, idem => $key)
+    assignment_of('9', $sold->{storefront_product_id}, $customer, key => $crowd->{token},
+        idem => $key)
 });
 are_one('200 assignments with one key', 201, @answers);
-cmp_ok(processes_since($log, '/api/v1/orders/9/assignments', 200), '>', 1, 'several processes took part');
+cmp_ok(processes_since($log, '/api/v1/orders/9/assignments', 200), '>', 1,
+    'several processes took part');
 wait_for(sub {
     api('GET', '/orders/9', key => $crowd->{token})->{json}{email}{status} eq 'sent'
 }, 20, 'the email to be sent');
 is(scalar mails($customer), 1, 'one email was sent');
-is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in table $_") for qw(customer orders email);
+is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in table $_")
+    for qw(customer orders email);
 is(rows("assignment a JOIN orders o ON o.id = a.order_id WHERE o.shop_id = $crowd->{shop_id}"), 1,
     'and one assignment');
-is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1, 'and one job for the email');
+is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1,
+    'and one job for the email');
 
 # Without a common Idempotency-Key, unique constraints prevent duplicates.
 $customer   = "natural-$$\@buyer.example";

@@ -1,6 +1,6 @@
 # What the largest order allowed costs the server's memory, as an answer, as a page and as an email:
-# 5,000 files in 250 items with an archive each, in packs that five items give, or with 1,000 links and
-# 5,000 license keys besides.
+# 5,000 files in 250 items with an archive each, in packs that five items give, or with 1,000 links
+# and 5,000 license keys besides.
 #
 # both: rows take memory of another library
 use strict;
@@ -48,17 +48,20 @@ sub costs_little
 
 my $model = ready_asset($shop, "large-$$.txt", "large\n")->{id};
 my $name  = '"' x 250;    # six times as long on the page and in the email
-sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, created_at, updated_at)'
-        . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)'
-        . " SELECT shop_id, status, n || '-$name', n || '-$name', content_type, sha256, size, version,"
-        . " created_at, updated_at FROM asset, numbers WHERE id = $model");
-my @files = map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id} ORDER BY id");
+sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, '
+        . 'created_at, updated_at) WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 '
+        . 'FROM numbers WHERE n < 4999)'
+        . " SELECT shop_id, status, n || '-$name', n || '-$name', content_type, sha256, "
+        . "size, version, created_at, updated_at FROM asset, numbers WHERE id = $model");
+my @files = map { 0 + $_->[0] }
+    sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id} ORDER BY id");
 
 sub made
 {
     my ($list, %members) = @_;
     my $reply = call('POST', $list, json => \%members);
-    die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    die "POST $list was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 201;
     return $reply->{json};
 }
 
@@ -77,19 +80,26 @@ sub singly
 sub with_everything
 {
     sql('INSERT INTO link (shop_id, title, url, created_at, updated_at)'
-            . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)'
-            . " SELECT $shop->{shop_id}, 'Link ' || n, 'https://links.example/${\('x' x 500)}/' || n, 1, 1 FROM numbers");
-    my @links = map { 0 + $_->[0] } sql("SELECT id FROM link WHERE shop_id = $shop->{shop_id} ORDER BY id");
+            . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers '
+            . 'WHERE n < 1000)'
+            . " SELECT $shop->{shop_id}, 'Link ' || n, 'https://links.example/${\('x' x 500)}/' "
+            . "|| n, 1, 1 FROM numbers");
+    my @links = map { 0 + $_->[0] }
+        sql("SELECT id FROM link WHERE shop_id = $shop->{shop_id} ORDER BY id");
     my $tag   = made('/license-key-tags', name => 'Keys')->{id};
-    call('POST', "/license-key-tags/$tag/keys", json => { keys => [ map { "KEY-$_-${\('x' x 100)}" } 1 .. 5000 ] });
-    return singly(sub { (link_ids => [ @links[ 4 * $_[0] .. 4 * $_[0] + 3 ] ], license_key_tag_ids => [$tag]) });
+    call('POST', "/license-key-tags/$tag/keys",
+        json => { keys => [ map { "KEY-$_-${\('x' x 100)}" } 1 .. 5000 ] });
+    return singly(sub {
+        (link_ids => [ @links[ 4 * $_[0] .. 4 * $_[0] + 3 ] ], license_key_tag_ids => [$tag]);
+    });
 }
 
 sub in_packs
 {
     my $product = product();
     my @packs   = map {
-        made('/packs', name => "Pack $_", file_ids => [ @files[ 250 * $_ .. 250 * $_ + 249 ] ])->{id}
+        made('/packs', name => "Pack $_",
+            file_ids => [ @files[ 250 * $_ .. 250 * $_ + 249 ] ])->{id}
     } 0 .. 3;
     made('/mappings', storefront_product_id => $product, pack_ids => \@packs);
     return map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. 5;
@@ -108,17 +118,20 @@ for my $case (
         sub { assign($shop, $id, \@items, customer => { email => $email }) });
     is($reply->{status}, 201, 'accepted') or diag($reply->{body});
 
-    my $order = costs_little("$what: the answer", \&server_pids, sub { call('GET', "/orders/$id") })->{json};
-    is(sum0(map { scalar @{ $_->{files} } } @{ $order->{assignments} }), 5000, 'all files are there');
-    is(costs_little("$what: a list of orders", \&server_pids, sub { call('GET', '/orders?limit=1') })->{status},
+    my $order = costs_little("$what: the answer", \&server_pids, sub { call('GET', "/orders/$id") })
+        ->{json};
+    is(sum0(map { scalar @{ $_->{files} } } @{ $order->{assignments} }), 5000,
+        'all files are there');
+    is(costs_little("$what: a list of orders", \&server_pids,
+        sub { call('GET', '/orders?limit=1') })->{status},
         200, 'listed');
 
     my $path = $order->{download_page_url} =~ s{^https?://[^/]+}{}r;
     my $page = costs_little("$what: the page", \&server_pids, sub { page('GET', $path) });
     is(() = $page->{body} =~ /<li\b[^>]*>/g, $files + $others, 'everything is on it');
     my ($style) = $page->{body} =~ m{<style>(.*?)</style>}s;
-    like($page->{headers}{'content-security-policy'}, qr/'sha256-\Q@{[ sha256_base64($style) ]}\E='/,
-        'and its headers are those of a page');
+    like($page->{headers}{'content-security-policy'},
+        qr/'sha256-\Q@{[ sha256_base64($style) ]}\E='/, 'and its headers are those of a page');
 
     my $mail = costs_little("$what: the email", \&worker_pids, sub {
         call('POST', "/orders/$id/resend", json => {});

@@ -1,5 +1,5 @@
-# What all lists have in common (contract, section 1): pages, cursors, query parameters.  The suite of
-# each noun tests the members and filters of its list.
+# What all lists have in common (contract, section 1): pages, cursors, query parameters. The suite
+# of each noun tests the members and filters of its list.
 #
 # both: the database reads on behind a cursor
 use strict;
@@ -29,7 +29,8 @@ sub order_of
     my ($shop) = @_;
     $sold{ $shop->{shop_id} } //= mapping_of($shop, [])->{storefront_product_id};
     my $reply = assign($shop, digits(), [ $sold{ $shop->{shop_id} } ]);
-    die "the assignment was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    die "the assignment was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 201;
     return $reply->{json}{storefront_order_id};
 }
 
@@ -38,7 +39,8 @@ sub import_into
     my ($shop, %more) = @_;
     my $reply = api('POST', '/assets', key => $shop->{token},
         json => { source_url => source_url('lists.bin'), %more });
-    die "POST /assets was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    die "POST /assets was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 202;
     return $reply->{json};
 }
 
@@ -46,7 +48,8 @@ sub made
 {
     my ($shop, $path, $members) = @_;
     my $reply = api('POST', "/$path", key => $shop->{token}, json => $members);
-    die "POST /$path was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    die "POST /$path was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 201;
     return $reply->{json}{id};
 }
 
@@ -122,9 +125,11 @@ for my $list (sort keys %make) {
     is(next_of($reply), "$path?limit=3&cursor=$reply->{json}{next_cursor}",
         'Link and next_cursor name the same page');
     like($reply->{json}{next_cursor}, qr/^[A-Za-z0-9_-]+\z/, 'a cursor needs no escaping in a URL');
-    is_deeply([ walk($shop, "$path?limit=3") ], [ [ @ids[ 6, 5, 4 ] ], [ @ids[ 3, 2, 1 ] ], [ $ids[0] ] ],
+    is_deeply([ walk($shop, "$path?limit=3") ],
+        [ [ @ids[ 6, 5, 4 ] ], [ @ids[ 3, 2, 1 ] ], [ $ids[0] ] ],
         "$path, page by page: each row once");
-    is_deeply([ walk($shop, "$path?limit=7") ], [ [ reverse @ids ] ], 'a full page without more rows is the last');
+    is_deeply([ walk($shop, "$path?limit=7") ], [ [ reverse @ids ] ],
+        'a full page without more rows is the last');
     is_deeply([ map { scalar @$_ } walk($shop, "$path?limit=1") ], [ (1) x 7 ], 'pages of one row');
 
     my $head = api('HEAD', "$path?limit=3", key => $shop->{token});
@@ -174,16 +179,18 @@ for my $list (sort keys %make) {
     }
     is(get($shop, "$path?a=1")->{json}{error}{details}[0]{code}, 'unknown_parameter',
         'an unknown parameter has its own code');
-    is_error(get($shop, "$path?limit=3&limit=3"), 400, 'invalid_request', 'a parameter twice', '/limit');
-    is_error(get($shop, "$path?cursor=$cursor&cursor=$cursor"), 400, 'invalid_request', 'a cursor twice',
-        '/cursor');
+    is_error(get($shop, "$path?limit=3&limit=3"), 400, 'invalid_request', 'a parameter twice',
+        '/limit');
+    is_error(get($shop, "$path?cursor=$cursor&cursor=$cursor"), 400, 'invalid_request',
+        'a cursor twice', '/cursor');
     is_error(get($shop, "$path?%FF=1&%FF=1"), 400, 'invalid_request', 'an invalid name, twice',
         '/', '/');
     is_error(get($shop, "$path?$_"), 400, 'invalid_request', "$path?$_", '/')
         for 'limit', '=3', 'limit=%zz', 'limit=%', 'cursor=%00';
-    is_error(get($shop, "$path?cursor=x&a=1"), 400, 'invalid_request', 'a bad cursor and a bad parameter',
-        '/a');
-    is(get($shop, "$path$_")->{status}, 200, "$path$_ is accepted") for '?', '?&', '?limit=1&', '?%6cimit=1';
+    is_error(get($shop, "$path?cursor=x&a=1"), 400, 'invalid_request',
+        'a bad cursor and a bad parameter', '/a');
+    is(get($shop, "$path$_")->{status}, 200, "$path$_ is accepted")
+        for '?', '?&', '?limit=1&', '?%6cimit=1';
 
     # --- limits ---
     push @ids, $add->() while @ids < 26;

@@ -1,5 +1,6 @@
-# What one request may cost the server's memory: bodies that are made of as many values as fit, and the
-# largest that are accepted.  One child with few threads serves them all, so that all of it is seen.
+# What one request may cost the server's memory: bodies that are made of as many values as fit, and
+# the largest that are accepted. One child with few threads serves them all, so that all of it is
+# seen.
 #
 # once: these requests are refused before the database is used, or are large for httpd alone
 use strict;

@@ -1,5 +1,5 @@
-# Finding orders in the API (contract, section 6): every filter of GET /orders, several together, their
-# pages, and what they look at when hardly anything fits.
+# Finding orders in the API (contract, section 6): every filter of GET /orders, several together,
+# their pages, and what they look at when hardly anything fits.
 #
 # both: the database filters
 use strict;
@@ -30,7 +30,8 @@ sub found
     my ($query, $of) = @_;
     my ($cursor, @found);
     for my $page (1 .. 200) {
-        my $reply = api('GET', "/orders?$query" . (defined $cursor ? "&cursor=$cursor" : ''), key => ($of // $shop)->{token});
+        my $reply = api('GET', "/orders?$query" . (defined $cursor ? "&cursor=$cursor" : ''),
+            key => ($of // $shop)->{token});
         is_answer($reply, 200, "orders?$query");
         is_shape($reply->{json}, 'orders', 'a page') if $page == 1;
         push @found, map { $_->{storefront_order_id} } @{ $reply->{json}{data} };
@@ -42,10 +43,12 @@ sub found
 order($shop, 101, '11', [$book], customer => { email => 'Ada@Example.com' });
 order($shop, 102, '11', [ $book, $film ]);
 order($shop, 103, '12', [$film], customer => { email => 'ada@example.com' });
-order($shop, 104, '13', [$film], customer => { email => 'bob@example.com' }, send_email => JSON::PP::true());
+order($shop, 104, '13', [$film], customer => { email => 'bob@example.com' },
+    send_email => JSON::PP::true());
 order($other, 901, '11', [$book], customer => { email => 'ada@example.com' });
 api('POST', '/orders/102/revoke', key => $shop->{token}, json => {});
-wait_for(sub { api('GET', '/orders/104', key => $shop->{token})->{json}{email}{status} eq 'sent' }, 20, 'the email');
+wait_for(sub { api('GET', '/orders/104', key => $shop->{token})->{json}{email}{status} eq 'sent' },
+    20, 'the email');
 
 # Times that lie apart, and the fates of emails.
 my %at = map { $_ => sprintf '2026-01-%02dT12:00:00.000Z', $_ } 1 .. 31;
@@ -54,8 +57,10 @@ my %day = (101 => 1, 102 => 2, 103 => 3, 104 => 4);
 sql("UPDATE orders SET created_at = " . micros($day{$_}) . ", updated_at = " . micros(20 - $day{$_})
         . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$_'") for keys %day;
 order($shop, 105, '13', [$book], send_email => JSON::PP::true());
-wait_for(sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' }, 20, 'the email');
-sql("UPDATE email SET bounced_at = 1 WHERE order_id = (SELECT id FROM orders WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '104')");
+wait_for(sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' },
+    20, 'the email');
+sql("UPDATE email SET bounced_at = 1 WHERE order_id = (SELECT id FROM orders "
+    . "WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '104')");
 sql("UPDATE orders SET created_at = " . micros(5) . ", updated_at = " . micros(15)
         . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '105'");
 
@@ -88,39 +93,50 @@ for (
     [ "storefront_product_id=$film&status=active",          [qw(104 103)] ],
     [ "storefront_product_id=$film&customer=11",            ['102'] ],
     [ "status=revoked&created_before=$at{2}", [] ],
-    [ "status=revoked&email_status=not_requested&storefront_product_id=$book&customer=11&email=ada%40example.com"
-        . "&created_since=$at{2}&created_before=$at{3}&updated_since=$at{18}", ['102'] ],
+    [ "status=revoked&email_status=not_requested&storefront_product_id=$book&customer=11"
+        . "&email=ada%40example.com&created_since=$at{2}&created_before=$at{3}"
+        . "&updated_since=$at{18}", ['102'] ],
 ) {
     my ($query, $expected) = @$_;
     is_deeply(found($query), $expected, "orders?$query: those that fit");
     is_deeply(found("$query&limit=1"), $expected, 'one by one, too');
 }
 is_deeply(found('email=ada%40example.com', $other), ['901'], 'another shop finds its own');
-is_deeply(found("storefront_product_id=$book", $other), ['901'], 'also of a product that both have');
+is_deeply(found("storefront_product_id=$book", $other), ['901'],
+    'also of a product that both have');
 
-# --- what is no filter -----------------------------------------------------------------------------
+# --- what is no filter ---------------------------------------------------------------------------
 
-for my $query ('status=open', 'email_status=lost', 'created_since=yesterday', 'created_before=2026-02-30T00:00:00Z',
-    'updated_since=2026-01-01', 'updated_since=2026-01-01T00:00:00', 'created_since=1969-12-31T23:59:59Z',
-    'created_since=2026-01-01T24:00:00Z', 'created_since=2026-01-01T00:00:00.Z', 'customer=', 'customer=x', 'customer=012',
-    'email=' . 'x' x 255, 'storefront_product_id=%01', 'storefront_product_id=123')
+for my $query ('status=open', 'email_status=lost', 'created_since=yesterday',
+    'created_before=2026-02-30T00:00:00Z', 'updated_since=2026-01-01',
+    'updated_since=2026-01-01T00:00:00', 'created_since=1969-12-31T23:59:59Z',
+    'created_since=2026-01-01T24:00:00Z', 'created_since=2026-01-01T00:00:00.Z', 'customer=',
+    'customer=x', 'customer=012', 'email=' . 'x' x 255, 'storefront_product_id=%01',
+    'storefront_product_id=123')
 {
     my ($name) = $query =~ /^(\w+)/;
-    is_error(api('GET', "/orders?$query", key => $shop->{token}), 400, 'invalid_request', $query, "/$name");
+    is_error(api('GET', "/orders?$query", key => $shop->{token}), 400, 'invalid_request', $query,
+        "/$name");
 }
-my $cursor = api('GET', '/orders?status=active&limit=1', key => $shop->{token})->{json}{next_cursor};
-is_error(api('GET', "/orders?cursor=$cursor", key => $shop->{token}), 400, 'invalid_cursor', 'a cursor without its filter');
-is_error(api('GET', "/orders?status=revoked&limit=1&cursor=$cursor", key => $shop->{token}), 400, 'invalid_cursor', 'a cursor of another one');
+my $cursor = api('GET', '/orders?status=active&limit=1', key => $shop->{token})
+    ->{json}{next_cursor};
+is_error(api('GET', "/orders?cursor=$cursor", key => $shop->{token}), 400, 'invalid_cursor',
+    'a cursor without its filter');
+is_error(api('GET', "/orders?status=revoked&limit=1&cursor=$cursor", key => $shop->{token}), 400,
+    'invalid_cursor', 'a cursor of another one');
 
-# --- many, of one moment ---------------------------------------------------------------------------
+# --- many, of one moment -------------------------------------------------------------------------
 
 my $moment = micros(10);
-sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status, fraud_decision, created_at, updated_at) '
-        . 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) '
-        . "SELECT c.shop_id, '77' || (10000 + i), c.id, 'filters' || i, 'active', 'not_checked', $moment, $moment FROM n, customer c "
-        . "WHERE c.shop_id = $shop->{shop_id} AND c.storefront_customer_id = '12'");
+sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status, '
+        . 'fraud_decision, created_at, updated_at) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL '
+        . 'SELECT i + 1 FROM n WHERE i < 2500) '
+        . "SELECT c.shop_id, '77' || (10000 + i), c.id, 'filters' || i, 'active', 'not_checked', "
+        . "$moment, $moment FROM n, customer c WHERE c.shop_id = $shop->{shop_id} "
+        . "AND c.storefront_customer_id = '12'");
 is_deeply(found('email_status=sent'), ['105'], 'what is behind thousands that do not fit is found');
-is_deeply([ map { $_->{storefront_order_id} } @{ api('GET', '/orders?email_status=bounced', key => $shop->{token})->{json}{data} } ],
+is_deeply([ map { $_->{storefront_order_id} }
+    @{ api('GET', '/orders?email_status=bounced', key => $shop->{token})->{json}{data} } ],
     ['104'], 'at once where an email has not arrived');
 my $page = api('GET', '/orders?email_status=held', key => $shop->{token});
 is_deeply($page->{json}{data}, [], 'a page of them has none');
@@ -128,36 +144,50 @@ ok($page->{json}{has_more}, 'and says that there may be more');
 my $all = found('customer=12&limit=100');
 is(scalar(@$all), 2501, 'of one customer all are found');
 is(scalar(keys %{ { map { $_ => 1 } @$all } }), 2501, 'and none twice');
-is_deeply([ @$all[ 0, 1, -2, -1 ] ], [qw(7712500 7712499 7710001 103)], 'in the order of time, then of their ids');
+is_deeply([ @$all[ 0, 1, -2, -1 ] ], [qw(7712500 7712499 7710001 103)],
+    'in the order of time, then of their ids');
 is(scalar(@{ found("updated_since=$at{10}&limit=100") }), 2505, 'so are those that were changed');
 
-# --- emails that did not arrive, and another shop's orders of the same product ------------------------
+# --- emails that did not arrive, and another shop's orders of the same product -------------------
 
 for (1 .. 2) {
-    is(api('POST', '/orders/105/resend', key => $shop->{token}, json => {})->{status}, 202, 'an email is sent again');
-    wait_for(sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' }, 20, 'the email');
+    is(api('POST', '/orders/105/resend', key => $shop->{token}, json => {})->{status}, 202,
+        'an email is sent again');
+    wait_for(
+        sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' },
+        20, 'the email');
 }
 sub fail_emails
 {
     my ($number, $which) = @_;
-    return sql("UPDATE email SET status = 'failed', bounced_at = NULL WHERE id IN (SELECT $which(e.id) FROM email e JOIN orders o ON o.id = e.order_id"
-        . " WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$number' GROUP BY e.order_id)");
+    return sql("UPDATE email SET status = 'failed', bounced_at = NULL "
+        . "WHERE id IN (SELECT $which(e.id) FROM email e JOIN orders o ON o.id = e.order_id "
+        . "WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$number' "
+            . "GROUP BY e.order_id)");
 }
 fail_emails(105, 'min');
-is_deeply(found('email_status=failed'), [], 'an email that failed before another was sent does not count');
+is_deeply(found('email_status=failed'), [],
+    'an email that failed before another was sent does not count');
 fail_emails(105, 'max');
 fail_emails(104, 'max');
-is_deeply(found('email_status=failed'), [qw(105 104)], 'an order is found once, by its newest email');
+is_deeply(found('email_status=failed'), [qw(105 104)],
+    'an order is found once, by its newest email');
 is_deeply(found('email_status=failed&limit=1'), [qw(105 104)], 'one by one, too');
 is_deeply(found("email_status=failed&storefront_product_id=$film"), ['104'], 'and by its product');
 
-sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status, fraud_decision, created_at, updated_at) '
-        . 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) '
-        . "SELECT shop_id, '88' || (10000 + i), customer_id, 'others' || i, 'active', 'not_checked', $moment, $moment FROM n, orders "
-        . "WHERE shop_id = $other->{shop_id} AND storefront_order_id = '901'");
-sql('INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity, mapping_id, content, status, created_at) '
-        . "SELECT shop_id, id, '$book', '', 1, $elsewhere->{id}, 'live', 'active', 1 FROM orders WHERE page_id LIKE 'others%'");
-my $ours = api('GET', "/orders?storefront_product_id=$book&status=active", key => $shop->{token})->{json}{data};
-is_deeply([ map { $_->{storefront_order_id} } @$ours ], [qw(105 101)], "another shop's orders of a product are not looked at");
+sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status, '
+        . 'fraud_decision, created_at, updated_at) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL '
+        . 'SELECT i + 1 FROM n WHERE i < 1500) '
+        . "SELECT shop_id, '88' || (10000 + i), customer_id, 'others' || i, 'active', "
+        . "'not_checked', $moment, $moment FROM n, orders WHERE shop_id = $other->{shop_id} "
+        . "AND storefront_order_id = '901'");
+sql('INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, '
+        . 'quantity, mapping_id, content, status, created_at) '
+        . "SELECT shop_id, id, '$book', '', 1, $elsewhere->{id}, 'live', 'active', 1 FROM orders "
+        . "WHERE page_id LIKE 'others%'");
+my $ours = api('GET', "/orders?storefront_product_id=$book&status=active", key => $shop->{token})
+    ->{json}{data};
+is_deeply([ map { $_->{storefront_order_id} } @$ours ], [qw(105 101)],
+    "another shop's orders of a product are not looked at");
 
 done_testing();

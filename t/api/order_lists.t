@@ -40,18 +40,21 @@ sub pages
         is_shape($reply->{json}, $shape, 'the page');
         push @pages, [ map { $_->{$id} } @{ $reply->{json}{data} } ];
         $cursor = $reply->{json}{next_cursor};
-        is($reply->{json}{has_more} ? 1 : 0, defined $cursor ? 1 : 0, 'has_more is true if there is a next_cursor');
-        is(defined $reply->{headers}{link} ? 1 : 0, defined $cursor ? 1 : 0, 'and so is there a Link header');
+        is($reply->{json}{has_more} ? 1 : 0, defined $cursor ? 1 : 0,
+            'has_more is true if there is a next_cursor');
+        is(defined $reply->{headers}{link} ? 1 : 0, defined $cursor ? 1 : 0,
+            'and so is there a Link header');
         $meanwhile->() if $meanwhile;
     } while (defined $cursor && @pages < 20);
     return @pages;
 }
 
-# --- orders ----------------------------------------------------------------------------------------
+# --- orders --------------------------------------------------------------------------------------
 
 my $none = get('/orders');
 is_answer($none, 200, 'a shop without orders');
-is_deeply($none->{json}, { data => [], has_more => JSON::PP::false(), next_cursor => undef }, 'has an empty list');
+is_deeply($none->{json}, { data => [], has_more => JSON::PP::false(), next_cursor => undef },
+    'has an empty list');
 
 my @orders = map { new_order() } 1 .. 7;
 my @pages = pages('/orders?limit=3', 'orders', 'storefront_order_id', \&new_order);
@@ -60,28 +63,34 @@ is_deeply(\@pages, [ [ reverse @orders[ 4 .. 6 ] ], [ reverse @orders[ 1 .. 3 ] 
 is(scalar @{ get('/orders')->{json}{data} }, 10, 'a page has 25 by default');
 my $whole = get("/orders/$orders[2]")->{json};
 delete @{$whole}{qw(events downloads)};
-my ($row) = grep { $_->{storefront_order_id} eq $orders[2] } @{ get('/orders?limit=100')->{json}{data} };
+my ($row) = grep { $_->{storefront_order_id} eq $orders[2] }
+    @{ get('/orders?limit=100')->{json}{data} };
 is_deeply($row, $whole, 'a list shows an order without its events and downloads');
 
 my $cursor = get('/orders?limit=1')->{json}{next_cursor};
 is_error(get("/orders?cursor=$cursor", $other), 400, 'invalid_cursor', "another shop's cursor");
-is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor', "another list's cursor");
+is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor',
+    "another list's cursor");
 is_error(get('/orders?cursor=nonsense'), 400, 'invalid_cursor', 'an invalid cursor');
-is_error(get('/orders?limit=0&state=active'), 400, 'invalid_request', 'invalid parameters', '/limit', '/state');
+is_error(get('/orders?limit=0&state=active'), 400, 'invalid_request', 'invalid parameters',
+    '/limit', '/state');
 is_deeply(get('/orders', $other)->{json}{data}, [], 'another shop sees none of them');
 
 # Orders with different contents.
 my @kinds = map { mapping_of($shop, $_) } [ $one->{id}, $two->{id} ], [], [ $three->{id} ];
-my @mixed = map { new_order(map { $_->{storefront_product_id} } @$_) } [ @kinds[ 0, 1 ] ], [ $kinds[2] ], [@kinds];
+my @mixed = map { new_order(map { $_->{storefront_product_id} } @$_) }
+    [ @kinds[ 0, 1 ] ], [ $kinds[2] ], [@kinds];
 api('POST', "/orders/$mixed[1]/resend", key => $shop->{token});
 my %shown = map { $_->{storefront_order_id} => $_ } @{ get('/orders?limit=3')->{json}{data} };
-is_deeply([ map { [ map { [ map { $_->{file_id} } @{ $_->{files} } ] } @{ $shown{$_}{assignments} } ] } @mixed ],
-    [ [ [ $one->{id}, $two->{id} ], [] ], [ [ $three->{id} ] ], [ [ $one->{id}, $two->{id} ], [], [ $three->{id} ] ] ],
+is_deeply([ map { [ map { [ map { $_->{file_id} } @{ $_->{files} } ] }
+    @{ $shown{$_}{assignments} } ] } @mixed ],
+    [ [ [ $one->{id}, $two->{id} ], [] ], [ [ $three->{id} ] ],
+        [ [ $one->{id}, $two->{id} ], [], [ $three->{id} ] ] ],
     'each order of a page has its own assignments with their files');
 is_deeply([ map { $shown{$_}{email}{status} eq 'not_requested' ? 0 : 1 } @mixed ], [ 0, 1, 0 ],
     'and its own email');
 
-# --- assignments -----------------------------------------------------------------------------------
+# --- assignments ---------------------------------------------------------------------------------
 
 my @many = map { mapping_of($shop, [])->{storefront_product_id} } 1 .. 6;
 my $order = new_order(@many[ 0 .. 4 ]);
@@ -93,22 +102,26 @@ my @ids   = map { $_->{id} } @{ get("/orders/$order")->{json}{assignments} };
 is_deeply(\@pages, [ [ @ids[ 4, 3 ] ], [ @ids[ 2, 1 ] ], [ $ids[0] ] ],
     'pages of assignments, newest first, are stable while one is added');
 $cursor = get("$list?limit=1")->{json}{next_cursor};
-is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor', "another order's cursor");
+is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor',
+    "another order's cursor");
 
 my $single = get("$list/$ids[2]");
 is_answer($single, 200, 'one assignment');
 is_shape($single->{json}, 'assignment', 'the assignment');
-is_deeply($single->{json}, get("/orders/$order")->{json}{assignments}[2], 'is the one that the order shows');
+is_deeply($single->{json}, get("/orders/$order")->{json}{assignments}[2],
+    'is the one that the order shows');
 my ($elsewhere) = map { $_->{id} } @{ get("/orders/$orders[0]")->{json}{assignments} };
 for my $path ('', '/download-urls') {
     is_error(get("$list/$_$path"), 404, 'assignment_not_found', "the assignment '$_'$path")
         for $elsewhere, 99999999, 0, 'abc', '9007199254740992';
-    is_error(get("/orders/$_/assignments/$ids[0]$path"), 404, 'order_not_found', "an assignment of the order '$_'$path")
+    is_error(get("/orders/$_/assignments/$ids[0]$path"), 404, 'order_not_found',
+        "an assignment of the order '$_'$path")
         for '99999999', 'abc';
-    is_error(get("$list/$ids[0]$path", $other), 404, 'order_not_found', "another shop's assignment$path");
+    is_error(get("$list/$ids[0]$path", $other), 404, 'order_not_found',
+        "another shop's assignment$path");
 }
 
-# --- packs and links -------------------------------------------------------------------------------
+# --- packs and links -----------------------------------------------------------------------------
 
 sub made
 {
@@ -120,13 +133,15 @@ sub made
 
 my $pack  = made('/packs', { name => 'A pack', file_ids => [ $two->{id}, $one->{id} ] });
 my $next  = made('/packs', { name => 'Another', file_ids => [ $three->{id}, $two->{id} ] });
-my @links = map { made('/links', { title => $_, url => "https://shop.example/$_" }) } qw(first second);
+my @links = map { made('/links', { title => $_, url => "https://shop.example/$_" }) }
+    qw(first second);
 
 sub content
 {
     my ($id) = @_;
     my ($assignment) = @{ get("/orders/$id")->{json}{assignments} };
-    return [ map { $_->{file_id} } @{ $assignment->{files} } ], [ map { $_->{link_id} } @{ $assignment->{links} } ];
+    return [ map { $_->{file_id} } @{ $assignment->{files} } ],
+        [ map { $_->{link_id} } @{ $assignment->{links} } ];
 }
 
 my %order;
@@ -141,15 +156,17 @@ for my $content (qw(live pinned)) {
 is_deeply(get("/orders/$order{live}")->{json}{assignments}[0]{links}[1],
     { link_id => $links[0], title => 'first', url => 'https://shop.example/first' }, 'a link');
 api('PATCH', "/packs/$next", key => $shop->{token}, json => { file_ids => [ $two->{id} ] });
-is_deeply((content($order{live}))[0], [ $one->{id}, $two->{id} ], 'live: a file that leaves the pack leaves the order');
+is_deeply((content($order{live}))[0], [ $one->{id}, $two->{id} ],
+    'live: a file that leaves the pack leaves the order');
 is_deeply((content($order{pinned}))[0], [ $one->{id}, $three->{id}, $two->{id} ],
     'pinned: the order keeps it');
 
-# --- URLs of files ---------------------------------------------------------------------------------
+# --- URLs of files -------------------------------------------------------------------------------
 
 my $used = sub {
     my ($id) = @_;
-    return join ' ', map { $_->{downloads_used} } @{ get("/orders/$id")->{json}{assignments}[0]{files} };
+    return join ' ',
+        map { $_->{downloads_used} } @{ get("/orders/$id")->{json}{assignments}[0]{files} };
 };
 my $bought = $order{pinned};
 my ($purchase) = map { $_->{id} } @{ get("/orders/$bought")->{json}{assignments} };
@@ -172,7 +189,8 @@ is($used->($bought), '1 1 1', 'which costs one download each');
 is(page('GET', $urls->{json}{files}[0]{url}, headers => { Range => 'bytes=1-' })->{body},
     substr($bytes[0], 1), 'the same URL gives a part');
 is($used->($bought), '1 1 1', 'which belongs to the same download');
-is(page('GET', get($path)->{json}{files}[0]{url})->{status}, 403, 'a new URL is refused because of the limit');
+is(page('GET', get($path)->{json}{files}[0]{url})->{status}, 403,
+    'a new URL is refused because of the limit');
 isnt(get($path)->{json}{files}[1]{url}, $urls->{json}{files}[1]{url}, 'each URL is new');
 my $form = page('GET', get("/orders/$order{live}")->{json}{download_page_url});
 is(scalar(() = $form->{body} =~ /value="\d+-\d+"/g), 2, 'the page offers the files of packs too');

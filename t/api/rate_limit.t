@@ -1,5 +1,5 @@
-# The rate limit of a key (contract, section 5): it is exact over all processes, shown in every answer
-# to a valid key, and turned off by DownloadsRateLimit Off.
+# The rate limit of a key (contract, section 5): it is exact over all processes, shown in every
+# answer to a valid key, and turned off by DownloadsRateLimit Off.
 #
 # once: rates are counted in memory
 use strict;
@@ -16,7 +16,8 @@ use Time::Local qw(timegm);
 
 use constant BURST => 60;
 
-my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy ratelimit);
+my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy
+    ratelimit);
 
 # One token comes back each minute, so none comes back during a check of a few seconds.
 # The shop's limit, which t/api/rate_limit_shop.t is about, is out of the way.
@@ -51,8 +52,8 @@ sub drain
     return $key;
 }
 
-# The values of the headers: { limit, remaining, reset (seconds since 1970), q, w, r, t }; undef if one
-# is missing or malformed.
+# The values of the headers: { limit, remaining, reset (seconds since 1970), q, w, r, t }; undef if
+# one is missing or malformed.
 sub standing
 {
     my ($reply) = @_;
@@ -69,7 +70,7 @@ sub standing
     return \%is;
 }
 
-# --- the headers -----------------------------------------------------------------------------------
+# --- the headers ---------------------------------------------------------------------------------
 
 my $key   = fresh();
 my $began = time;
@@ -91,7 +92,7 @@ cmp_ok($is->{reset}, '>=', $began + 179.9, 'the bucket is full later then');
 cmp_ok($is->{t}, '<=', 60, 'but the next token comes no later');
 is(left(api('HEAD', '/ping', key => $key->{token})), BURST - 4, 'HEAD costs what GET costs');
 
-# --- every answer to a valid key -------------------------------------------------------------------
+# --- every answer to a valid key -----------------------------------------------------------------
 
 my $all  = join ' ', @HEADERS;
 my $idem = idem();
@@ -107,7 +108,8 @@ my @told = (
         json => { storefront_product_id => $product, is_active => \0 }) ],
     [ 'no Idempotency-Key', 400, 2, api('POST', '/mappings', key => $key->{token}, idem => undef,
         json => {}) ],
-    [ 'a body that is not JSON', 400, 2, api('POST', '/mappings', key => $key->{token}, body => '{') ],
+    [ 'a body that is not JSON', 400, 2,
+        api('POST', '/mappings', key => $key->{token}, body => '{') ],
     [ 'another media type', 415, 2, api('POST', '/mappings', key => $key->{token}, body => '{}',
         headers => { 'Content-Type' => 'text/plain' }) ],
     [ 'a body that is too large', 413, 2, api('POST', '/mappings', key => $key->{token},
@@ -137,7 +139,7 @@ is_error($refusal, 403, 'shop_not_approved', 'a valid key of a suspended shop');
 is(headers_of($refusal), $all, 'shows the state of its key, too');
 is(left($refusal), BURST, 'and costs nothing');
 
-# --- answers without the headers -------------------------------------------------------------------
+# --- answers without the headers -----------------------------------------------------------------
 
 my $wrong = $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r;
 is(headers_of(api('GET', '/ping')), '', 'an answer without a key has none of the headers');
@@ -147,14 +149,16 @@ done($revoked);
 $reply = api('GET', '/ping', key => $revoked->{token});
 is($reply->{status}, 401, 'a revoked key is refused');
 is(headers_of($reply), '', 'and gets none of the headers');
-is(headers_of(api('GET', '/health', key => $key->{token})), '', 'nor has an answer that needs no key');
+is(headers_of(api('GET', '/health', key => $key->{token})), '',
+    'nor has an answer that needs no key');
 is(headers_of(api('GET', '/nowhere', key => $key->{token})), '', 'nor one without a route');
 is(headers_of(api('DELETE', '/ping', key => $key->{token})), '', 'nor one to an unknown method');
 is(headers_of(api('OPTIONS', '/ping', key => $key->{token})), '', 'nor one to OPTIONS');
-is(left(api('GET', '/ping', key => $key->{token})), $before - 1, 'and none of these has cost anything');
+is(left(api('GET', '/ping', key => $key->{token})), $before - 1,
+    'and none of these has cost anything');
 done($key, $reader);
 
-# --- the limit -------------------------------------------------------------------------------------
+# --- the limit -----------------------------------------------------------------------------------
 
 $key = drain(fresh(), 1);
 is(left(api('GET', '/ping', key => $key->{token})), 0, 'the last token can be used');
@@ -174,9 +178,10 @@ cmp_ok(api('GET', '/ping', key => $key->{token})->{headers}{'retry-after'}, '<='
     'refused requests cost nothing');
 cmp_ok(standing(api('GET', '/ping', key => $key->{token}))->{reset}, '<=', time + BURST * 60 + 0.1,
     'and the bucket is full no later');
-is(api('GET', '/health', key => $key->{token})->{status}, 200, 'a request without a key is not limited');
+is(api('GET', '/health', key => $key->{token})->{status}, 200,
+    'a request without a key is not limited');
 
-# --- the order of checks ---------------------------------------------------------------------------
+# --- the order of checks -------------------------------------------------------------------------
 
 unstored();
 refused(api('POST', '/mappings', key => $key->{token}, idem => undef, body => 'x'), 429,
@@ -191,7 +196,8 @@ is_error(api('GET', '/ping', key => $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/01
     'unauthorized', 'a caller without the secret does not learn that the key is used up');
 is_error(api('GET', '/nowhere', key => $key->{token}), 404, 'not_found', 'an unknown path');
 $reader = drain(fresh('--scope', 'read'), 0);
-is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited', 'a read-only key without tokens');
+is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited',
+    'a read-only key without tokens');
 is_error(api('POST', '/mappings', key => $reader->{token}, json => {}), 403, 'insufficient_scope',
     'a write with it');
 my $second = fresh();
@@ -201,10 +207,11 @@ is_answer($reply, 200, 'the Idempotency-Key of a refused request can be used');
 is($reply->{headers}{'idempotent-replayed'}, undef, 'no answer was stored for it');
 cmp_ok(left($reply), '==', BURST - 2, "another key of the shop has its own tokens");
 my $other = new_shop();
-is(left(api('GET', '/ping', key => $other->{token})), BURST - 1, 'and so has a key of another shop');
+is(left(api('GET', '/ping', key => $other->{token})), BURST - 1,
+    'and so has a key of another shop');
 done($key, $reader, $second);
 
-# --- exact, over all processes ---------------------------------------------------------------------
+# --- exact, over all processes -------------------------------------------------------------------
 
 # Clients that each send until they are refused a few times; returns all statuses.
 sub storm
@@ -236,7 +243,8 @@ sub servers_since
 my $offset = -s logs_dir() . '/access_log';
 $key = fresh();
 my @statuses = storm(12, sub { api('GET', '/ping', key => $key->{token}) });
-is(count(200, @statuses), BURST, 'of many reads at once exactly as many succeed as there are tokens');
+is(count(200, @statuses), BURST,
+    'of many reads at once exactly as many succeed as there are tokens');
 is(count(200, @statuses) + count(429, @statuses), @statuses, 'and the others get 429');
 cmp_ok(servers_since($offset), '>', 1, 'more than one process has answered');
 done($key);
@@ -257,7 +265,7 @@ $key      = fresh();
 is(count(200, @statuses), BURST, 'the limit is exact if each client sends one request');
 done($key);
 
-# --- tokens come back ------------------------------------------------------------------------------
+# --- tokens come back ----------------------------------------------------------------------------
 
 $server->stop;
 $server->configure(extra => <<'END');
@@ -290,7 +298,7 @@ is($ask->()->{status}, 200, 'and no later');
 httpd_graceful();
 is(left(api('GET', '/ping', key => $key->{token})), 1, 'after a restart the bucket is full');
 
-# --- Off -------------------------------------------------------------------------------------------
+# --- Off -----------------------------------------------------------------------------------------
 
 $server->stop;
 $server->configure(extra => "DownloadsRateLimit Off\nDownloadsRateBurst 1\n");
@@ -298,7 +306,7 @@ $server->start;
 my @replies = map { api('GET', '/ping', key => $key->{token}) } 1 .. BURST + 10;
 is(count(200, map { $_->{status} } @replies), BURST + 10, 'Off: there is no limit');
 is(headers_of($replies[0]), '', 'and none of the headers');
-is(api('POST', '/mappings', key => $key->{token}, json => { storefront_product_id => $product })->{status},
-    200, 'writes are not limited either');
+is(api('POST', '/mappings', key => $key->{token}, json => { storefront_product_id => $product })
+    ->{status}, 200, 'writes are not limited either');
 
 done_testing();

@@ -1,6 +1,6 @@
-# The rate limit of a shop (contract, section 5): all its keys together have three times the tokens of
-# one, over all processes, an answer tells of the limit that has less left, and what has read thousands
-# of rows costs more.
+# The rate limit of a shop (contract, section 5): all its keys together have three times the tokens
+# of one, over all processes, an answer tells of the limit that has less left, and what has read
+# thousands of rows costs more.
 #
 # once: rates are counted in memory
 use strict;
@@ -16,13 +16,15 @@ use Time::HiRes qw(time);
 use constant { KEYS => 10, BURST => 60, FACTOR => 3 };
 
 # One token of a key comes back each minute, and three of a shop.
-my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\nDownloadsRatePages 6\n")->start;
+my $server = MDL::Instance->new(
+    extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\nDownloadsRatePages 6\n")->start;
 
 # A shop and its keys, as many as it can have.
 sub shop_with_keys
 {
     my $shop = new_shop();
-    return ($shop, { %$shop }, map { { %$shop, %{ MDL::Test::new_key($shop->{shop_id}) } } } 2 .. KEYS);
+    return ($shop, { %$shop }, map { { %$shop, %{ MDL::Test::new_key($shop->{shop_id}) } } }
+        2 .. KEYS);
 }
 
 sub ping { my ($key) = @_; return api('GET', '/ping', key => $key->{token}) }
@@ -31,7 +33,8 @@ sub ping { my ($key) = @_; return api('GET', '/ping', key => $key->{token}) }
 sub told
 {
     my ($reply) = @_;
-    my ($policy, $quota) = ($reply->{headers}{'ratelimit-policy'} // '') =~ /^"(\w+)";q=(\d+);w=\d+\z/;
+    my ($policy, $quota) = ($reply->{headers}{'ratelimit-policy'}
+        // '') =~ /^"(\w+)";q=(\d+);w=\d+\z/;
     my ($name, $left) = ($reply->{headers}{'ratelimit'} // '') =~ /^"(\w+)";r=(\d+);t=\d+\z/;
     is($policy // '', $name // '', 'policy and state are of the same limit');
     is($reply->{headers}{'x-ratelimit-limit'},     $quota, 'X-RateLimit-Limit is of the same');
@@ -92,8 +95,8 @@ subtest 'what one of the two refuses takes nothing from the other' => sub {
     my $reply = ping($keys[3]);
     is_error $reply, 403, 'shop_not_approved', 'a request of the shop that is suspended then';
     is +(told($reply))[0], 'key', 'tells of the key';
-    cmp_ok $reply->{headers}{'x-ratelimit-remaining'}, '>=', BURST - 1 - $left - back(FACTOR, $began),
-        'which has all that the shop refused';
+    cmp_ok $reply->{headers}{'x-ratelimit-remaining'}, '>=',
+        BURST - 1 - $left - back(FACTOR, $began), 'which has all that the shop refused';
 };
 
 # Ready files of a shop, more of them than it would take to import in a test.
@@ -101,9 +104,12 @@ sub files_of
 {
     my ($shop, $key, $count) = @_;
     my $model = ready_asset($key, 'model.txt', 'model')->{id};
-    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, created_at, updated_at)'
-            . " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $count - 1)"
-            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, size, version, created_at, updated_at'
+    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, '
+            . 'created_at, updated_at)'
+            . " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers "
+            . "WHERE n < $count - 1)"
+            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, size, '
+            . 'version, created_at, updated_at'
             . " FROM asset, numbers WHERE id = $model");
     return map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id}");
 }
@@ -115,7 +121,8 @@ sub order_of
     my $order = digits();
     my $reply = assign($key, $order, [ map {
         my $product = $_;
-        map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. $items
+        map { { storefront_product_id => $product, storefront_variant_id => variant() } }
+            1 .. $items
     } @products ]);
     is $reply->{status}, 201, 'an order of ' . $items * @products . ' items';
     return ($order, $reply->{json}{download_page_url});
@@ -135,7 +142,8 @@ subtest 'what has read thousands of rows costs more, and may be owed' => sub {
     my ($shop, @keys) = shop_with_keys();
     my ($order, $url) = large_order($shop, $keys[1]);
     my $read = sub { api('GET', "/orders/$order", key => $keys[0]{token}) };
-    is +(told($read->()))[2], BURST - 6, 'a read of 5,000 files costs six tokens, which its answer tells';
+    is +(told($read->()))[2], BURST - 6,
+        'a read of 5,000 files costs six tokens, which its answer tells';
     $read->() for 2 .. 9;
     ping($keys[0]) for 1 .. 5;
     my $reply = $read->();
@@ -154,25 +162,30 @@ subtest 'the files of packs count once for each pack that was read' => sub {
     my ($shop, @keys) = shop_with_keys();
     my @files = files_of($shop, $keys[1], 250);
     my @packs = map {
-        my ($id) = sql("INSERT INTO pack (shop_id, name, created_at, updated_at) VALUES ($shop->{shop_id},"
+        my ($id) = sql(
+            "INSERT INTO pack (shop_id, name, created_at, updated_at) VALUES ($shop->{shop_id},"
                 . " 'Pack $_', 1, 1) RETURNING id");
         $id->[0];
     } 1 .. 20;
-    sql('INSERT INTO pack_file (pack_id, asset_id, position) SELECT p.id, s.id, s.id FROM pack p, asset s'
+    sql('INSERT INTO pack_file (pack_id, asset_id, position) SELECT p.id, s.id, s.id '
+            . 'FROM pack p, asset s'
             . " WHERE p.shop_id = $shop->{shop_id} AND s.shop_id = $shop->{shop_id}");
     my ($order) = order_of($keys[1], 1,
         mapping_of($keys[1], [], pack_ids => [ map { 0 + $_ } @packs ])->{storefront_product_id});
     my $reply = api('GET', "/orders/$order", key => $keys[0]{token});
-    is scalar @{ $reply->{json}{assignments}[0]{files} }, 250, 'an order whose twenty packs have the same files';
+    is scalar @{ $reply->{json}{assignments}[0]{files} }, 250,
+        'an order whose twenty packs have the same files';
     is +(told($reply))[2], BURST - 6, 'costs as much as 5,000 files';
 };
 
 subtest 'usual requests cost one token' => sub {
     my ($shop, @keys) = shop_with_keys();
     my @files = files_of($shop, $keys[1], 100);
-    my ($order) = order_of($keys[1], 25, mapping_of($keys[1], [ @files[ 0 .. 3 ] ])->{storefront_product_id});
+    my ($order) = order_of($keys[1], 25,
+        mapping_of($keys[1], [ @files[ 0 .. 3 ] ])->{storefront_product_id});
     my $left = BURST;
-    for my $path ("/orders/$order", '/assets?limit=100', '/orders?limit=100', '/mappings?limit=100') {
+    for my $path ("/orders/$order", '/assets?limit=100', '/orders?limit=100',
+        '/mappings?limit=100') {
         my $reply = api('GET', $path, key => $keys[0]{token});
         is $reply->{status}, 200, $path;
         is +(told($reply))[2], --$left, 'takes one';

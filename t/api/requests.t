@@ -1,5 +1,5 @@
-# Requests that are refused early (contract, sections 1, 3 and 4): order of checks, media type, size,
-# JSON, members.  No refused request changes the database.
+# Requests that are refused early (contract, sections 1, 3 and 4): order of checks, media type,
+# size, JSON, members. No refused request changes the database.
 #
 # once: these requests are refused before the database is used
 use strict;
@@ -32,7 +32,7 @@ sub write_headers
         'Content-Type: application/json');
 }
 
-# --- paths and methods -----------------------------------------------------------------------------
+# --- paths and methods ---------------------------------------------------------------------------
 
 unstored();
 for my $path ('', '/', '/nothing', '/pings', '/ping/', '/ping/x', '/assets/', '/jobs/',
@@ -82,11 +82,12 @@ is($head->{body}, '', 'and has no body');
 is($head->{headers}{'content-length'}, length $get->{body}, "but GET's Content-Length");
 is($head->{headers}{$_}, $get->{headers}{$_}, "and the same $_")
     for qw(content-type cache-control x-content-type-options);
-isnt($head->{headers}{'x-request-id'}, $get->{headers}{'x-request-id'}, 'each answer has its own request id');
+isnt($head->{headers}{'x-request-id'}, $get->{headers}{'x-request-id'},
+    'each answer has its own request id');
 is(api('HEAD', '/ping')->{status}, 401, 'HEAD needs a key as GET does');
 is(api('HEAD', '/orders/1', key => $token)->{status}, 404, 'HEAD answers 404, too');
 
-# --- the order of checks ---------------------------------------------------------------------------
+# --- the order of checks -------------------------------------------------------------------------
 
 my $large = '{"x":"' . 'x' x LIMIT . '"}';
 refused(api('POST', '/nothing', idem => undef, body => $large), 404, 'not_found',
@@ -102,9 +103,10 @@ refused(post('/assets', body => substr($large, 0, -1)), 413, 'request_too_large'
 refused(post('/assets', body => '{"nonsense":1,}'), 400, 'invalid_json',
     'the JSON is checked before the members');
 refused(post('/mappings', json => { storefront_product_id => 'x', file_ids => [1] }),
-    400, 'invalid_request', 'the members are checked before what they refer to', '/storefront_product_id');
+    400, 'invalid_request', 'the members are checked before what they refer to',
+    '/storefront_product_id');
 
-# --- media type ------------------------------------------------------------------------------------
+# --- media type ----------------------------------------------------------------------------------
 
 my $good = { storefront_product_id => product() };
 for my $type (undef, '', 'text/plain', 'text/json', 'application/jsonp', 'application/json2',
@@ -123,16 +125,20 @@ refused(
         'Content-Length: 2' ], '{}'),
     415, 'unsupported_media_type', 'no Content-Type'
 );
-# A chunked body is known to be empty only at its end, and HTTP/2 bodies often have no length either.
+# A chunked body is known to be empty only at its end, and HTTP/2 bodies often have no length
+# either.
 for my $type ([], ['Content-Type: application/json']) {
     my @headers = ("Authorization: Bearer $token", 'Transfer-Encoding: chunked', @$type);
-    refused(sent('POST /api/v1/orders/1/revoke', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
+    refused(sent('POST /api/v1/orders/1/revoke', [ @headers, 'Idempotency-Key: ' . idem() ],
+        "0\r\n\r\n"),
         404, 'order_not_found', "an empty chunked body counts as no body, @$type");
     refused(sent('POST /api/v1/mappings', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
-        @$type ? (400, 'invalid_json') : (415, 'unsupported_media_type'), "an empty chunked body where one is required, @$type");
+        @$type ? (400, 'invalid_json') : (415, 'unsupported_media_type'),
+        "an empty chunked body where one is required, @$type");
 }
 refused(
-    sent('POST /api/v1/orders/1/revoke', [ "Authorization: Bearer $token", 'Transfer-Encoding: chunked',
+    sent('POST /api/v1/orders/1/revoke',
+        [ "Authorization: Bearer $token", 'Transfer-Encoding: chunked',
         'Idempotency-Key: ' . idem() ], "2\r\n{}\r\n0\r\n\r\n"),
     415, 'unsupported_media_type', 'a chunked body without a Content-Type'
 );
@@ -143,7 +149,7 @@ for my $type ('application/json', 'Application/JSON', 'application/json;charset=
         headers => { 'content-type' => $type }), 201, "Content-Type $type");
 }
 
-# --- size ------------------------------------------------------------------------------------------
+# --- size ----------------------------------------------------------------------------------------
 
 sub body_of
 {
@@ -175,7 +181,7 @@ refused(
     413, 'request_too_large', 'a terabyte that is only announced'
 );
 
-# --- bodies that end early -------------------------------------------------------------------------
+# --- bodies that end early -----------------------------------------------------------------------
 
 # impatient.test is a virtual host with a short timeout; see t/conf/httpd.conf.in.
 my $stored  = stored();
@@ -184,8 +190,8 @@ my $stalled = parse_reply(raw(join("\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Ho
 refused($stalled, 408, 'request_timeout', 'a body that stops arriving');
 is($stalled->{headers}{connection}, 'close', 'the connection is closed');
 my $cut = parse_reply(raw(join("\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Host: localhost',
-    write_headers(), 'Connection: close', 'Content-Length: 500', '', '') . substr(body_of(500), 0, 80),
-    end => 1));
+    write_headers(), 'Connection: close', 'Content-Length: 500', '', '')
+    . substr(body_of(500), 0, 80), end => 1));
 refused($cut, 400, 'invalid_request', 'a body that ends early');
 # httpd itself answers this, before it calls the module.
 my $chunk = sent('POST /api/v1/mappings', [ write_headers(), 'Transfer-Encoding: chunked' ],
@@ -193,7 +199,7 @@ my $chunk = sent('POST /api/v1/mappings', [ write_headers(), 'Transfer-Encoding:
 is($chunk->{status}, 400, 'a chunk without a length: 400');
 is(stored(), $stored, 'a chunk without a length: nothing is stored');
 
-# --- JSON ------------------------------------------------------------------------------------------
+# --- JSON ----------------------------------------------------------------------------------------
 
 sub nested
 {
@@ -242,7 +248,8 @@ unstored();
 for my $what (sort keys %broken) {
     refused(post('/assets', body => $broken{$what}), 400, 'invalid_json', $what);
 }
-refused(post('/assets', body => "\xef\xbb\xbf{}"), 400, 'invalid_request', 'a byte order mark is ignored', '/source_url');
+refused(post('/assets', body => "\xef\xbb\xbf{}"), 400, 'invalid_request',
+    'a byte order mark is ignored', '/source_url');
 refused(post('/assets', body => nested(16)), 400, 'invalid_request',
     'sixteen levels are accepted', '/source_url', '/x');
 
@@ -251,7 +258,7 @@ for my $body ('[]', '[{}]', '"x"', '5', 'true', 'null') {
         for '/assets', '/mappings', '/orders/1/assignments';
 }
 
-# --- values: counted before they are made ----------------------------------------------------------
+# --- values: counted before they are made --------------------------------------------------------
 
 # A body with this many values: the object, its list, and what is in that.
 sub values_of { my ($n, $value) = @_; return '{"x":[' . join(',', ($value) x ($n - 2)) . ']}' }
@@ -266,14 +273,16 @@ for my $value ('[]', '{}', '1', '","', '{ }', "[\n]") {
 is_error(post('/mappings', body => '{' . join(',', map { "\"$_\":1" } 1 .. 10_000) . '}'), 413,
     'request_too_large', '10,001 values, members of the body');
 my $strange = post('/mappings', body => '{' . join(',', map { "\"$_\":1" } 1 .. 9999) . '}');
-is("$strange->{status} $strange->{json}{error}{code}", '400 invalid_request', '9,999 unknown members');
+is("$strange->{status} $strange->{json}{error}{code}", '400 invalid_request',
+    '9,999 unknown members');
 is(@{ $strange->{json}{error}{details} }, 100, '100 of the faults are listed');
-is_error(post('/license-key-tags/1/keys', body => qq({"keys":[) . join(',', ('{}') x 20_000) . ']}'),
+is_error(
+    post('/license-key-tags/1/keys', body => qq({"keys":[) . join(',', ('{}') x 20_000) . ']}'),
     413, 'request_too_large', 'a list of 20,000 objects for keys');
-refused(post('/license-key-tags/1/keys', json => { keys => [ 1 .. 10_001 ] }), 400, 'invalid_request',
-    'a list of 10,001 keys', '/keys');
+refused(post('/license-key-tags/1/keys', json => { keys => [ 1 .. 10_001 ] }), 400,
+    'invalid_request', 'a list of 10,001 keys', '/keys');
 
-# --- query: only a list takes parameters -----------------------------------------------------------
+# --- query: only a list takes parameters ---------------------------------------------------------
 
 for my $request (
     [ 'GET', '/ping' ], [ 'GET', '/health' ], [ 'GET', '/openapi.json' ], [ 'GET', '/assets/1' ],
@@ -382,7 +391,11 @@ my %operations = (
 );
 
 # The members of a table that do not accept a kind.
-sub faulty { my ($kind, $members) = @_; return grep { !grep { $_ eq $kind } split / /, $members->{$_} } keys %$members }
+sub faulty
+{
+    my ($kind, $members) = @_;
+    return grep { !grep { $_ eq $kind } split / /, $members->{$_} } keys %$members;
+}
 
 for my $path (sort keys %operations) {
     my $members = $operations{$path};
@@ -393,7 +406,8 @@ for my $path (sort keys %operations) {
     }
 }
 my %item     = (storefront_product_id => '', storefront_variant_id => 'null', quantity => 'number');
-my %customer = ((map { $_ => 'null' } qw(email locale)), map { $_ => 'string null' } qw(first_name last_name));
+my %customer = ((map { $_ => 'null' } qw(email locale)),
+    map { $_ => 'string null' } qw(first_name last_name));
 for my $kind (sort keys %kinds) {
     my @faulty = (
         (map { ("/items/0/$_", "/items/1/$_") } faulty($kind, \%item)),
@@ -432,13 +446,14 @@ refused(
     '/items/4', '/items/5'
 );
 
-# --- values ----------------------------------------------------------------------------------------
+# --- values --------------------------------------------------------------------------------------
 
 sub refused_values
 {
     my ($path, $good, $member, @values) = @_;
     for my $value (@values) {
-        my $text = defined $value ? length $value > 40 ? length($value) . ' bytes' : $value : 'null';
+        my $text = defined $value ? length $value > 40 ? length($value) . ' bytes' : $value
+            : 'null';
         refused(post($path, json => { %$good, $member => $value }), 400, 'invalid_request',
             "POST $path: $member $text", "/$member");
     }
@@ -451,15 +466,18 @@ refused_values('/mappings', {}, 'storefront_product_id', '', '123', 'gid://store
     'gid:///Product/1', 'gid://storefront/ProductVariant/1', 'gid://storefront/Product/1/2',
     'gid://storefront/product/1', 'gid://store front/Product/1',
     'gid://storefront/Product/123456789012345678901', "gid://storefront/Product/1\n");
-refused_values('/mappings', { storefront_product_id => $product }, 'download_type', '', 'zip', 'TAR');
+refused_values('/mappings', { storefront_product_id => $product }, 'download_type', '',
+    'zip', 'TAR');
 refused_values('/mappings', { storefront_product_id => $product }, 'content', '', 'Live', 'frozen');
-refused_values('/mappings', { storefront_product_id => $product }, 'download_limit', -1, MAX_ID + 1);
-refused_values('/mappings', { storefront_product_id => $product }, 'access_days', -1, 0, MAX_ID + 1);
+refused_values('/mappings', { storefront_product_id => $product }, 'download_limit', -1,
+    MAX_ID + 1);
+refused_values('/mappings', { storefront_product_id => $product }, 'access_days', -1, 0,
+    MAX_ID + 1);
 refused_values('/mappings', { storefront_product_id => $product }, 'file_ids', [ 1 .. 251 ]);
 
 my %asset = (source_url => source_url('x'));
-refused_values('/assets', {}, 'source_url', '', 'x', '/x', '//localhost/x', 'localhost/x', 'http://',
-    "http://local\nhost/", 'http://user@localhost/x', 'http://user:word@localhost/x',
+refused_values('/assets', {}, 'source_url', '', 'x', '/x', '//localhost/x', 'localhost/x',
+    'http://', "http://local\nhost/", 'http://user@localhost/x', 'http://user:word@localhost/x',
     "http://localhost/\x{e9}", "http://\x{ff11}\x{ff12}\x{ff17}.0.0.1/x", 'http://localhost./x',
     'http://localhost:0/x', 'http://localhost:99999/x', 'http://localhost:x/x',
     'http://localhost/' . 'x' x 8192);
@@ -493,8 +511,8 @@ for (
         'a@b.example, c@d.example', 'x' x 250 . '@b.example' ],
     [ first_name => "a\nb", 'x' x 101 ],
     [ last_name  => "a\nb", 'x' x 101 ],
-    [ locale     => 'x' x 36, 'deutsch!', '../../etc', 'x' x 9, 'de-', '-de', 'de--AT', 'de_', '12', 'de AT', "d\x{e9}",
-        'de-' . 'x' x 9, 'de_DE.UTF-8' ],
+    [ locale     => 'x' x 36, 'deutsch!', '../../etc', 'x' x 9, 'de-', '-de', 'de--AT', 'de_', '12',
+        'de AT', "d\x{e9}", 'de-' . 'x' x 9, 'de_DE.UTF-8' ],
 ) {
     my ($member, @values) = @$_;
     refused(
@@ -504,10 +522,13 @@ for (
     ) for @values;
 }
 my $form = 'This member must be an email address.';
-for my $email ("joerg\@m\x{fc}ller .example", "j\x{2028}rg\@b.example", "joerg\@\x{ff0e}example", 'x') {
-    my @replies = (post('/orders/1/assignments', json => { %assign, customer => { email => $email } }),
+for my $email ("joerg\@m\x{fc}ller .example", "j\x{2028}rg\@b.example",
+    "joerg\@\x{ff0e}example", 'x') {
+    my @replies = (
+        post('/orders/1/assignments', json => { %assign, customer => { email => $email } }),
         post('/orders/1/resend', json => { email => $email }));
-    is($_->{json}{error}{details}[0]{message}, $form, 'an address that is refused is told its form') for @replies;
+    is($_->{json}{error}{details}[0]{message}, $form, 'an address that is refused is told its form')
+        for @replies;
 }
 for my $order ('0x1', '01', '-1', 'abc', '1.0', '123456789012345678901', '%20') {
     refused(post("/orders/$order/assignments", json => \%assign), 400, 'invalid_request',
@@ -516,7 +537,7 @@ for my $order ('0x1', '01', '-1', 'abc', '1.0', '123456789012345678901', '%20') 
 refused(post('/orders/abc/assignments', json => { %assign, send_mail => $true, items => [] }),
     400, 'invalid_request', 'an invalid order id with invalid members', '/items', '/send_mail');
 
-# --- unknown ids -------------------------------------------------------------------------------------
+# --- unknown ids ---------------------------------------------------------------------------------
 
 refused(post('/assets', json => { %asset, category_id => 5 }), 422, 'unknown_reference',
     'a category that the shop does not have', '/category_id');
@@ -528,7 +549,7 @@ refused(
     '/license_key_tag_ids/0'
 );
 
-# --- what messages don't disclose --------------------------------------------------------------------
+# --- what messages don't disclose ----------------------------------------------------------------
 
 my $told = post('/mappings', body => qq({"storefront_product_id":"\xff"}))->{body}
     . api('GET', '/jobs/%27;%20DROP%20TABLE%20job;%20--', key => $token)->{body};
@@ -537,10 +558,11 @@ unlike($told, qr/SELECT|INSERT|DROP|sqlite|postgres|pg_|\.c:\d|127\.0\.0\.1|\/tm
 
 is_answer(api('GET', '/ping', key => $token), 200, 'the service still works');
 
-# --- Range is ignored (RFC 9110 section 14.2) --------------------------------------------------------
+# --- Range is ignored (RFC 9110 section 14.2) ----------------------------------------------------
 
 my $put     = mapping_of($shop, []);
-my @repeat  = (json => { storefront_product_id => $put->{storefront_product_id}, access_days => 9 }, idem => idem());
+my @repeat  = (json => { storefront_product_id => $put->{storefront_product_id}, access_days => 9 },
+    idem => idem());
 my $written = post('/mappings', @repeat);
 is_answer($written, 200, 'a write');
 for my $range ('bytes=0-9', 'bytes=9999999-', 'bytes=0-1,5-9', 'bytes=-1') {
@@ -549,13 +571,14 @@ for my $range ('bytes=0-9', 'bytes=9999999-', 'bytes=0-1,5-9', 'bytes=-1') {
         my $again = post('/mappings', @repeat, headers => $headers);
         is_answer($again, 200, "its replay with $name");
         is($again->{body}, $written->{body}, 'has the same bytes');
-        is_answer(post('/mappings', @repeat, idem => idem(), headers => $headers), 200, "a write with $name");
+        is_answer(post('/mappings', @repeat, idem => idem(), headers => $headers), 200,
+            "a write with $name");
         is_answer(api('GET', $_, key => $token, headers => $headers), 200, "GET $_ with $name")
             for '/ping', '/health', "/mappings/$put->{id}";
     }
 }
 
-# --- a refusal does not wait for a body ------------------------------------------------------------
+# --- a refusal does not wait for a body ----------------------------------------------------------
 
 for my $expect ('', "Expect: 100-continue\r\n") {
     my $answer = raw("POST /api/v1/mappings HTTP/1.1\r\nHost: localhost\r\n"

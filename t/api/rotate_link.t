@@ -1,5 +1,5 @@
-# POST /orders/{id}/rotate-link (contract, section 6): a new address for an order's page, and nothing left
-# of the former one.
+# POST /orders/{id}/rotate-link (contract, section 6): a new address for an order's page, and
+# nothing left of the former one.
 #
 # once: openapi.t replaces links on both databases, and what a link opens is decided before
 use strict;
@@ -11,10 +11,13 @@ use Test::More;
 
 my $shop  = new_shop();
 my $other = new_shop();
-my ($file, $more) = map { ready_asset($shop, "rotate-$$-$_.txt", "what was bought, number $_\n") } 1, 2;
-my $link  = api('POST', '/links', key => $shop->{token}, json => { title => 'Forum', url => 'https://example.com/forum' })
+my ($file, $more) = map { ready_asset($shop, "rotate-$$-$_.txt", "what was bought, number $_\n") }
+    1, 2;
+my $link  = api('POST', '/links', key => $shop->{token},
+    json => { title => 'Forum', url => 'https://example.com/forum' })
     ->{json}{id};
-my $product = mapping_of($shop, [ $file->{id}, $more->{id} ], link_ids => [$link], download_limit => 0)->{storefront_product_id};
+my $product = mapping_of($shop, [ $file->{id}, $more->{id} ], link_ids => [$link],
+    download_limit => 0)->{storefront_product_id};
 
 sub new_order
 {
@@ -32,7 +35,11 @@ sub act
         defined $members ? (json => $members) : (), %request);
 }
 
-sub press { my ($order, %form) = @_; return page('POST', $order->{download_page_url}, form => \%form)->{headers}{location} }
+sub press
+{
+    my ($order, %form) = @_;
+    return page('POST', $order->{download_page_url}, form => \%form)->{headers}{location};
+}
 
 # Every address that leads to something of the order: { name => URL }.
 sub addresses
@@ -40,7 +47,8 @@ sub addresses
     my ($order) = @_;
     my $assignment = $order->{assignments}[0]{id};
     my ($visit) = page('GET', $order->{download_page_url})->{body} =~ m{href="([^"]+/l/[^"]+)"};
-    my $urls = api('GET', "/orders/$order->{storefront_order_id}/assignments/$assignment/download-urls",
+    my $urls = api('GET',
+        "/orders/$order->{storefront_order_id}/assignments/$assignment/download-urls",
         key => $shop->{token})->{json};
     return {
         'the page'                => $order->{download_page_url},
@@ -52,10 +60,20 @@ sub addresses
     };
 }
 
-sub statuses { my ($urls) = @_; return { map { $_ => page('GET', $urls->{$_})->{status} } keys %$urls } }
-sub events { my ($order) = @_; return api('GET', "/orders/$order->{storefront_order_id}", key => $shop->{token})->{json}{events} }
+sub statuses
+{
+    my ($urls) = @_;
+    return { map { $_ => page('GET', $urls->{$_})->{status} } keys %$urls };
+}
 
-# --- a page with all that leads from it ------------------------------------------------------------
+sub events
+{
+    my ($order) = @_;
+    return api('GET', "/orders/$order->{storefront_order_id}", key => $shop->{token})
+        ->{json}{events};
+}
+
+# --- a page with all that leads from it ----------------------------------------------------------
 
 my $order  = new_order();
 my $former = addresses($order);
@@ -71,7 +89,8 @@ my $rotated = $reply->{json};
 is_shape($rotated, 'order', 'the order');
 isnt($rotated->{download_page_url}, $order->{download_page_url}, 'its page has another address');
 is_deeply({ %$rotated, download_page_url => '' }, { %$order, download_page_url => '',
-    assignments => $rotated->{assignments}, updated_at => $rotated->{updated_at} }, 'and nothing else of the order has changed');
+    assignments => $rotated->{assignments}, updated_at => $rotated->{updated_at} },
+    'and nothing else of the order has changed');
 is_deeply(statuses($former), \%closed, 'every former address is 404');
 is_deeply(statuses($unused), \%closed, 'and so are those that were never opened');
 my ($token) = $rotated->{download_page_url} =~ m{/o/(.+)$};
@@ -84,8 +103,8 @@ my $later = addresses($rotated);
 is_deeply(statuses($later), \%open, 'the new page and what leads from it work');
 my @events = @{ events($order) };
 is(@events, $known + 1, 'one event is added');
-is_deeply([ @{ $events[0] }{qw(action assignment_ids reason details)} ], [ 'link_rotated', undef, 'posted in a forum', undef ],
-    'which says what was done, and why');
+is_deeply([ @{ $events[0] }{qw(action assignment_ids reason details)} ],
+    [ 'link_rotated', undef, 'posted in a forum', undef ], 'which says what was done, and why');
 ok($events[0]{key_id}, 'and by which key');
 
 my $again = act($order, 'rotate-link')->{json};
@@ -93,7 +112,8 @@ is_deeply(statuses($later), \%closed, 'a second new link replaces the first');
 is_deeply(statuses($former), \%closed, 'and the former ones stay closed');
 is(page('GET', $again->{download_page_url})->{status}, 200, 'the newest works');
 my $url = $again->{download_page_url};
-is(assign($shop, $order->{storefront_order_id}, [$product], storefront_customer_id => $order->{storefront_order_id})
+is(assign($shop, $order->{storefront_order_id}, [$product],
+    storefront_customer_id => $order->{storefront_order_id})
     ->{json}{download_page_url}, $url, 'assigning again does not change it');
 
 # A file that is not in the order any more.
@@ -106,9 +126,10 @@ like(page('GET', $gone)->{body}, qr/\Q$token\E/, 'leads back to the page that it
 $url = act($order, 'rotate-link')->{json}{download_page_url};
 unlike(page('GET', $gone)->{body}, qr{/o/}, 'but not to the one that replaced it');
 api('PUT', "/mappings/$again->{assignments}[0]{mapping_id}", key => $shop->{token},
-    json => { storefront_product_id => $product, file_ids => [ $file->{id}, $more->{id} ], link_ids => [$link] });
+    json => { storefront_product_id => $product, file_ids => [ $file->{id}, $more->{id} ],
+        link_ids => [$link] });
 
-# --- emails ----------------------------------------------------------------------------------------
+# --- emails --------------------------------------------------------------------------------------
 
 my $to = "rotate-$$\@buyer.example";
 $order   = new_order(customer => { email => $to });
@@ -119,22 +140,26 @@ my $urls = wait_mail($to)->{urls};
 ok(scalar(grep { $_ eq $rotated->{download_page_url} } @$urls), 'with the new link');
 ok(!scalar(grep { $_ eq $order->{download_page_url} } @$urls), 'and without the former one');
 
-# --- repeated, refused, in every state -------------------------------------------------------------
+# --- repeated, refused, in every state -----------------------------------------------------------
 
 $order = new_order();
 my $key  = idem('rotate');
 my @same = map { act($order, 'rotate-link', { reason => 'once' }, idem => $key) } 1, 2;
 is($same[1]{body}, $same[0]{body}, 'a replay has the same answer');
-is(page('GET', $same[0]{json}{download_page_url})->{status}, 200, 'and does not replace the link again');
-is(scalar(grep { $_->{action} eq 'link_rotated' } @{ events($order) }), 1, 'nor does it add an event');
+is(page('GET', $same[0]{json}{download_page_url})->{status}, 200,
+    'and does not replace the link again');
+is(scalar(grep { $_->{action} eq 'link_rotated' } @{ events($order) }), 1,
+    'nor does it add an event');
 
 unstored();
-refused(act({ storefront_order_id => digits() }, 'rotate-link'), 404, 'order_not_found', 'an unknown order');
-refused(act({ storefront_order_id => 'x' }, 'rotate-link'), 404, 'order_not_found', 'an invalid id');
-refused(api('POST', "/orders/$order->{storefront_order_id}/rotate-link", key => $other->{token}), 404, 'order_not_found',
-    "another shop's order");
-refused(act($order, 'rotate-link', { assignment_ids => [1] }), 400, 'invalid_request', 'an unknown member',
-    '/assignment_ids');
+refused(act({ storefront_order_id => digits() }, 'rotate-link'), 404, 'order_not_found',
+    'an unknown order');
+refused(act({ storefront_order_id => 'x' }, 'rotate-link'), 404, 'order_not_found',
+    'an invalid id');
+refused(api('POST', "/orders/$order->{storefront_order_id}/rotate-link", key => $other->{token}),
+    404, 'order_not_found', "another shop's order");
+refused(act($order, 'rotate-link', { assignment_ids => [1] }), 400, 'invalid_request',
+    'an unknown member', '/assignment_ids');
 
 act($order, 'revoke', { reason => 'a refund' });
 my $revoked = act($order, 'rotate-link')->{json};

@@ -40,12 +40,14 @@ sub furnish
     $has{link} = create($shop, '/links', title => 'A', url => 'https://example.com/a')->{id};
     $has{tag}  = create($shop, '/license-key-tags', name => 'A')->{id};
     create($shop, "/license-key-tags/$has{tag}/keys", keys => ['K-1']);
-    $has{license_key} = made(api('GET', "/license-key-tags/$has{tag}/keys", key => $shop->{token}))->{data}[0]{id};
+    $has{license_key} = made(api('GET', "/license-key-tags/$has{tag}/keys", key => $shop->{token}))
+        ->{data}[0]{id};
     $has{webhook} = create($shop, '/webhook-endpoints', url => source_url('scope'),
         event_types => ['shop.blocked'])->{id};
     create($shop, "/webhook-endpoints/$has{webhook}/test");
     wait_for(sub { ($has{delivery}) = map { $_->[0] }
-        sql("SELECT id FROM webhook_delivery WHERE endpoint_id = $has{webhook}") }, 20, 'a delivery');
+        sql("SELECT id FROM webhook_delivery WHERE endpoint_id = $has{webhook}") }, 20,
+        'a delivery');
     sql("UPDATE webhook_delivery SET due_at = NULL WHERE endpoint_id = $has{webhook}");
     $has{upload} = create($shop, '/assets/uploads', filename => 'a.bin', size => 3)->{id};
     $has{product} = product();
@@ -56,7 +58,8 @@ sub furnish
         link_ids              => [ $has{link} ],
         license_key_tag_ids   => [ $has{tag} ])->{id};
     $has{order} = digits();
-    my $order = made(assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }));
+    my $order = made(
+        assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }));
     $has{assignment} = $order->{assignments}[0]{id};
     return \%has;
 }
@@ -66,7 +69,8 @@ my $own    = furnish($mine);
 
 # Unknown ids of the same form.
 my %nobody = (
-    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment webhook delivery license_key)),
+    (map { $_ => '9007199254740991' }
+        qw(asset category pack link tag mapping assignment webhook delivery license_key)),
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -87,13 +91,15 @@ my @operations = (
     [ 'POST',   '/jobs/{job}/retry',               {} ],
     (map {
         my ($path, $noun, $change) = @$_;
-        ([ 'GET', "/$path/{$noun}" ], [ 'PATCH', "/$path/{$noun}", $change ], [ 'DELETE', "/$path/{$noun}" ])
+        ([ 'GET', "/$path/{$noun}" ], [ 'PATCH', "/$path/{$noun}", $change ],
+            [ 'DELETE', "/$path/{$noun}" ])
     } [ 'categories', 'category', { name => 'B' } ],
         [ 'packs',            'pack', { name  => 'B' } ],
         [ 'links',            'link', { title => 'B' } ],
         [ 'license-key-tags', 'tag',  { name  => 'B' } ],
         [ 'webhook-endpoints', 'webhook', { description => 'B' } ]),
-    (map { [ 'POST', "/webhook-endpoints/{webhook}/$_", {} ] } qw(rotate-secret test deliveries/{delivery}/resend)),
+    (map { [ 'POST', "/webhook-endpoints/{webhook}/$_", {} ] }
+        qw(rotate-secret test deliveries/{delivery}/resend)),
     [ 'GET',    '/webhook-endpoints/{webhook}/deliveries' ],
     [ 'POST',   '/license-key-tags/{tag}/keys',    { keys => ['K-2'] } ],
     [ 'GET',    '/license-key-tags/{tag}/keys' ],
@@ -110,7 +116,8 @@ my @operations = (
     [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
     [ 'GET',    '/orders/{order}/diagnosis' ],
     [ 'POST',   '/orders/{order}/grant-downloads', { downloads => 1 } ],
-    (map { [ 'POST', "/orders/{order}/$_", {} ] } qw(revoke restore resend rotate-link approve reject)),
+    (map { [ 'POST', "/orders/{order}/$_", {} ] }
+        qw(revoke restore resend rotate-link approve reject)),
 );
 
 sub call_as
@@ -132,14 +139,16 @@ sub told
 }
 
 my $untouched = join "\n", map { api('GET', $_, key => $other->{token})->{body} }
-    map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] } grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations;
+    map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] }
+        grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations;
 
 for my $operation (@operations) {
     my $name    = "$operation->[0] $operation->[1]";
     my $foreign = call_as($mine, $operation, $theirs);
     my $unknown = call_as($mine, $operation, \%nobody);
     is($foreign->{status}, 404, "$name of the other shop: 404") or diag $foreign->{body};
-    is(told($foreign), told($unknown), "$name: the other shop's id is answered like an unknown one");
+    is(told($foreign), told($unknown),
+        "$name: the other shop's id is answered like an unknown one");
     # our order with the other shop's assignment
     if ($operation->[1] =~ /\{order\}.*\{assignment\}/) {
         my $mixed = call_as($mine, $operation, { %$theirs, order => $own->{order} });
@@ -148,25 +157,35 @@ for my $operation (@operations) {
 }
 
 # Ids in bodies.
-my %body = (asset => 'file_ids', pack => 'pack_ids', link => 'link_ids', tag => 'license_key_tag_ids');
+my %body = (asset => 'file_ids', pack => 'pack_ids', link => 'link_ids',
+    tag => 'license_key_tag_ids');
 my @bodies = (
     (map {
         my $noun = $_;
         ([ 'POST', '/mappings', { %put, $body{$noun} => [ \$noun ] }, "/$body{$noun}/0" ],
-            [ 'PUT', "/mappings/$own->{mapping}", { %put, $body{$noun} => [ \$noun ] }, "/$body{$noun}/0" ])
+            [ 'PUT', "/mappings/$own->{mapping}", { %put, $body{$noun} => [ \$noun ] },
+                "/$body{$noun}/0" ])
     } sort keys %body),
-    [ 'POST',  '/packs',                   { name => 'B', file_ids => [ \'asset' ] }, '/file_ids/0' ],
-    [ 'PATCH', "/packs/$own->{pack}",      { file_ids => [ \'asset' ] },              '/file_ids/0' ],
-    [ 'PATCH', "/assets/$own->{asset}",    { category_id => \'category' },            '/category_id' ],
-    [ 'POST',  '/assets',                  { source_url => source('s.bin', 's'), category_id => \'category' },
+    [ 'POST',  '/packs',                   { name => 'B', file_ids => [ \'asset' ] },
+        '/file_ids/0' ],
+    [ 'PATCH', "/packs/$own->{pack}",      { file_ids => [ \'asset' ] },
+        '/file_ids/0' ],
+    [ 'PATCH', "/assets/$own->{asset}",    { category_id => \'category' },
         '/category_id' ],
-    [ 'POST', '/assets/uploads',           { filename => 'b', category_id => \'category' }, '/category_id' ],
-    [ 'POST', "/assets/$own->{asset}/versions",        { upload_id => \'upload' },        '/upload_id' ],
-    [ 'POST', "/orders/$own->{order}/revoke",          { assignment_ids => [ \'assignment' ] }, '/assignment_ids/0' ],
-    [ 'POST', "/orders/$own->{order}/restore",         { assignment_ids => [ \'assignment' ] }, '/assignment_ids/0' ],
-    [ 'POST', "/orders/$own->{order}/grant-downloads", { downloads => 1, assignment_ids => [ \'assignment' ] },
+    [ 'POST',  '/assets',
+        { source_url => source('s.bin', 's'), category_id => \'category' }, '/category_id' ],
+    [ 'POST', '/assets/uploads',           { filename => 'b', category_id => \'category' },
+        '/category_id' ],
+    [ 'POST', "/assets/$own->{asset}/versions",        { upload_id => \'upload' },
+        '/upload_id' ],
+    [ 'POST', "/orders/$own->{order}/revoke",          { assignment_ids => [ \'assignment' ] },
         '/assignment_ids/0' ],
-    [ 'POST', "/orders/$own->{order}/grant-downloads", { downloads => 1, file_ids => [ \'asset' ] }, '/file_ids/0' ],
+    [ 'POST', "/orders/$own->{order}/restore",         { assignment_ids => [ \'assignment' ] },
+        '/assignment_ids/0' ],
+    [ 'POST', "/orders/$own->{order}/grant-downloads",
+        { downloads => 1, assignment_ids => [ \'assignment' ] }, '/assignment_ids/0' ],
+    [ 'POST', "/orders/$own->{order}/grant-downloads", { downloads => 1, file_ids => [ \'asset' ] },
+        '/file_ids/0' ],
 );
 
 sub with_ids
@@ -185,28 +204,34 @@ for my $body (@bodies) {
     } $theirs, \%nobody;
     my $name = "$method " . ($path =~ s/\d+/{}/gr) . " $pointer";
     is_error($foreign, 422, 'unknown_reference', "$name of the other shop", $pointer);
-    is(told($foreign), told($unknown), "$name: the other shop's id is answered like an unknown one");
+    is(told($foreign), told($unknown),
+        "$name: the other shop's id is answered like an unknown one");
 }
 
 # Two shops may have orders with the same storefront id.
 my $twin = made(assign($mine, $theirs->{order}, [ $own->{product} ]));
-isnt($twin->{assignments}[0]{id}, $theirs->{assignment}, 'an order of the same number is another order');
+isnt($twin->{assignments}[0]{id}, $theirs->{assignment},
+    'an order of the same number is another order');
 
 # Lists.
-for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders /webhook-endpoints)) {
+for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders
+    /webhook-endpoints)) {
     my %ids = map {
         my $shop = $_;
-        ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 } @{ made(api('GET', "$path?limit=100", key => $shop->{token}))->{data} } })
+        ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 }
+            @{ made(api('GET', "$path?limit=100", key => $shop->{token}))->{data} } })
     } $mine, $other;
     my ($m, $o) = @ids{ $mine, $other };
     ok(%$m && %$o, "GET $path: both shops have entities");
     is(scalar(grep { $o->{$_} } keys %$m), 0, "GET $path: the lists do not mix");
 }
-is_deeply([ map { $_->{id} } @{ made(api('GET', "/assets?category_id=$theirs->{category}", key => $mine->{token}))->{data} } ],
+is_deeply([ map { $_->{id} } @{ made(api('GET', "/assets?category_id=$theirs->{category}",
+    key => $mine->{token}))->{data} } ],
     [], "GET /assets of the other shop's category: nothing");
 
 is(join("\n", map { api('GET', $_, key => $other->{token})->{body} }
-        map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] } grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations),
+        map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] }
+            grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations),
     $untouched, 'nothing of the other shop has changed');
 
 # Every operation with an id in its path is covered, but for the upload URL, which has no key.

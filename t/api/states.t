@@ -1,7 +1,7 @@
-# Every state that an order can be in.  For the shop's system: the order's members, the status and code
-# of requests that need access, and the diagnosis' first failure with its message.  For the customer:
-# the page's sentence, whether it has a button, and the status of the page, its button and an earlier
-# link.
+# Every state that an order can be in. For the shop's system: the order's members, the status and
+# code of requests that need access, and the diagnosis' first failure with its message. For the
+# customer: the page's sentence, whether it has a button, and the status of the page, its button and
+# an earlier link.
 #
 # t/api/fraud.t tests how an order is held, t/api/order_access.t the actions, and t/api/diagnosis.t
 # each check of the diagnosis.
@@ -17,7 +17,8 @@ use Test::More;
 
 my $contact = 'help@states.example';
 my $shop    = do {
-    my ($code, $made) = ctl('shop', 'add', 'States', digits() . '.states.example', '--email', $contact);
+    my ($code, $made) = ctl('shop', 'add', 'States', digits() . '.states.example', '--email',
+        $contact);
     my $id = ($made->{shop} // $made)->{id};
     ctl('shop', 'approve', $id);
     +{ shop_id => $id, %{ MDL::Test::new_key($id) } };
@@ -30,7 +31,8 @@ sub order_of
     my $asset  = ready_asset($shop, "states-$$-" . digits() . '.txt', "bytes of an order: $name\n");
     my $mapping = mapping_of($shop, [ $asset->{id} ], download_limit => 2, access_days => 30);
     my $id     = digits();
-    my $reply  = assign($shop, $id, [ $mapping->{storefront_product_id} ], storefront_customer_id => $id,
+    my $reply  = assign($shop, $id, [ $mapping->{storefront_product_id} ],
+        storefront_customer_id => $id,
         send_email => JSON::PP::true(), customer => { email => "states-$$-$id\@buyer.example" });
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
     my %order = (id => $id, page => $reply->{json}{download_page_url}, asset => $asset,
@@ -40,16 +42,33 @@ sub order_of
     return \%order;
 }
 
-sub read_order { my ($order) = @_; return api('GET', "/orders/$order->{id}", key => $shop->{token})->{json} }
-sub press { my ($order) = @_; return page('POST', $order->{page}, form => { file => "$order->{assignment}-$order->{asset}{id}" }) }
-sub where_id { my ($order) = @_; return "(SELECT id FROM orders WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$order->{id}')" }
+sub read_order
+{
+    my ($order) = @_;
+    return api('GET', "/orders/$order->{id}", key => $shop->{token})->{json};
+}
+
+sub press
+{
+    my ($order) = @_;
+    return page('POST', $order->{page},
+        form => { file => "$order->{assignment}-$order->{asset}{id}" });
+}
+
+sub where_id
+{
+    my ($order) = @_;
+    return "(SELECT id FROM orders WHERE shop_id = $shop->{shop_id} "
+        . "AND storefront_order_id = '$order->{id}')";
+}
 
 sub act
 {
     my ($action, %members) = @_;
     return sub {
         my ($order) = @_;
-        my $reply = api('POST', "/orders/$order->{id}/$action", key => $shop->{token}, json => \%members);
+        my $reply = api('POST', "/orders/$order->{id}/$action", key => $shop->{token},
+            json => \%members);
         die "$action was answered with: $reply->{body}\n" if $reply->{status} != 200;
         return;
     };
@@ -72,21 +91,37 @@ sub exhausted
         my $reply = page('GET', press($order)->{headers}{location});
         die "the download was answered with: $reply->{status}\n" if $reply->{status} != 200;
     }
-    wait_for(sub { 2 == grep { $_->{status} eq 'counted' } @{ read_order($order)->{downloads} } }, 15, 'two downloads');
+    wait_for(sub { 2 == grep { $_->{status} eq 'counted' } @{ read_order($order)->{downloads} } },
+        15, 'two downloads');
     return;
 }
 
-sub blob { my ($order) = @_; my $sha256 = $order->{asset}{sha256}; return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256" }
+sub blob
+{
+    my ($order) = @_;
+    my $sha256 = $order->{asset}{sha256};
+    return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
+}
+
 sub lost  { my ($order) = @_; rename blob($order), blob($order) . '.away' or die "$!"; return }
 sub found { my ($order) = @_; rename blob($order) . '.away', blob($order) or die "$!"; return }
 
 sub set_asset
 {
     my ($status) = @_;
-    return sub { my ($order) = @_; sql("UPDATE asset SET status = '$status' WHERE id = $order->{asset}{id}"); return };
+    return sub {
+        my ($order) = @_;
+        sql("UPDATE asset SET status = '$status' WHERE id = $order->{asset}{id}");
+        return;
+    };
 }
 
-sub unassign { my ($order) = @_; act('revoke', assignment_ids => [ $order->{assignment} ])->($order); return }
+sub unassign
+{
+    my ($order) = @_;
+    act('revoke', assignment_ids => [ $order->{assignment} ])->($order);
+    return;
+}
 
 sub stop_mapping
 {
@@ -112,46 +147,63 @@ my $good = '200 - 202 - 200 303 200';
 my @states = (
     [ 'after its assignment', [], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'held', [ \&held ], 'held held',
-        '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review.* $risk$/ ],
-    [ 'approved', [ \&held, act('approve') ], 'active approved', $good, qr/2 of 2 downloads left/, undef ],
+        '409 order_held 409 order_held 200 403 403', qr/under review/,
+        fraud => qr/^The order is under review.* $risk$/ ],
+    [ 'approved', [ \&held, act('approve') ], 'active approved', $good, qr/2 of 2 downloads left/,
+        undef ],
     [ 'rejected', [ \&held, act('reject', reason => 'stolen') ], 'rejected rejected',
-        '409 access_revoked 409 access_revoked 200 403 403', qr/not released.*stolen/s, fraud => qr/^The order was rejected.* $risk$/ ],
-    [ 'rejected, then approved', [ \&held, act('reject'), act('approve') ], 'active approved', $good, qr/2 of 2 downloads left/, undef ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/not released.*stolen/s,
+        fraud => qr/^The order was rejected.* $risk$/ ],
+    [ 'rejected, then approved', [ \&held, act('reject'), act('approve') ], 'active approved',
+        $good, qr/2 of 2 downloads left/, undef ],
     [ 'revoked', [ act('revoke', reason => 'refunded') ], 'revoked not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn.*refunded/s, access => qr/^Access to the order is revoked: refunded$/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn.*refunded/s,
+        access => qr/^Access to the order is revoked: refunded$/ ],
     [ 'revoked without a reason', [ act('revoke') ], 'revoked not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/^Access to the order is revoked\.$/ ],
-    [ 'revoked, then restored', [ act('revoke'), act('restore') ], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/,
+        access => qr/^Access to the order is revoked\.$/ ],
+    [ 'revoked, then restored', [ act('revoke'), act('restore') ], 'active not_checked', $good,
+        qr/2 of 2 downloads left/, undef ],
     [ 'held, then revoked', [ \&held, act('revoke') ], 'revoked held',
-        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, fraud => qr/^The order is under review/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/,
+        fraud => qr/^The order is under review/ ],
     [ 'held, revoked, restored', [ \&held, act('revoke'), act('restore') ], 'held held',
-        '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review/ ],
+        '409 order_held 409 order_held 200 403 403', qr/under review/,
+        fraud => qr/^The order is under review/ ],
     [ 'held, revoked, approved', [ \&held, act('revoke'), act('approve') ], 'revoked approved',
         '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'approved, then revoked', [ \&held, act('approve'), act('revoke') ], 'revoked approved',
         '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'with its only assignment revoked', [ \&unassign ], 'active not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/^Every assignment is revoked/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/,
+        access => qr/^Every assignment is revoked/ ],
     [ 'expired', [ \&expired ], 'active not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', qr/have expired/, access => qr/^Access has expired.*extend_days/ ],
-    [ 'expired, then extended', [ \&expired, act('grant-downloads', extend_days => 1) ], 'active not_checked',
-        $good, qr/available until/, undef ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/have expired/,
+        access => qr/^Access has expired.*extend_days/ ],
+    [ 'expired, then extended', [ \&expired, act('grant-downloads', extend_days => 1) ],
+        'active not_checked', $good, qr/available until/, undef ],
     [ 'held and expired', [ \&held, \&expired ], 'held held',
-        '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review/ ],
+        '409 order_held 409 order_held 200 403 403', qr/under review/,
+        fraud => qr/^The order is under review/ ],
     [ 'exhausted', [ \&exhausted ], 'active not_checked',
-        '200 - 202 - 200 403 403', qr/limit of this file is reached/, allowance => qr/^The download limit of states-.*, 2, is used up, 1 of 1 file: grant more\.$/ ],
-    [ 'exhausted, then granted more', [ \&exhausted, act('grant-downloads', downloads => 5) ], 'active not_checked',
-        $good, qr/5 of 7 downloads left/, undef ],
+        '200 - 202 - 200 403 403', qr/limit of this file is reached/,
+        allowance =>
+            qr/^The download limit of states-.*, 2, is used up, 1 of 1 file: grant more\.$/ ],
+    [ 'exhausted, then granted more', [ \&exhausted, act('grant-downloads', downloads => 5) ],
+        'active not_checked', $good, qr/5 of 7 downloads left/, undef ],
     [ 'exhausted and revoked', [ \&exhausted, act('revoke') ], 'revoked not_checked',
         '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'with a file that is missing', [ \&lost ], 'active not_checked',
-        '200 - 202 - 200 303 500', qr/2 of 2 downloads left/, file => qr/is missing on the server's disk: 1 of 1 file\.$/ ],
-    [ 'with a file that was missing', [ \&lost, \&found ], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
+        '200 - 202 - 200 303 500', qr/2 of 2 downloads left/,
+        file => qr/is missing on the server's disk: 1 of 1 file\.$/ ],
+    [ 'with a file that was missing', [ \&lost, \&found ], 'active not_checked', $good,
+        qr/2 of 2 downloads left/, undef ],
     [ 'with a file that is being imported', [ set_asset('pending') ], 'active not_checked',
         '200 - 202 - 200 409 409', qr/being prepared/, file => qr/is still being imported/ ],
     [ 'with a file that could not be imported', [ set_asset('failed') ], 'active not_checked',
         '200 - 202 - 200 409 409', qr/could not be prepared/, file => qr/could not be imported/ ],
-    [ 'whose mapping was deleted', [ \&stop_mapping ], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
+    [ 'whose mapping was deleted', [ \&stop_mapping ], 'active not_checked', $good,
+        qr/2 of 2 downloads left/, undef ],
     [ 'whose mapping was emptied', [ \&empty_mapping ], 'active not_checked',
         '200 - 202 - 200 404 404', qr/nothing to download/, mapping => qr/has no content/ ],
 );
@@ -165,18 +217,23 @@ for my $state (@states) {
         $_->($order) for @$steps;
 
         my $now = read_order($order);
-        is("$now->{access}{status} $now->{fraud}{decision}", $access, 'the access and the fraud decision');
+        is("$now->{access}{status} $now->{fraud}{decision}", $access,
+            'the access and the fraud decision');
         my $told = api('GET', "/orders/$order->{id}/diagnosis", key => $shop->{token});
         is_shape($told->{json}, 'diagnosis', 'the diagnosis');
-        is($told->{json}{first_failure}, $first, 'the first failure of the diagnosis') or diag($told->{body});
+        is($told->{json}{first_failure}, $first, 'the first failure of the diagnosis')
+            or diag($told->{body});
         if ($first) {
             my ($check) = grep { $_->{name} eq $first } @{ $told->{json}{checks} };
             like($check->{message}, $words, 'and its message');
         }
-        my $urls   = api('GET', "/orders/$order->{id}/assignments/$order->{assignment}/download-urls", key => $shop->{token});
+        my $urls   = api('GET',
+            "/orders/$order->{id}/assignments/$order->{assignment}/download-urls",
+            key => $shop->{token});
         my $resend = api('POST', "/orders/$order->{id}/resend", key => $shop->{token}, json => {});
         my $page   = page('GET', $order->{page});
-        is(page('HEAD', $order->{page})->{status}, $page->{status}, 'HEAD of the page has the same status');
+        is(page('HEAD', $order->{page})->{status}, $page->{status},
+            'HEAD of the page has the same status');
         my $pressed = press($order);
         my $link    = page('GET', $order->{link});
         is(join(' ', answer($urls), answer($resend), map { $_->{status} } $page, $pressed, $link),
@@ -193,14 +250,14 @@ for my $state (@states) {
             if $link->{status} != 200;
         return if $urls->{status} != 200;
         my @urls = map { $_->{url} } @{ $urls->{json}{files} };
-        is(join(' ', map { page('GET', $_)->{status} } @urls), $statuses =~ /(200|403|500)$/ ? $1 : '',
-            "a new URL has the link's status");
+        is(join(' ', map { page('GET', $_)->{status} } @urls), $statuses =~ /(200|403|500)$/
+            ? $1 : '', "a new URL has the link's status");
     };
 }
 
 subtest 'an unknown order' => sub {
-    is_error(api($_->[0], "/orders/999999999999/$_->[1]", key => $shop->{token}, @$_[ 2 .. $#$_ ]), 404,
-        'order_not_found', $_->[1])
+    is_error(api($_->[0], "/orders/999999999999/$_->[1]", key => $shop->{token}, @$_[ 2 .. $#$_ ]),
+        404, 'order_not_found', $_->[1])
         for [ 'GET', 'diagnosis' ], [ 'GET', 'assignments/1/download-urls' ],
             map { [ 'POST', $_, json => {} ] } qw(revoke restore resend approve reject);
     is(page('GET', public_url() . '/o/nonsense')->{status}, 404, 'its page');

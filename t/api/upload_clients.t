@@ -1,5 +1,5 @@
-# Uploads (contract, section 7) by common clients: tus-js-client, Uppy in a browser, curl.  The client
-# or the server is killed during an upload, and the upload goes on.
+# Uploads (contract, section 7) by common clients: tus-js-client, Uppy in a browser, curl. The
+# client or the server is killed during an upload, and the upload goes on.
 #
 # once: the bytes of an upload do not go through the database
 # long: it waits for clients that are killed
@@ -37,7 +37,7 @@ my $big    = new_file('big',    ($ENV{FULL} ? 500 : 200) * MB);
 my $middle = new_file('middle', ($ENV{FULL} ? 320 : 130) * MB);
 my $small  = new_file('small',  60 * MB);
 
-# --- files -------------------------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------
 
 # Makes a file of random bytes: { path, name, size, sha256 }.
 sub new_file
@@ -80,7 +80,7 @@ sub completes
     return;
 }
 
-# --- clients -----------------------------------------------------------------------------------------
+# --- clients -------------------------------------------------------------------------------------
 
 # Starts a program whose output goes to a file.
 sub run
@@ -133,11 +133,13 @@ sub wait_offset
 {
     my ($upload, $bytes) = @_;
     my $offset;
-    wait_for(sub { ($offset = offset_of($upload) // 0) >= $bytes }, 60, "$bytes bytes of an upload");
+    wait_for(sub { ($offset = offset_of($upload) // 0) >= $bytes }, 60,
+        "$bytes bytes of an upload");
     return $offset;
 }
 
-# Kills a client once $bytes bytes have arrived, $before of them before it; returns how many have by then.
+# Kills a client once $bytes bytes have arrived, $before of them before it; returns how many have by
+# then.
 sub killed_after
 {
     my ($start, $upload, $bytes, $before) = @_;
@@ -151,7 +153,7 @@ sub killed_after
     return $offset;
 }
 
-# --- the server's side ---------------------------------------------------------------------------------
+# --- the server's side ---------------------------------------------------------------------------
 
 # The finished requests of a method (and path, if given) since the log had a given length: { child,
 # bytes, path }, where bytes includes the request's head.
@@ -160,7 +162,8 @@ sub received
     my ($method, $since, $path) = @_;
     my @lines = split /\n/, substr MDL::Test::slurp(logs_dir() . '/received_log'), $since;
     return map { !defined $path || index($path, "/u/$_->{token}") == 0 ? $_ : () }
-        map { /^$method (\d+) (\d+) (\S+)$/ ? { child => $1, bytes => $2, token => $3 } : () } @lines;
+        map { /^$method (\d+) (\d+) (\S+)$/ ? { child => $1, bytes => $2, token => $3 } : () }
+            @lines;
 }
 
 sub bytes_received { return sum0 map { $_->{bytes} } received(@_) }
@@ -176,7 +179,7 @@ sub peak_memory
     return $most;
 }
 
-# --- tests ---------------------------------------------------------------------------------------------
+# --- tests ---------------------------------------------------------------------------------------
 
 for (1 .. 4) {
     my $upload = begin_upload($shop);
@@ -198,7 +201,8 @@ for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
             cmp_ok $next, '>', $offset, 'a new process went on from its offset';
             $offset = $next;
         }
-        like succeeds(tus_js_client($upload->{upload_url}, $big, $piece), 'the sixth process completes the upload'), qr/done/,
+        like succeeds(tus_js_client($upload->{upload_url}, $big, $piece),
+            'the sixth process completes the upload'), qr/done/,
             'and says so';
         cmp_ok bytes_received('PATCH', $since), '<', $big->{size} + 5 * MB,
             'the server has received hardly any byte twice';
@@ -306,10 +310,12 @@ subtest 'the server is killed in a piece that came with a checksum' => sub {
     my %sha1   = ('Upload-Checksum' => 'sha1 ' . sha1_base64(substr $bytes, 6) . '=');
     is patch_bytes($upload, 0, 'surely')->{status}, 204, 'a piece arrives';
     my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port()) or die "no connection: $!\n";
-    print $socket join "\r\n", "PATCH $path HTTP/1.1", 'Host: localhost', 'Tus-Resumable: 1.0.0', 'Upload-Offset: 6',
-        'Content-Type: application/offset+octet-stream', 'Content-Length: ' . 3 * MB,
-        "Upload-Checksum: $sha1{'Upload-Checksum'}", '', substr $bytes, 6, 1.5 * MB;
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
+        or die "no connection: $!\n";
+    print $socket join "\r\n", "PATCH $path HTTP/1.1", 'Host: localhost', 'Tus-Resumable: 1.0.0',
+        'Upload-Offset: 6', 'Content-Type: application/offset+octet-stream',
+        'Content-Length: ' . 3 * MB, "Upload-Checksum: $sha1{'Upload-Checksum'}", '', substr $bytes,
+        6, 1.5 * MB;
     $socket->flush;
     my $partial = storage_dir() . "/partial/$upload->{id}";
     wait_for(sub { -s $partial > MB }, 20, 'a part of the next piece');
@@ -322,8 +328,8 @@ subtest 'the server is killed in a piece that came with a checksum' => sub {
     is offset_of($upload), length $bytes, 'and is the rest of the upload';
     my $reply = complete_upload($shop, $upload);
     wait_job($shop, $reply->{json}{job}{id});
-    is api('GET', "/assets/$reply->{json}{asset}{id}", key => $shop->{token})->{json}{sha256}, sha256_hex($bytes),
-        'the file is whole';
+    is api('GET', "/assets/$reply->{json}{asset}{id}", key => $shop->{token})->{json}{sha256},
+        sha256_hex($bytes), 'the file is whole';
 };
 
 subtest 'the server is restarted gracefully while tus-js-client uploads' => sub {

@@ -33,7 +33,7 @@ my @views   = map {
 make_path($folder) if $ENV{FULL};
 sql("UPDATE shop SET email = 'help\@books.example' WHERE id = $shop->{shop_id}");
 
-# --- orders in every state -------------------------------------------------------------------------
+# --- orders in every state -----------------------------------------------------------------------
 
 sub made
 {
@@ -48,9 +48,11 @@ sub order
 {
     my ($assets, %mapping) = @_;
     my $quantity = delete $mapping{quantity} // 1;
-    my $product  = mapping_of($shop, [ map { $_->{id} } @$assets ], %mapping)->{storefront_product_id};
+    my $product  = mapping_of($shop, [ map { $_->{id} } @$assets ], %mapping)
+        ->{storefront_product_id};
     my $id       = digits();
-    my $reply    = assign($shop, $id, [ { storefront_product_id => $product, quantity => $quantity } ]);
+    my $reply    = assign($shop, $id,
+        [ { storefront_product_id => $product, quantity => $quantity } ]);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     my $order = $reply->{json};
     return { id => $id, url => $order->{download_page_url}, assets => $assets,
@@ -75,28 +77,41 @@ sub set
 sub link_of
 {
     my ($order, $asset) = @_;
-    my $reply = page('POST', $order->{url}, form => { file => "$order->{assignment}-$asset->{id}" });
+    my $reply = page('POST', $order->{url},
+        form => { file => "$order->{assignment}-$asset->{id}" });
     $reply->{status} == 303 or die "no redirect but $reply->{status}: $reply->{body}\n";
     return $reply->{headers}{location};
 }
 
-my $book  = ready_asset($shop, 'the-whole-book-with-a-rather-long-name-2026-final-edition.pdf', 'b' x 2_345_678,
+my $book  = ready_asset($shop, 'the-whole-book-with-a-rather-long-name-2026-final-edition.pdf',
+    'b' x 2_345_678,
     title => 'The Whole Book, with a Rather Long Title That Has to Be Broken into Lines');
 my $audio = ready_asset($shop, 'audio.mp3', 'a' x 45_678, title => 'Audio');
-my $link  = made('/links', { title => 'The readers’ forum', url => 'https://forum.example/a?b=c' })->{id};
+my $link  = made('/links',
+    { title => 'The readers’ forum', url => 'https://forum.example/a?b=c' })->{id};
 my $tag   = made('/license-key-tags', { name => 'Keys' })->{id};
 made("/license-key-tags/$tag/keys", { keys => ['AAAA-BBBB-CCCC-DDDD-EEEE-FFFF-GGGG-HHHH'] });
 
-sub pending { my ($asset, $status) = @_; sql("UPDATE asset SET status = '$status' WHERE id = $asset->{id}"); return }
+sub pending
+{
+    my ($asset, $status) = @_;
+    sql("UPDATE asset SET status = '$status' WHERE id = $asset->{id}");
+    return;
+}
 
-sub fresh { my ($name) = @_; return ready_asset($shop, "$name.bin", "bytes of $name", title => ucfirst $name) }
+sub fresh
+{
+    my ($name) = @_;
+    return ready_asset($shop, "$name.bin", "bytes of $name", title => ucfirst $name);
+}
 
 my %order = (
-    active    => order([ $book, $audio ], download_limit => 5, access_days => 30, link_ids => [$link],
-        license_key_tag_ids => [$tag], quantity => 3),
+    active    => order([ $book, $audio ], download_limit => 5, access_days => 30,
+        link_ids => [$link], license_key_tag_ids => [$tag], quantity => 3),
     held      => set(order([$audio]), "access_status = 'held', fraud_decision = 'held'"),
     revoked   => act(order([$audio]), 'revoke', { reason => $reason }),
-    rejected  => set(order([$audio]), "access_status = 'rejected', access_reason = 'The card was reported as stolen.'"),
+    rejected  => set(order([$audio]),
+        "access_status = 'rejected', access_reason = 'The card was reported as stolen.'"),
     expired   => order([$audio], access_days => 1),
     exhausted => order([$audio], download_limit => 1),
     preparing => order([ fresh('preparing'), $audio ]),
@@ -111,7 +126,8 @@ assign($shop, $order{archives}{id}, [ { storefront_product_id =>
 assign($shop, $order{terms}{id}, [ { storefront_product_id =>
     mapping_of($shop, [ $audio->{id} ], download_limit => 1)->{storefront_product_id} } ]);
 sql("UPDATE assignment SET expires_at = 4098377580000000 WHERE id = $order{terms}{assignment}");
-my %link = map { $_ => link_of($order{$_}, $order{$_}{assets}[0]) } qw(active exhausted preparing failed missing);
+my %link = map { $_ => link_of($order{$_}, $order{$_}{assets}[0]) }
+    qw(active exhausted preparing failed missing);
 page('GET', $link{exhausted})->{status} == 200 or die "no download\n";
 page('GET', link_of($order{$_}, $audio)) for qw(active archives);
 pending($order{preparing}{assets}[0], 'pending');
@@ -126,8 +142,10 @@ ctl('member', 'add', 'ada@books.example', 'owner', '--shop', $shop->{shop_id});
 my ($confirm) = grep { m{/c/} } @{ wait_mail('ada@books.example')->{urls} };
 
 my @cases = (
-    [ 'confirm',         $confirm,     200, qr/Shall ada\@books\.example get/, qr/Soll ada\@books\.example/ ],
-    [ 'confirm-unknown', "${confirm}x", 404, qr/There is no such page/,        qr/Diese Seite gibt es nicht/ ],
+    [ 'confirm',         $confirm,     200, qr/Shall ada\@books\.example get/,
+        qr/Soll ada\@books\.example/ ],
+    [ 'confirm-unknown', "${confirm}x", 404, qr/There is no such page/,
+        qr/Diese Seite gibt es nicht/ ],
     (map { [ $_->[0], $order{ $_->[0] }{url}, 200, @$_[ 1, 2 ] ] }
         [ 'active',    qr/14 of 15 downloads left/,       qr/noch 14 von 15 Downloads/ ],
         [ 'held',      qr/order is under review/,         qr/Bestellung wird geprüft/ ],
@@ -140,14 +158,19 @@ my @cases = (
         [ 'preparing', qr/file is being prepared/,        qr/wird gerade vorbereitet/ ],
         [ 'failed',    qr/could not be prepared/,         qr/konnte nicht vorbereitet werden/ ],
         [ 'empty',     qr/nothing to download/,           qr/nichts herunterzuladen/ ]),
-    [ 'not-found',      "$order{active}{url}x", 404, qr/no such page/,         qr/Seite gibt es nicht/ ],
-    [ 'wrong-method',   $order{active}{url},    405, qr/can’t be done/,        qr/geht hier nicht/, method => 'PUT' ],
-    [ 'file-not-found', "${gone}x",             404, qr/no such file/,         qr/Datei gibt es nicht/ ],
-    [ 'file-missing',   $link{missing},         500, qr/missing on our side/,  qr/fehlt auf unserer Seite/ ],
-    [ 'file-preparing', $link{preparing},       409, qr/is being prepared/,    qr/wird gerade vorbereitet/ ],
+    [ 'not-found',      "$order{active}{url}x", 404, qr/no such page/,
+        qr/Seite gibt es nicht/ ],
+    [ 'wrong-method',   $order{active}{url},    405, qr/can’t be done/,        qr/geht hier nicht/,
+        method => 'PUT' ],
+    [ 'file-not-found', "${gone}x",             404, qr/no such file/,
+        qr/Datei gibt es nicht/ ],
+    [ 'file-missing',   $link{missing},         500, qr/missing on our side/,
+        qr/fehlt auf unserer Seite/ ],
+    [ 'file-preparing', $link{preparing},       409, qr/is being prepared/,
+        qr/wird gerade vorbereitet/ ],
 );
 
-# --- the browser -----------------------------------------------------------------------------------
+# --- the browser ---------------------------------------------------------------------------------
 
 # The tasks of the browser, and a function for each that looks at its result.
 my (@tasks, @looks);
@@ -170,9 +193,11 @@ for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
                 is_deeply($seen->{wrong}, [], 'the browser reports no error');
                 for my $view (@views) {
                     my $looked = shift @{ $seen->{views} // [] } // {};
-                    is($looked->{paper}, $paper{ $view->{scheme} }, "$view->{name}: its policy allows its own style");
+                    is($looked->{paper}, $paper{ $view->{scheme} },
+                        "$view->{name}: its policy allows its own style");
                     is_deeply($looked->{misfits}, [], "$view->{name}: everything fits its width");
-                    is_deeply($looked->{violations}, [], "$view->{name}: axe finds no violation") if $view->{axe};
+                    is_deeply($looked->{violations}, [], "$view->{name}: axe finds no violation")
+                        if $view->{axe};
                 }
             };
         });
@@ -181,18 +206,22 @@ for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
 
 my $downloads = logs_dir() . '/downloads';
 make_path($downloads);
-task({ do => 'press', url => $order{active}{url}, folder => $downloads, click => qq(li:has-text("Audio") button) }, sub {
+task({ do => 'press', url => $order{active}{url}, folder => $downloads,
+    click => qq(li:has-text("Audio") button) }, sub {
     my ($file) = @_;
-    is($file->{name}, 'audio.mp3', 'without JavaScript the button downloads the file under its name');
+    is($file->{name}, 'audio.mp3',
+        'without JavaScript the button downloads the file under its name');
     is($file->{sha256}, sha256_hex('a' x 45_678), 'with its bytes');
     is($file->{url}, $order{active}{url}, 'and the page stays open');
 });
 task({ do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' }, sub {
-    is_deeply(shift, { url => 'https://forum.example/a?b=c', referrer => undef }, 'the link opens without a Referer');
+    is_deeply(shift, { url => 'https://forum.example/a?b=c', referrer => undef },
+        'the link opens without a Referer');
 });
 
 # Of this task comes another line once the button is there.
-task({ do => 'wait', url => $order{preparing}{url}, selector => 'li:has-text("Preparing") button' }, sub {
+task({ do => 'wait', url => $order{preparing}{url}, selector => 'li:has-text("Preparing") button' },
+    sub {
     my ($seen, $next) = @_;
     subtest 'The page shows the button of a file by itself once it is ready' => sub {
         my $header = sub { page('GET', $order{preparing}{url})->{headers}{refresh} };

@@ -19,7 +19,7 @@ my $log_start = error_log_size();
 my $number    = int(time);
 my @tokens;    # must not be in any log
 
-# --- helpers ---------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
 # A ready asset with these bytes; returns { id, bytes, sha256, … }.
 sub asset
@@ -102,7 +102,8 @@ sub forge
     my ($assignment, $asset, $expires) = @_;
     open my $in, '<:raw', logs_dir() . '/secret' or die "secret: $!";
     my $secret = do { local $/; <$in> };
-    my $bytes = join('', map { chr int rand 256 } 1 .. 16) . pack('Q>Q>Q>', $assignment, $asset, $expires);
+    my $bytes = join('', map { chr int rand 256 } 1 .. 16) . pack('Q>Q>Q>', $assignment, $asset,
+        $expires);
     my $mac = hmac_sha256($bytes, hmac_sha256('file-link', $secret));
     my $token = encode_base64url($bytes . substr $mac, 0, 16);
     push @tokens, $token;
@@ -138,7 +139,7 @@ sub is_page
     return;
 }
 
-# --- the page --------------------------------------------------------------------------------------
+# --- the page ------------------------------------------------------------------------------------
 
 subtest 'The page lists the files of the order' => sub {
     my $asset = asset('x' x 2_345_678, title => 'The <b>Book</b>', filename => 'book.bin');
@@ -218,10 +219,12 @@ subtest 'An address that the service did not issue is not found' => sub {
 
     is_page(page('GET', "/d/o/$other"), 404, qr/no such page/, 'a token with a wrong letter');
     is_page(page('GET', '/d/o/'), 404, qr/no such page/, 'an empty token');
-    is_page(page('GET', "/d/o/$order->{token}/x"), 404, qr/no such page/, 'a segment after the token');
+    is_page(page('GET', "/d/o/$order->{token}/x"), 404, qr/no such page/,
+        'a segment after the token');
     is_page(page('GET', '/d/x'), 404, qr/no such page/, 'another path');
     is_page(page('GET', '/d'), 404, qr/no such page/, 'no path');
-    is_page(page('GET', "/d/f/$order->{token}"), 404, qr/no such file/, "a page's token as a file's");
+    is_page(page('GET', "/d/f/$order->{token}"), 404, qr/no such file/,
+        "a page's token as a file's");
 };
 
 subtest 'Other methods are refused with a list of the allowed ones' => sub {
@@ -238,7 +241,7 @@ subtest 'Other methods are refused with a list of the allowed ones' => sub {
         'the answer links back to the page and says whom to ask') for $page, $post;
 };
 
-# --- the button ------------------------------------------------------------------------------------
+# --- the button ----------------------------------------------------------------------------------
 
 subtest 'The button leads to the file' => sub {
     my ($order, $asset, $file) = one_file('the bytes', download_limit => 2);
@@ -287,7 +290,7 @@ subtest 'Requests that the button does not make are refused' => sub {
     like($cut, qr{^HTTP/1\.1 413 }, 'a huge body is refused before it has come');
 };
 
-# --- the file --------------------------------------------------------------------------------------
+# --- the file ------------------------------------------------------------------------------------
 
 subtest 'The file has all headers that a client needs' => sub {
     my ($order, $asset, $file) = one_file('0123456789' x 1000);
@@ -347,9 +350,11 @@ subtest 'Answers without bytes of the file cost nothing' => sub {
     is($same->{body}, '', '304 has no body');
     is($with->('If-Modified-Since' => $head->{headers}{'last-modified'})->{status}, 304,
         'If-Modified-Since');
-    is_page($with->('If-Match' => '"other"'), 412, qr/start the download again/, 'If-Match of another file');
+    is_page($with->('If-Match' => '"other"'), 412, qr/start the download again/,
+        'If-Match of another file');
 
-    for my $range ('bytes=10-', 'bytes=10-20', 'bytes=-0', 'bytes=99-, 100-200', 'bytes=99999999999999999999-') {
+    for my $range ('bytes=10-', 'bytes=10-20', 'bytes=-0', 'bytes=99-, 100-200',
+        'bytes=99999999999999999999-') {
         my $beyond = $with->(Range => $range);
         is($beyond->{status}, 416, "Range: $range");
         is($beyond->{headers}{'content-range'}, 'bytes */10', 'with the length of the file');
@@ -358,7 +363,8 @@ subtest 'Answers without bytes of the file cost nothing' => sub {
         'a range beyond the end with a matching If-Range');
 
     for my $header ('Sec-Purpose', 'Purpose', 'X-Purpose', 'X-Moz') {
-        is_page($with->($header => $_), 403, qr/press the button/, "$header: $_") for qw(prefetch preview);
+        is_page($with->($header => $_), 403, qr/press the button/, "$header: $_")
+            for qw(prefetch preview);
     }
     is_page($with->('Sec-Purpose' => 'prefetch;prerender'), 403, qr/press the button/, 'prerender');
 
@@ -384,20 +390,24 @@ subtest 'Parts of a file are one download' => sub {
     is($part->{body}, substr($bytes, 100, 100), 'with its bytes');
     is($with->(Range => 'bytes=-50')->{body}, substr($bytes, -50), 'the last bytes');
     is($with->(Range => 'bytes=99990-')->{body}, substr($bytes, 99_990), 'a range without an end');
-    is($with->(Range => 'bytes=99990-200000')->{body}, substr($bytes, 99_990), 'a range beyond the end');
+    is($with->(Range => 'bytes=99990-200000')->{body}, substr($bytes, 99_990),
+        'a range beyond the end');
 
     my $parts = $with->(Range => 'bytes=0-9,50000-50009');
     is($parts->{status}, 206, 'two ranges');
     like($parts->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=}, 'are multipart');
-    like($parts->{body}, qr{Content-range: bytes 0-9/100000\r\n\r\n\Q${\substr($bytes, 0, 10)}\E\r\n}si,
+    like($parts->{body},
+        qr{Content-range: bytes 0-9/100000\r\n\r\n\Q${\substr($bytes, 0, 10)}\E\r\n}si,
         'with the first');
-    like($parts->{body}, qr{bytes 50000-50009/100000\r\n\r\n\Q${\substr($bytes, 50_000, 10)}\E\r\n}si,
+    like($parts->{body},
+        qr{bytes 50000-50009/100000\r\n\r\n\Q${\substr($bytes, 50_000, 10)}\E\r\n}si,
         'and the second');
 
     is($with->(Range => 'bytes=5-9', 'If-Range' => $tag)->{status}, 206, 'If-Range of this file');
     is($with->(Range => 'bytes=5-9', 'If-Range' => '"other"')->{body}, $bytes,
         'If-Range of another file gives the whole');
-    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'all of these have cost one download');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1,
+        'all of these have cost one download');
 };
 
 subtest 'An invalid range is ignored' => sub {
@@ -410,7 +420,8 @@ subtest 'An invalid range is ignored' => sub {
     is(counted_sql($order->{assignments}[0], $asset->{id}), 2, 'each costs a download');
 };
 
-subtest 'A range beyond the end with an If-Range of another file gives the whole file, and costs a download' => sub {
+subtest 'A range beyond the end with an If-Range of another file gives the whole file, '
+    . 'and costs a download' => sub {
     my ($order, $asset, $file) = one_file('if-range');
     my $reply = page('GET', link_of($order, $file),
         headers => { Range => 'bytes=8-', 'If-Range' => '"other"' });
@@ -466,17 +477,19 @@ subtest 'A connection serves pipelined requests one after the other' => sub {
     is(scalar(() = $all =~ /\r\n\r\nkept alive/g), 21, 'all 21 are answered');
 };
 
-# --- limits ----------------------------------------------------------------------------------------
+# --- limits --------------------------------------------------------------------------------------
 
 subtest 'Page and messages have an address to write to' => sub {
     my $first = asset('support');
     my $order = order(product([ $first, asset('second') ], download_limit => 1));
     my $file  = "$order->{assignments}[0]-$first->{id}";
-    my $links = api('GET', "/orders/$order->{id}/assignments/$order->{assignments}[0]/download-urls",
+    my $links = api('GET',
+        "/orders/$order->{id}/assignments/$order->{assignments}[0]/download-urls",
         key => $shop->{token})->{json};
     my @urls  = ($order->{path}, link_of($order, $file), $links->{zip}{url});
     my $addresses = sub {
-        my %found = map { $_ => 1 } map { page('GET', $_)->{body} =~ /href="mailto:([^"]+)"/g } @urls;
+        my %found = map { $_ => 1 }
+            map { page('GET', $_)->{body} =~ /href="mailto:([^"]+)"/g } @urls;
         return join ' ', sort keys %found;
     };
     page('GET', link_of($order, $file));
@@ -511,14 +524,21 @@ subtest 'Two of one product may be downloaded twice as often' => sub {
     my $asset   = asset('twice', title => 'Twice');
     my $product = product([$asset], download_limit => 1);
     my $order   = order($product);
-    my $left    = sub { page('GET', $order->{path})->{body} =~ /(\d+ of \d+ downloads? left)/ ? $1 : undef };
+    my $left    =
+        sub { page('GET', $order->{path})->{body} =~ /(\d+ of \d+ downloads? left)/ ? $1 : undef };
     my $file    = "$order->{assignments}[0]-$asset->{id}";
-    my $told    = sub { scalar grep { $_->{type} eq 'download.limit_reached' && $_->{data}{storefront_order_id} eq $order->{id} }
-        @{ api('GET', '/events?after=0&limit=100&type=download.limit_reached', key => $shop->{token})->{json}{data} } };
+    my $told    = sub {
+        scalar grep { $_->{type} eq 'download.limit_reached'
+            && $_->{data}{storefront_order_id} eq $order->{id} }
+            @{ api('GET', '/events?after=0&limit=100&type=download.limit_reached',
+            key => $shop->{token})->{json}{data} };
+    };
 
     is($left->(), '1 of 1 download left', 'one of it once');
-    is(api('POST', "/orders/$order->{id}/assignments", key => $shop->{token}, json => { storefront_customer_id => $order->{id},
-        items => [ { storefront_product_id => $product, quantity => 2 } ] })->{status}, 200, 'another is bought');
+    is(api('POST', "/orders/$order->{id}/assignments", key => $shop->{token},
+        json => { storefront_customer_id => $order->{id},
+        items => [ { storefront_product_id => $product, quantity => 2 } ] })->{status}, 200,
+        'another is bought');
     is($left->(), '2 of 2 downloads left', 'two of it twice');
     my @links = map { link_of($order, $file) } 1 .. 3;
     is(page('GET', $links[0])->{status}, 200, 'the first download');
@@ -534,43 +554,56 @@ sub wait_for_status
 {
     my ($order, $status) = @_;
     return wait_for(sub {
-        my ($last) = sql("SELECT status FROM download_session WHERE assignment_id = $order->{assignments}[0]");
+        my ($last) = sql(
+            "SELECT status FROM download_session WHERE assignment_id = $order->{assignments}[0]");
         return $last && $last->[0] eq $status;
     }, 20, "a session that is $status");
 }
 
-subtest 'While the last download runs the page says so, and once it is broken off its button is back' => sub {
+subtest 'While the last download runs the page says so, and once it is broken off its '
+    . 'button is back' => sub {
     my ($order, $asset, $file) = one_file('x' x 8_000_000, download_limit => 1);
     my ($first, $second) = map { link_of($order, $file) } 1 .. 2;
     my $client = MDL::DownloadClient->over('HTTP/1.1', $server, $first)->read_until(1_000_000);
-    my %seen   = map { $_ => page('GET', $order->{path}, headers => { 'Accept-Language' => $_ })->{body} } qw(en de);
+    my %seen   = map { $_ => page('GET', $order->{path},
+        headers => { 'Accept-Language' => $_ })->{body} } qw(en de);
 
-    like($seen{en}, qr/no downloads left.*A download of this file is running\. If it was broken off, load this page again in a minute/s,
+    my $running = 'A download of this file is running\. '
+        . 'If it was broken off, load this page again in a minute';
+    like($seen{en}, qr/no downloads left.*$running/s,
         'the page says that one is running');
-    like($seen{de}, qr/Gerade läuft ein Download dieser Datei\. Falls er abgebrochen ist/, 'also in German');
-    unlike($seen{en}, qr/<form|limit of this file is reached/, 'it has no button, and does not call it used up');
-    is_page(press($order, $file), 403, qr/A download of this file is running/, 'pressing it is refused');
-    is_page(page('GET', $second), 403, qr/A download is running.*can be tried again in a minute.*\Q$order->{token}\E/s,
+    like($seen{de}, qr/Gerade läuft ein Download dieser Datei\. Falls er abgebrochen ist/,
+        'also in German');
+    unlike($seen{en}, qr/<form|limit of this file is reached/,
+        'it has no button, and does not call it used up');
+    is_page(press($order, $file), 403, qr/A download of this file is running/,
+        'pressing it is refused');
+    is_page(page('GET', $second), 403,
+        qr/A download is running.*can be tried again in a minute.*\Q$order->{token}\E/s,
         'another link is refused in these words, and leads back to the page');
     is(page('HEAD', $second)->{status}, 403, 'and so is HEAD');
     my $diagnosis = api('GET', "/orders/$order->{id}/diagnosis", key => $shop->{token})->{json};
     my ($allowance) = grep { $_->{name} eq 'allowance' } @{ $diagnosis->{checks} };
     is($allowance->{status}, 'warn', 'the diagnosis warns');
-    like($allowance->{message}, qr/^The last download of .* is running\. If it breaks off, it can be tried again/,
+    like($allowance->{message},
+        qr/^The last download of .* is running\. If it breaks off, it can be tried again/,
         'and says why');
 
     my $read = $client->leave(1);
-    my $page = wait_for(sub { page('GET', $order->{path})->{body} =~ /^(.*<form.*)$/s && $1 }, 20, 'the button');
+    my $page = wait_for(sub { page('GET', $order->{path})->{body} =~ /^(.*<form.*)$/s && $1 }, 20,
+        'the button');
     like($page, qr/1 of 1 download left/, 'it broke off: the page offers it again');
     my $whole = page('GET', link_of($order, $file));
     is(sha256_hex($whole->{body}), $asset->{sha256}, 'a press of the button gives the whole file');
     is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'which is the one download');
-    wait_for(sub { page('GET', $order->{path})->{body} =~ /limit of this file is reached/ }, 20, 'the page to call it used up');
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /limit of this file is reached/ }, 20,
+        'the page to call it used up');
     is_page(page('GET', $first, headers => { Range => "bytes=$read-" }), 403, qr/limit is reached/,
         'the link that broke off does not go on with it');
 };
 
-subtest 'Of fifty links that are opened at once when one has broken off, one takes its download over' => sub {
+subtest 'Of fifty links that are opened at once when one has broken off, '
+    . 'one takes its download over' => sub {
     my ($order, $asset, $file) = one_file('y' x 8_000_000, download_limit => 1);
     my @links  = map { link_of($order, $file) } 1 .. 51;
     my $client = MDL::DownloadClient->over('HTTP/1.1', $server, pop @links)->read_until(1_000_000);
@@ -625,7 +658,7 @@ subtest 'A link expires, and so does its session' => sub {
     is(left($order), 4, 'which costs nothing');
 };
 
-# --- the order's state -----------------------------------------------------------------------------
+# --- the order's state ---------------------------------------------------------------------------
 
 for my $case (
     [ 'held', qr/under review/, 'The shop is checking' ],
@@ -663,7 +696,8 @@ subtest 'An expired assignment gives no file' => sub {
     my ($order, $asset, $file) = one_file('expired', access_days => 1);
     my $link = link_of($order, $file);
 
-    like(page('GET', $order->{path})->{body}, qr{available until <time datetime="[\d-]+T[\d:.]+Z">\d+ \w+ \d{4}, \d\d:\d\d UTC<},
+    like(page('GET', $order->{path})->{body},
+        qr{available until <time datetime="[\d-]+T[\d:.]+Z">\d+ \w+ \d{4}, \d\d:\d\d UTC<},
         'before the end the page has its time');
     my $past = int((time - 10) * 1e6);
     sql("UPDATE assignment SET expires_at = $past WHERE id = $order->{assignments}[0]");
@@ -671,7 +705,8 @@ subtest 'An expired assignment gives no file' => sub {
     like($page->{body}, qr/have expired/, 'after it the page says so');
     unlike($page->{body}, qr/<form/, 'without a button');
     is_page(press($order, $file), 403, qr/have expired/, 'pressing the button is forbidden');
-    is_page(page('GET', $link), 403, qr/expired.*\Q$order->{token}\E/s, 'an earlier link is forbidden');
+    is_page(page('GET', $link), 403, qr/expired.*\Q$order->{token}\E/s,
+        'an earlier link is forbidden');
 };
 
 subtest 'A revoked assignment does not affect the others of its order' => sub {
@@ -722,9 +757,10 @@ subtest 'A file that was removed from the product is gone' => sub {
         'the new file can be downloaded');
 };
 
-# --- faults of the service -------------------------------------------------------------------------
+# --- faults of the service -----------------------------------------------------------------------
 
-subtest 'A file that is missing from the storage costs nothing and is reported to the operator' => sub {
+subtest 'A file that is missing from the storage costs nothing and is reported '
+    . 'to the operator' => sub {
     my ($order, $asset, $file) = one_file('missing bytes', download_limit => 1);
     my $link   = link_of($order, $file);
     my $blob   = storage_dir() . '/blobs/' . substr($asset->{sha256}, 0, 1) . "/$asset->{sha256}";

@@ -17,7 +17,8 @@ use Test::More;
 use constant { KB => 1024, MB => 1024 * 1024 };
 
 # mod_deflate compresses what it can, and mod_ratelimit slows down requests that ask for it.
-my $server = MDL::Instance->new(tls => 1, modules => [qw(deflate ratelimit)], extra => <<'END')->start;
+my $server = MDL::Instance->new(tls => 1, modules => [qw(deflate ratelimit)],
+    extra => <<'END')->start;
 DownloadsSessionIdle 1
 SetEnvIf Request_URI "^/d/./(.{24})" token=$1
 LogFormat "%m %{token}e %H %>s %X %{Range}i" hits
@@ -29,8 +30,8 @@ CustomLog "@t_logs@/hits" hits
 END
 my $shop = new_shop();
 my $file = new_file($shop, 8 * MB);
-my $text = new_file($shop, 0, bytes => "All work and no play.\n" x 50_000, content_type => 'text/plain',
-    filename => 'text.txt');
+my $text = new_file($shop, 0, bytes => "All work and no play.\n" x 50_000,
+    content_type => 'text/plain', filename => 'text.txt');
 
 my %WAYS = (
     'HTTP/1.1' => { curl => ['--http1.1'], protocol => 'HTTP/1.1' },
@@ -42,7 +43,7 @@ my %WAYS = (
 my @http2 = $ENV{MPM} eq 'prefork' ? () : ('HTTP/2', 'h2c');
 my @ways  = sort 'HTTP/1.1', 'TLS', @http2;
 
-# --- clients ---------------------------------------------------------------------------------------
+# --- clients -------------------------------------------------------------------------------------
 
 my $count = 0;
 
@@ -54,7 +55,8 @@ sub target { return "$folder/" . ++$count }
 sub url
 {
     my ($way, $path) = @_;
-    return ($WAYS{$way}{tls} ? 'https://localhost:' . $server->tls_port : 'http://localhost:' . port())
+    return ($WAYS{$way}{tls} ? 'https://localhost:' . $server->tls_port : 'http://localhost:'
+        . port())
         . $path;
 }
 
@@ -114,7 +116,8 @@ sub curl { my ($way, $path, @options) = @_; return curl_into(target(), $way, $pa
 sub curl_into
 {
     my ($got, $way, $path, @options) = @_;
-    my ($status, $output) = run(curl_command($way, $path, '-w', '%{http_code}', '-o', $got, @options));
+    my ($status, $output) = run(curl_command($way, $path, '-w', '%{http_code}', '-o', $got,
+        @options));
     return { exit => $status >> 8, status => $output, path => $got, size => -s $got // 0 };
 }
 
@@ -131,13 +134,14 @@ sub killed_at
     return 1;
 }
 
-# --- results ---------------------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 sub same
 {
     my ($path, $bought, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    is system('cmp', '-s', $path, $bought->{path}), 0, $name // 'the file is the same, byte for byte'
+    is system('cmp', '-s', $path, $bought->{path}), 0,
+        $name // 'the file is the same, byte for byte'
         or diag sprintf '%d bytes of %d', -s $path // 0, $bought->{size};
     unlink $path;
     return;
@@ -166,7 +170,7 @@ sub hits
     } split /\n/, MDL::Test::slurp(logs_dir() . '/hits') // '';
 }
 
-# --- each download costs one -----------------------------------------------------------------------
+# --- each download costs one ---------------------------------------------------------------------
 
 for my $way (@ways) {
     subtest "Over $way each whole transfer costs one download" => sub {
@@ -181,7 +185,8 @@ for my $way (@ways) {
         same(curl($way, $path)->{path}, $file, 'the first link gives it once more');
         costs($buy, 3);
         is curl($way, $_)->{status}, 403, 'then the limit is reached' for $path, $third;
-        is((hits($path))[0]{protocol}, $WAYS{$way}{protocol}, "the protocol was $WAYS{$way}{protocol}");
+        is((hits($path))[0]{protocol}, $WAYS{$way}{protocol},
+            "the protocol was $WAYS{$way}{protocol}");
     };
 }
 
@@ -244,7 +249,7 @@ for my $way (@ways) {
     };
 }
 
-# --- requests that cost nothing --------------------------------------------------------------------
+# --- requests that cost nothing ------------------------------------------------------------------
 
 for my $way (@ways) {
     subtest "Over $way answers without bytes of the file cost nothing" => sub {
@@ -268,12 +273,14 @@ for my $way (@ways) {
 
 # User agents, with what they request besides GET.
 my @PREVIEWS = (
-    [ 'facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)', '-r', '0-524287' ],
+    [ 'facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)', '-r',
+        '0-524287' ],
     [ 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)', '-r', '0-32768' ],
     [ 'WhatsApp/2.23.20.0', '-H', 'Accept-Language: en' ],
     [ 'TelegramBot (like TwitterBot)' ],
     [ 'Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)', '--compressed' ],
-    [ 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) SkypeUriPreview' ],
+    [ 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, '
+        . 'like Gecko) SkypeUriPreview' ],
     [ 'GoogleImageProxy', '-I' ],
 );
 
@@ -291,20 +298,23 @@ subtest 'Previews of the page cost nothing' => sub {
 
 subtest 'A scanner that submits the form and reads 64 KB costs nothing' => sub {
     my @buys = map { buy($shop, $file, limit => 1) } @ways;
-    read_bytes('/dev/null', 64 * KB, curl_command($ways[$_], link_of($buys[$_]), '-N')) for 0 .. $#ways;
+    read_bytes('/dev/null', 64 * KB, curl_command($ways[$_], link_of($buys[$_]), '-N'))
+        for 0 .. $#ways;
     for my $i (0 .. $#ways) {
         my $account = costs($buys[$i], 0);
         is $account->{sessions}[0]{status}, 'returned', "over $ways[$i] its download is given back";
-        cmp_ok $account->{sessions}[0]{bytes_delivered}, '>=', 64 * KB, 'at least what it read is counted as delivered';
+        cmp_ok $account->{sessions}[0]{bytes_delivered}, '>=', 64 * KB,
+            'at least what it read is counted as delivered';
         same(curl($ways[$i], link_of($buys[$i]))->{path}, $file, 'the customer gets the file');
         costs($buys[$i], 1);
     }
 };
 
-# --- many at once ----------------------------------------------------------------------------------
+# --- many at once --------------------------------------------------------------------------------
 
 for my $way (@several) {
-    subtest "Over $way, if one download is left, fifty links fetched at once use only that one" => sub {
+    subtest "Over $way, if one download is left, fifty links fetched at once use "
+        . "only that one" => sub {
         my $buy   = buy($shop, $file, limit => 1);
         my @links = map { link_of($buy) } 1 .. 50;
         my $got   = target();
@@ -323,21 +333,23 @@ for my $way (@several) {
     };
 }
 
-# --- other modules ---------------------------------------------------------------------------------
+# --- other modules -------------------------------------------------------------------------------
 
 for my $way (@ways) {
     subtest "Over $way mod_deflate does not compress a file" => sub {
         my $buy = buy($shop, $text);
         my $path = link_of($buy);
         my $got = target();
-        my ($status, $output) = run(curl_command($way, $path, '-H', 'Accept-Encoding: gzip, deflate',
+        my ($status, $output) = run(
+            curl_command($way, $path, '-H', 'Accept-Encoding: gzip, deflate',
             '-D', '-', '-o', $got));
         unlike $output, qr/^content-encoding/mi, 'it is sent as it is stored';
         like $output, qr/^content-length: $text->{size}\r$/mi, 'with the stored length';
         like $output, qr/^etag: \Q$text->{etag}\E\r$/mi, 'and its own entity tag';
         same($got, $text);
         costs($buy, 1);
-        my ($headers) = (run(curl_command($way, $buy->{path}, '-H', 'Accept-Encoding: gzip', '-D', '-',
+        my ($headers) = (
+            run(curl_command($way, $buy->{path}, '-H', 'Accept-Encoding: gzip', '-D', '-',
             '-o', '/dev/null')))[1];
         like $headers, qr/^content-encoding: gzip/mi, 'but the page is compressed';
     };
@@ -360,7 +372,7 @@ for my $way (@ways) {
     };
 }
 
-# --- the other clients -----------------------------------------------------------------------------
+# --- the other clients ---------------------------------------------------------------------------
 
 my $large = new_file($shop, 64 * MB);
 
@@ -421,7 +433,7 @@ for my $way (@http2) {
     };
 }
 
-# --- a browser -------------------------------------------------------------------------------------
+# --- a browser -----------------------------------------------------------------------------------
 
 sub browser
 {
@@ -434,9 +446,11 @@ sub browser
 
 subtest 'Chromium resumes by itself after a connection that ended early' => sub {
     my $buy  = buy($shop, $file, limit => 1);
-    my $road = MDL::Path->new(to => port(), rate => 16 * MB, cuts => [ 2 * MB, 3 * MB ], how => 'fin');
+    my $road = MDL::Path->new(to => port(), rate => 16 * MB, cuts => [ 2 * MB, 3 * MB ],
+        how => 'fin');
     my $result = browser(page => $buy->{url}, instead => '127.0.0.1:' . $road->port);
-    is_deeply $result->{states}, [qw(inProgress completed)], 'it completes the download' or diag explain $result;
+    is_deeply $result->{states}, [qw(inProgress completed)], 'it completes the download'
+        or diag explain $result;
     same($result->{path}, $file);
     costs($buy, 1);
 };
@@ -446,10 +460,12 @@ subtest 'Chromium resumes by hand after a connection that was reset, over HTTP/2
             . "DownloadsPublicURL https://localhost:\@tls_port\@/d\n");
     httpd_graceful();
     my $buy  = buy($shop, $file, limit => 1);
-    my $road = MDL::Path->new(to => $server->tls_port, rate => 16 * MB, cuts => [ 4 * MB ], how => 'rst');
+    my $road = MDL::Path->new(to => $server->tls_port, rate => 16 * MB, cuts => [ 4 * MB ],
+        how => 'rst');
     my $result = browser(page => $buy->{url}, resume => JSON::PP::true,
         instead => '127.0.0.1:' . $road->port);
-    is_deeply $result->{states}, [qw(inProgress canceled)], 'it is interrupted' or diag explain $result;
+    is_deeply $result->{states}, [qw(inProgress canceled)], 'it is interrupted'
+        or diag explain $result;
     same($result->{path}, $file, 'and has the whole file after the resume');
     costs($buy, 1);
 };

@@ -1,5 +1,5 @@
-# What one customer may ask for in a minute (contract, section 5), and that honest ones don't notice: a
-# download manager with 16 connections, many customers behind one address.
+# What one customer may ask for in a minute (contract, section 5), and that honest ones don't
+# notice: a download manager with 16 connections, many customers behind one address.
 #
 # once: rates are counted in memory
 use strict;
@@ -39,28 +39,34 @@ subtest 'a page can be opened so often, and says in a sentence when that was too
     my $began = time;
     my @replies = map { page('GET', $buy->{path}) } 1 .. PAGES + 10;
     cmp_ok count(200, @replies), '>=', PAGES - 1, 'as many as a minute allows, with the button';
-    cmp_ok count(200, @replies), '<=', PAGES + back(PAGES, $began), 'and those that came back meanwhile';
+    cmp_ok count(200, @replies), '<=', PAGES + back(PAGES, $began),
+        'and those that came back meanwhile';
     my $reply = limited(sub { page('GET', $buy->{path}) });
     has_to_wait($reply, 'a further view');
     like $reply->{headers}{'content-type'}, qr{^text/html}, 'as a page';
     like $reply->{body}, qr/Please wait a moment/, 'in English';
     $reply = limited(sub { page('GET', $buy->{path}, headers => { 'Accept-Language' => 'de' }) });
     like $reply->{body}, qr/Bitte warten Sie einen Moment/, 'or in German';
-    has_to_wait(limited(sub { page('POST', $buy->{path}, form => { file => $buy->{button} }) }), 'its button');
+    has_to_wait(limited(sub { page('POST', $buy->{path}, form => { file => $buy->{button} }) }),
+        'its button');
     is limited(sub { page('HEAD', $buy->{path}) })->{status}, 429, 'HEAD is no other way';
     is page('GET', $link)->{status}, 200, 'its files are counted apart';
-    is page('GET', buy($shop, $small)->{path})->{status}, 200, 'and so is the page of another order';
+    is page('GET', buy($shop, $small)->{path})->{status}, 200,
+        'and so is the page of another order';
 };
 
 subtest 'visits of links are views of their page' => sub {
-    my $link = api('POST', '/links', key => $shop->{token}, json => { title => 'A link', url => 'https://example.com/' });
+    my $link = api('POST', '/links', key => $shop->{token},
+        json => { title => 'A link', url => 'https://example.com/' });
     my $product = 'gid://shop/Product/99';
     api('POST', '/mappings', key => $shop->{token},
         json => { storefront_product_id => $product, link_ids => [ $link->{json}{id} ] });
     my $order = api('POST', '/orders/990/assignments', key => $shop->{token},
-        json => { storefront_customer_id => '99', items => [ { storefront_product_id => $product } ] });
+        json => { storefront_customer_id => '99',
+            items => [ { storefront_product_id => $product } ] });
     my ($page)  = $order->{json}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
-    my ($visit) = page('GET', $page)->{body} =~ m{href="[^"]*(/d/l/[^"]+)"} or die "no link on the page\n";
+    my ($visit) = page('GET', $page)->{body} =~ m{href="[^"]*(/d/l/[^"]+)"}
+        or die "no link on the page\n";
     my @replies = map { page('GET', $visit) } 1 .. PAGES + 10;
     cmp_ok count(303, @replies), '>=', PAGES - 1, 'as many as a minute allows';
     has_to_wait(limited(sub { page('GET', $visit) }), 'a further visit');
@@ -74,16 +80,18 @@ subtest 'files can be asked for so often' => sub {
     my $began = time;
     my @replies = map { page('GET', $path, headers => { Range => 'bytes=0-0' }) } 1 .. PARTS + 20;
     cmp_ok count(206, @replies), '>=', PARTS, 'as many parts as a minute allows';
-    cmp_ok count(206, @replies), '<=', PARTS + back(PARTS, $began), 'and those that came back meanwhile';
+    cmp_ok count(206, @replies), '<=', PARTS + back(PARTS, $began),
+        'and those that came back meanwhile';
     my $reply = limited(sub { page('GET', $second, headers => { Range => 'bytes=0-0' }) });
     has_to_wait($reply, 'a further one, by another link of the order,');
     like $reply->{body}, qr/<h1>The files were asked for too often</, 'which says so';
-    like limited(sub { page('GET', $second, headers => { 'Accept-Language' => 'fr' }) })->{body}, qr/<h1>Les fichiers ont/,
-        'in the browser\'s language';
+    like limited(sub { page('GET', $second, headers => { 'Accept-Language' => 'fr' }) })->{body},
+        qr/<h1>Les fichiers ont/, 'in the browser\'s language';
     is $reply->{headers}{etag}, undef, 'without the entity tag of the file';
     is limited(sub { page('HEAD', $path) })->{status}, 429, 'HEAD is no other way';
     is page('GET', $buy->{path})->{status}, 200, 'its page is counted apart';
-    is page('GET', link_of(buy($shop, $small)))->{status}, 200, 'and so are the files of another order';
+    is page('GET', link_of(buy($shop, $small)))->{status}, 200,
+        'and so are the files of another order';
 };
 
 subtest 'parts of a large file are free' => sub {
@@ -94,7 +102,8 @@ subtest 'parts of a large file are free' => sub {
         my ($i) = @_;
         return [ map {
             my $from = (8 * $_ + $i) * MB;
-            page('GET', $path, headers => { Range => sprintf 'bytes=%d-%d', $from, $from + MB - 1 })->{status};
+            page('GET', $path, headers => { Range => sprintf 'bytes=%d-%d', $from, $from + MB - 1 })
+                ->{status};
         } map { $_ % 4 } 0 .. 10 ];
     });
     is scalar(grep { $_ == 206 } @statuses), 88, 'each of 88 parts of 1 MiB is sent';
@@ -109,7 +118,8 @@ sub large_archive
     api('POST', '/mappings', key => $shop->{token}, json => { storefront_product_id => $product,
         file_ids => [ map { $_->{id} } @files ], download_type => 'ZIP' });
     my $order = api('POST', '/orders/980/assignments', key => $shop->{token},
-        json => { storefront_customer_id => '98', items => [ { storefront_product_id => $product } ] });
+        json => { storefront_customer_id => '98',
+            items => [ { storefront_product_id => $product } ] });
     my ($page) = $order->{json}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
     return ($page, $order->{json}{assignments}[0]{id});
 }
@@ -120,15 +130,18 @@ subtest 'a download manager with 16 connections gets a large ZIP' => sub {
     my $whole = page('GET', $location);
     is $whole->{status}, 200, 'a browser gets it in one piece';
     my $name = logs_dir() . '/archive.zip';
-    my $output = qx(aria2c -q --no-conf -x16 -s16 -k1M --max-tries=1 -d / -o "$name" "$location" 2>&1);
+    my $output =
+        qx(aria2c -q --no-conf -x16 -s16 -k1M --max-tries=1 -d / -o "$name" "$location" 2>&1);
     is $?, 0, 'aria2 gets it in parts' or diag $output;
     is sha256_hex(MDL::Test::slurp($name)), sha256_hex($whole->{body}), 'the same bytes';
 };
 
 subtest 'customers behind one address are not in each other\'s way' => sub {
     my @buys = map { buy($shop, $small) } 1 .. 40;
-    my @replies = map { my $buy = $_; (map { page('GET', $buy->{path}) } 1 .. 5), page('GET', link_of($buy)) } @buys;
-    is count(200, @replies), 240, '40 orders with five views and a download each, all from one address';
+    my @replies = map { my $buy = $_; (map { page('GET', $buy->{path}) } 1 .. 5),
+        page('GET', link_of($buy)) } @buys;
+    is count(200, @replies), 240,
+        '40 orders with five views and a download each, all from one address';
 };
 
 $server->stop;
@@ -139,7 +152,8 @@ subtest '0: there is no limit' => sub {
     my $buy = buy($shop, $small);
     my $path = link_of($buy);
     is count(200, map { page('GET', $buy->{path}) } 1 .. 150), 150, 'of the page';
-    is count(206, map { page('GET', $path, headers => { Range => 'bytes=0-0' }) } 1 .. 650), 650, 'nor of parts';
+    is count(206, map { page('GET', $path, headers => { Range => 'bytes=0-0' }) } 1 .. 650), 650,
+        'nor of parts';
 };
 
 $server->stop;

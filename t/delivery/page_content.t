@@ -31,7 +31,8 @@ sub tag_of
 sub add_keys
 {
     my ($id, @keys) = @_;
-    my $reply = api('POST', "/license-key-tags/$id/keys", key => $shop->{token}, json => { keys => \@keys });
+    my $reply = api('POST', "/license-key-tags/$id/keys", key => $shop->{token},
+        json => { keys => \@keys });
     $reply->{status} == 200 or die "keys: $reply->{status} $reply->{body}\n";
     return;
 }
@@ -57,7 +58,8 @@ sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }
 sub act
 {
     my ($order, $action, $members) = @_;
-    my $reply = api('POST', "/orders/$order->{id}/$action", key => $shop->{token}, json => $members // {});
+    my $reply = api('POST', "/orders/$order->{id}/$action", key => $shop->{token},
+        json => $members // {});
     $reply->{status} =~ /^2/ or die "$action: $reply->{status} $reply->{body}\n";
     return;
 }
@@ -85,7 +87,8 @@ subtest 'The page says how many keys are pending' => sub {
     my $tag   = tag_of('ONE');
     my $order = order_of([ { license_key_tag_ids => [$tag] } ], quantity => 3);
 
-    like(shown($order), qr/>ONE<.*2 more license keys are on their way/s, 'two after the first key');
+    like(shown($order), qr/>ONE<.*2 more license keys are on their way/s,
+        'two after the first key');
     add_keys($tag, 'TWO');
     like(shown($order), qr/>TWO<.*1 more license key is on its way/s, 'one after the second');
     add_keys($tag, 'THREE');
@@ -104,7 +107,8 @@ subtest 'An order that waits for its only key is not empty' => sub {
 subtest 'A link of two products is shown once' => sub {
     my $link = link_of('Twice', 'https://twice.example/');
 
-    is(count_of(shown(order_of([ { link_ids => [$link] }, { link_ids => [$link] } ])), 'twice.example'),
+    is(count_of(shown(order_of([ { link_ids => [$link] }, { link_ids => [$link] } ])),
+        'twice.example'),
         1, 'once');
 };
 
@@ -114,7 +118,8 @@ subtest 'An order without access shows neither links nor keys' => sub {
     my $order = order_of([ { link_ids => [$link], license_key_tag_ids => [$tag] } ], quantity => 3);
     my $closed = sub { unlike(shown($order), qr/secret|on (?:its|their) way/i, shift) };
 
-    like(shown($order), qr/secret\.example.*SECRET-1.*SECRET-2.*on its way/s, 'it shows both at first');
+    like(shown($order), qr/secret\.example.*SECRET-1.*SECRET-2.*on its way/s,
+        'it shows both at first');
     act($order, 'revoke');
     $closed->('not while the order is revoked');
     act($order, 'restore');
@@ -131,7 +136,8 @@ subtest 'An order without access shows neither links nor keys' => sub {
 
 subtest 'A revoked assignment hides its links and keys and leaves the others' => sub {
     my @links = map { link_of($_, "https://$_.example/") } qw(stays goes);
-    my $order = order_of([ map { { link_ids => [$_], license_key_tag_ids => [ tag_of("KEY-$_") ] } } @links ]);
+    my $order = order_of(
+        [ map { { link_ids => [$_], license_key_tag_ids => [ tag_of("KEY-$_") ] } } @links ]);
     act($order, 'revoke', { assignment_ids => [ $order->{assignments}[1]{id} ] });
     my $html = shown($order);
 
@@ -157,10 +163,12 @@ subtest 'A link redirects without a referrer, and each visit is logged' => sub {
     is($reply->{headers}{location}, 'https://forum.example/a?b=c#d', 'to the link');
     is($reply->{headers}{'referrer-policy'}, 'no-referrer', 'without a referrer');
     is($reply->{headers}{'cache-control'}, 'private, no-store', 'and it is not cached');
-    like($reply->{body}, qr/The page opens/, 'with a page for clients that do not follow redirects');
+    like($reply->{body}, qr/The page opens/,
+        'with a page for clients that do not follow redirects');
     is(page('HEAD', $way)->{status}, 303, 'HEAD as well');
     page('GET', $way, headers => { 'Sec-Purpose' => 'prefetch' });
-    is_deeply([ visits($since) ], [ "$visit: visited", "$visit: HEAD, no visit", "$visit: prefetch, no visit" ],
+    is_deeply([ visits($since) ],
+        [ "$visit: visited", "$visit: HEAD, no visit", "$visit: prefetch, no visit" ],
         'the log names order and link');
     my ($token) = $way =~ m{([^/]+)$};
     is(index(error_log_since($since), $token), -1, "and not the link's token");
@@ -180,7 +188,8 @@ subtest 'A link of an order without access is answered like a file' => sub {
         my $since = error_log_size();
         my $reply = page('GET', $way);
         is($reply->{status}, 403, "$name: forbidden");
-        like($reply->{body}, qr/$words.*\Q$order->{url}\E/s, "$name: a page says why and links back");
+        like($reply->{body}, qr/$words.*\Q$order->{url}\E/s,
+            "$name: a page says why and links back");
         unlike("$reply->{body} " . ($reply->{headers}{location} // ''), qr/secret\.example/,
             "$name: and does not show the target");
         like((visits($since))[0], qr/not opened, 403: /, "$name: the log has it");
@@ -189,14 +198,16 @@ subtest 'A link of an order without access is answered like a file' => sub {
     act($order, 'revoke', { reason => 'Refunded <b>in full</b>' });
     $closed->('was withdrawn.*Refunded &lt;b&gt;in full', 'revoked');
     act($order, 'restore');
-    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE storefront_order_id = '$order->{id}'");
+    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' "
+        . "WHERE storefront_order_id = '$order->{id}'");
     $closed->('under review', 'held');
     act($order, 'reject', { reason => 'The card was stolen' });
     $closed->('was not released.*The card was stolen', 'rejected');
     act($order, 'approve');
     sql("UPDATE assignment SET expires_at = 1 WHERE id = $order->{assignments}[0]{id}");
     $closed->('expired', 'expired');
-    sql("UPDATE assignment SET expires_at = 0, status = 'revoked' WHERE id = $order->{assignments}[0]{id}");
+    sql("UPDATE assignment SET expires_at = 0, status = 'revoked' "
+        . "WHERE id = $order->{assignments}[0]{id}");
     $closed->('was withdrawn', 'its assignment revoked');
 };
 
@@ -220,13 +231,15 @@ subtest 'A link that the service did not issue is not found' => sub {
     is(page('GET', $other)->{status}, 404, 'a token with a wrong letter');
     is(page('GET', "$way/x")->{status}, 404, 'a segment after the token');
     is(page('GET', '/d/l/')->{status}, 404, 'an empty token');
-    like(page('GET', $order->{url} =~ s{/o/}{/l/}r)->{body}, qr/no such link/, "a page's token as a link's");
+    like(page('GET', $order->{url} =~ s{/o/}{/l/}r)->{body}, qr/no such link/,
+        "a page's token as a link's");
     my $id = $order->{assignments}[0]{storefront_product_id};
     api('POST', '/mappings', key => $shop->{token},
         json => { storefront_product_id => $id, link_ids => [ $links[1] ] });
     my $gone = page('GET', $way);
     is($gone->{status}, 404, 'a link that was removed from the product');
-    like($gone->{body}, qr/no longer part of your order.*\Q$order->{url}\E/s, 'its page says so and links back');
+    like($gone->{body}, qr/no longer part of your order.*\Q$order->{url}\E/s,
+        'its page says so and links back');
 };
 
 subtest 'The email has links and keys in its text and its HTML' => sub {
@@ -241,7 +254,8 @@ subtest 'The email has links and keys in its text and its HTML' => sub {
     my ($way) = $text =~ m{^- The <b>Forum</b>: (\Q${\public_url()}\E/l/[\w-]+)$}m;
     is($way, public_url() =~ s{/d$}{}r . (ways_of($order))[0],
         "the link in the text, with the page's URL");
-    is(page('GET', $way)->{headers}{location}, 'https://mail.example/?a=1&b=2', 'which leads there');
+    is(page('GET', $way)->{headers}{location}, 'https://mail.example/?a=1&b=2',
+        'which leads there');
     like($text, qr{^- CCCC-<3>$}m, 'the key in the text');
     like($text, qr{^1 more license key is on its way\. }m, 'and the pending key');
     unlike($text, qr/Your files|\n\n\n/, 'without a gap for files');
@@ -255,7 +269,8 @@ subtest 'An email of files alone mentions neither' => sub {
     my $asset = ready_asset($shop, 'alone.pdf', 'alone');
     my $to    = 'content-' . digits() . '@buyer.example';
     my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
-    assign($shop, digits(), [$product], send_email => JSON::PP::true(), customer => { email => $to });
+    assign($shop, digits(), [$product], send_email => JSON::PP::true(),
+        customer => { email => $to });
     my $mail = wait_mail($to);
 
     like($mail->{text}, qr/alone\.pdf/, 'it names the file');

@@ -1,5 +1,5 @@
-# Files on the order's page and in its email (contract, section 8): the end of access, files that are
-# not ready yet, and files of several assignments.
+# Files on the order's page and in its email (contract, section 8): the end of access, files that
+# are not ready yet, and files of several assignments.
 #
 # once: the page is made of rows that delivery.t reads on both databases
 use strict;
@@ -19,7 +19,8 @@ sub order_of
 {
     my (@mappings) = @_;
     my $id    = digits();
-    my @items = map { mapping_of($shop, $_->[0], %{ $_->[1] // {} })->{storefront_product_id} } @mappings;
+    my @items = map { mapping_of($shop, $_->[0], %{ $_->[1] // {} })->{storefront_product_id} }
+        @mappings;
     my $reply = assign($shop, $id, \@items);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     my $order = $reply->{json};
@@ -48,7 +49,8 @@ sub mail_of
 {
     my ($order) = @_;
     my $to = 'files-' . digits() . '@buyer.example';
-    my $reply = api('POST', "/orders/$order->{id}/resend", key => $shop->{token}, json => { email => $to });
+    my $reply = api('POST', "/orders/$order->{id}/resend", key => $shop->{token},
+        json => { email => $to });
     $reply->{status} =~ /^2/ or die "resend: $reply->{status} $reply->{body}\n";
     my $mail = wait_mail($to);
     $mail->{text} =~ s/\r//g;
@@ -58,12 +60,17 @@ sub mail_of
 sub press { my ($order, %form) = @_; return page('POST', $order->{url}, form => \%form) }
 sub count_of { my ($text, $part) = @_; return scalar(() = $text =~ /$part/g) }
 
-sub asset { my ($title, %more) = @_; return ready_asset($shop, digits() . '.txt', "bytes of $title", title => $title, %more) }
+sub asset
+{
+    my ($title, %more) = @_;
+    return ready_asset($shop, digits() . '.txt', "bytes of $title", title => $title, %more);
+}
 
 sub link_of
 {
     my ($title) = @_;
-    return api('POST', '/links', key => $shop->{token}, json => { title => $title, url => 'https://x.example/' })
+    return api('POST', '/links', key => $shop->{token},
+        json => { title => $title, url => 'https://x.example/' })
         ->{json}{id};
 }
 
@@ -72,35 +79,47 @@ my ($first, $same, $second) = (4_098_377_580_000_000, 4_098_377_620_000_000, 4_0
 my ($first_words, $second_words) = map { "$_ November 2099, 22:13 UTC" } 14, 15;
 
 subtest 'If everything ends at the same time, the time is shown once' => sub {
-    my $order = order_of([ [ asset('One')->{id} ] ], [ [ asset('Two')->{id} ], { link_ids => [ link_of('Forum') ] } ]);
+    my $order = order_of([ [ asset('One')->{id} ] ],
+        [ [ asset('Two')->{id} ], { link_ids => [ link_of('Forum') ] } ]);
     ends($order, $first, $same);
     my ($page, $mail) = (shown($order), mail_of($order));
 
-    like($page, qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</, 'at the top of the page');
+    like($page, qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</,
+        'at the top of the page');
     is(count_of($page, 'available until'), 1, 'and nowhere else on the page');
     like($mail->{text}, qr/^You can download until $first_words\.$/m, 'in the text of the email');
     like($mail->{html}, qr/You can download until <time[^>]*>$first_words</, 'and in its HTML');
-    is(count_of("$mail->{text} $mail->{html}", 'available until'), 0, 'and nowhere else in the email');
+    is(count_of("$mail->{text} $mail->{html}", 'available until'), 0,
+        'and nowhere else in the email');
 };
 
 subtest 'If assignments end at different times, each file has its own' => sub {
     my $forum = link_of('Forum');
     my $order = order_of([ [ asset('Soon')->{id} ], { link_ids => [$forum] } ],
-        [ [ asset('Later')->{id} ], { link_ids => [ $forum, link_of('Chat') ] } ], [ [ asset('Never')->{id} ] ]);
+        [ [ asset('Later')->{id} ], { link_ids => [ $forum, link_of('Chat') ] } ],
+        [ [ asset('Never')->{id} ] ]);
     ends($order, $first, $second, 'NULL');
     my ($soon, $later, $never) = files_of($order);
     my ($page, $mail) = (shown($order), mail_of($order));
 
     like($page, qr{<p class="soft">Order $order->{id}</p>}, 'the top of the page has none');
-    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words</s, 'the first file has its time');
+    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words</s,
+        'the first file has its time');
     like($later, qr/>Later<.*>Available until <time[^>]*>$second_words</s, 'and so has the second');
     unlike($never, qr/available until/i, 'the file without an end has none');
-    like($page, qr/>Forum<.*?until <time[^>]*>$second_words<.*>Chat<.*?until <time[^>]*>$second_words</s,
+    like($page,
+        qr/>Forum<.*?until <time[^>]*>$second_words<.*>Chat<.*?until <time[^>]*>$second_words</s,
         'a link has the latest time of its assignments');
-    like($mail->{text}, qr/^- Soon \(\d+\W+bytes\), available until $first_words\n- Later \(\d+\W+bytes\), available until $second_words\n- Never \(\d+\W+bytes\)$/m,
+    like($mail->{text},
+        qr/^-\ Soon\ \(\d+\W+bytes\),\ available\ until\ \Q$first_words\E
+            \n-\ Later\ \(\d+\W+bytes\),\ available\ until\ \Q$second_words\E
+            \n-\ Never\ \(\d+\W+bytes\)$/mx,
         'the text of the email has the times');
-    like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m, 'also those of links');
-    like($mail->{html}, qr/Soon<.*?, available until <time[^>]*>$first_words<.*Later<.*?, available until <time[^>]*>$second_words</s,
+    like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m,
+        'also those of links');
+    like($mail->{html},
+        qr/Soon<.*?,\ available\ until\ <time[^>]*>\Q$first_words\E<
+            .*Later<.*?,\ available\ until\ <time[^>]*>\Q$second_words\E</sx,
         'and so has its HTML');
     unlike("$mail->{text} $mail->{html}", qr/download until/, 'without a common time');
 };
@@ -110,7 +129,8 @@ subtest 'A revoked assignment does not change when the others end' => sub {
     ends($order, $first, 'NULL');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
 
-    like(shown($order), qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</, 'on the page');
+    like(shown($order), qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</,
+        'on the page');
     like(mail_of($order)->{text}, qr/^You can download until $first_words\.$/m, 'nor in the email');
 };
 
@@ -120,7 +140,8 @@ sub imported
     my ($title) = @_;
     my $name  = "held-$title";
     my $url   = $source->offer($name, { size => 1000, hold => 10 });
-    my $made = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, title => $title });
+    my $made = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => $url, title => $title });
     return { id => $made->{json}{asset}{id}, job => $made->{json}{job}{id}, name => $name };
 }
 
@@ -132,21 +153,33 @@ subtest 'The email does not call files ready before they are' => sub {
     my $many  = order_of([ [ $coming->{id}, $more->{id} ] ]);
 
     my $mail = mail_of($only);
-    like($mail->{text}, qr/^Thank you .*\. Your file is still being prepared\. It will be on your download page as soon as it is ready\.$/m,
+    my $preparing = 'Your file is still being prepared\. '
+        . 'It will be on your download page as soon as it is ready\.';
+    like($mail->{text}, qr/^Thank you .*\. $preparing$/m,
         'the only file is being prepared');
-    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'nothing is called ready');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/,
+        'nothing is called ready');
     $mail = mail_of($some);
-    like($mail->{text}, qr/ One of your files is still being prepared\. It will be /, 'one of several files is being prepared');
-    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+\W+bytes\)$/m, 'the text says which one');
-    like($mail->{html}, qr/One of your files is still .*>Coming<[^ ]*: still being prepared<.*>There</s, 'and so does the HTML');
-    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'not all is called ready');
+    like($mail->{text}, qr/ One of your files is still being prepared\. It will be /,
+        'one of several files is being prepared');
+    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+\W+bytes\)$/m,
+        'the text says which one');
+    like($mail->{html},
+        qr/One of your files is still .*>Coming<[^ ]*: still being prepared<.*>There</s,
+        'and so does the HTML');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/,
+        'not all is called ready');
     $mail = mail_of($many);
-    like($mail->{text}, qr/ Your files are still being prepared\. They will be /, 'all of several files are being prepared');
+    like($mail->{text}, qr/ Your files are still being prepared\. They will be /,
+        'all of several files are being prepared');
 
     $source->release($_->{name}), wait_job($shop, $_->{job}) for $coming, $more;
     $mail = mail_of($many);
-    like($mail->{text}, qr/^Thank you .*\. Your downloads are ready\.$/m, 'after the imports they are ready');
-    like($mail->{html}, qr/<h1[^>]*>Your downloads are ready<.*Everything is waiting on your download page/s, 'in the HTML, too');
+    like($mail->{text}, qr/^Thank you .*\. Your downloads are ready\.$/m,
+        'after the imports they are ready');
+    like($mail->{html},
+        qr/<h1[^>]*>Your downloads are ready<.*Everything is waiting on your download page/s,
+        'in the HTML, too');
     unlike("$mail->{text} $mail->{html}", qr/being prepared/, 'and none is being prepared');
 };
 
@@ -157,12 +190,14 @@ subtest 'The email does not call a file ready whose import failed' => sub {
     my $mail = mail_of($order);
 
     like($mail->{text}, qr/^- Broken.*: could not be prepared$/m, 'the text says which one failed');
-    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting|being prepared/, 'and nothing untrue');
+    unlike("$mail->{text} $mail->{html}",
+        qr/downloads are ready|Everything is waiting|being prepared/, 'and nothing untrue');
 };
 
 subtest 'A file of two assignments is shown once, with the downloads of both' => sub {
     my $asset = asset('Twice');
-    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ],
+        [ [ $asset->{id} ], { download_limit => 2 } ]);
     my ($file) = my @files = files_of($order);
     my ($id)   = $file =~ /name="file" value="([^"]+)"/;
 
@@ -172,19 +207,25 @@ subtest 'A file of two assignments is shown once, with the downloads of both' =>
     for my $left (2, 1, 0) {
         my $pressed = press($order, file => $id);
         is($pressed->{status}, 303, 'the first button still works');
-        is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice', 'and gives the file');
-        like((files_of($order))[0], $left > 0 ? qr/$left of 3 downloads left/ : qr/no downloads left/, "$left are left");
+        is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice',
+            'and gives the file');
+        like((files_of($order))[0], $left > 0 ? qr/$left of 3 downloads left/
+            : qr/no downloads left/, "$left are left");
     }
-    my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} ORDER BY assignment_id");
+    my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} "
+        . "ORDER BY assignment_id");
     is_deeply(\@used, [ [1], [2] ], "each assignment's downloads are used");
     is(press($order, file => $id)->{status}, 403, 'when none is left it is refused');
     # Once the last one was settled: until then it runs.
-    ok(wait_for(sub { (files_of($order))[0] =~ /limit of this file is reached/ }, 20, 'the sentence'), 'and the page says so');
+    ok(wait_for(sub { (files_of($order))[0] =~ /limit of this file is reached/ }, 20,
+        'the sentence'), 'and the page says so');
 };
 
-subtest 'Downloads are taken from the assignment with most left, so an archive stays available' => sub {
+subtest 'Downloads are taken from the assignment with most left, '
+    . 'so an archive stays available' => sub {
     my @ids   = map { asset($_)->{id} } qw(Left Right);
-    my $order = order_of([ \@ids, { download_limit => 1 } ], [ [ $ids[1] ], { download_limit => 3 } ]);
+    my $order = order_of([ \@ids, { download_limit => 1 } ],
+        [ [ $ids[1] ], { download_limit => 3 } ]);
     my $right = sub { my ($file) = grep { />Right</ } files_of($order); $file };
 
     for my $left (3, 2) {
@@ -194,37 +235,46 @@ subtest 'Downloads are taken from the assignment with most left, so an archive s
     }
     my ($zip) = shown($order) =~ /name="zip" value="(\d+)"/;
     is($zip, $order->{assignments}[0], 'the archive is still offered');
-    is(page('GET', press($order, zip => $zip)->{headers}{location})->{status}, 200, 'and can be downloaded');
-    ok(wait_for(sub { shown($order) =~ /downloads of that purchase are used up/ }, 20, 'the sentence'), 'once');
+    is(page('GET', press($order, zip => $zip)->{headers}{location})->{status}, 200,
+        'and can be downloaded');
+    ok(wait_for(sub { shown($order) =~ /downloads of that purchase are used up/ }, 20,
+        'the sentence'), 'once');
 };
 
 subtest 'A file has no limit if one of its assignments has none' => sub {
     my $asset = asset('Free');
-    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 0 } ],
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ],
+        [ [ $asset->{id} ], { download_limit => 0 } ],
         [ [ $asset->{id} ], { download_limit => 1 } ]);
     my ($file) = my @files = files_of($order);
 
     is(@files, 1, 'the file is shown once');
     unlike($file, qr/downloads? left/, 'without a number of downloads');
-    like($file, qr/value="$order->{assignments}[1]-/, 'its button is that of the unlimited assignment');
+    like($file, qr/value="$order->{assignments}[1]-/,
+        'its button is that of the unlimited assignment');
 };
 
 subtest 'A file of assignments that end at different times is shown once for each' => sub {
     my $asset = asset('Both');
-    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ],
+        [ [ $asset->{id} ], { download_limit => 2 } ]);
     ends($order, $first, $second);
     my @files = files_of($order);
 
     is(@files, 2, 'the file is shown twice');
     unlike(shown($order), qr/has expired/, 'and nothing has expired');
-    like($files[0], qr/1 of 1 download left<.*>Available until <time[^>]*>$first_words</s, 'with the limit and end of the first');
-    like($files[1], qr/2 of 2 downloads left<.*>Available until <time[^>]*>$second_words</s, 'and with those of the second');
+    like($files[0], qr/1 of 1 download left<.*>Available until <time[^>]*>$first_words</s,
+        'with the limit and end of the first');
+    like($files[1], qr/2 of 2 downloads left<.*>Available until <time[^>]*>$second_words</s,
+        'and with those of the second');
     ends($order, 1, $second);
     is_deeply([ map { /(\d of \d downloads left)/ } files_of($order) ], ['2 of 2 downloads left'],
         'after the end of the first the second is left');
-    like(shown($order), qr/A part of this order was available until <time[^>]*>[^<]+</, 'and the page says so');
+    like(shown($order), qr/A part of this order was available until <time[^>]*>[^<]+</,
+        'and the page says so');
     my $pressed = press($order, file => "$order->{assignments}[0]-$asset->{id}");
-    is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "the first one's button still works");
+    is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200,
+        "the first one's button still works");
 };
 
 subtest 'An archive of several assignments is shown once, too' => sub {
@@ -236,7 +286,8 @@ subtest 'An archive of several assignments is shown once, too' => sub {
     for my $n (1 .. 3) {
         my $pressed = press($order, zip => $id);
         is($pressed->{status}, 303, 'the first button still works');
-        is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "and gives the archive, time $n");
+        is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200,
+            "and gives the archive, time $n");
     }
     is(press($order, zip => $id)->{status}, 403, 'when all downloads are used it is refused');
     like(shown($order), qr/can\W+t be downloaded together/, 'and the page says so');
@@ -245,10 +296,13 @@ subtest 'An archive of several assignments is shown once, too' => sub {
 subtest 'An archive is called "all" only if it has all files' => sub {
     my @ids  = map { asset($_)->{id} } qw(Left Right);
     my $all  = qr/Download all as ZIP \(2 files/;
-    my $some = order_of([ \@ids ], [ [ $ids[1], asset('Single')->{id} ], { download_type => 'FILES' } ]);
+    my $some = order_of([ \@ids ],
+        [ [ $ids[1], asset('Single')->{id} ], { download_type => 'FILES' } ]);
 
-    like(shown(order_of([ \@ids ], [ [ $ids[1] ] ])), $all, 'if another assignment has one of its files');
-    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2 files/, 'not if another assignment has a third file');
+    like(shown(order_of([ \@ids ], [ [ $ids[1] ] ])), $all,
+        'if another assignment has one of its files');
+    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2 files/,
+        'not if another assignment has a third file');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $some->{assignments}[1]");
     like(shown($some), $all, 'until that assignment is revoked');
 };

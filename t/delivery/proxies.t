@@ -1,7 +1,7 @@
-# A proxy in front, set up as docs/install.md says, changes nothing of what a download costs: neither for
-# customers who leave and resume, nor for those who read slowly; and an upload reaches the service as it
-# comes.  PROXIES=1, which make check-proxies sets, does this with 1 GB and lets clients read slowly for
-# longer than any time-out.
+# A proxy in front, set up as docs/install.md says, changes nothing of what a download costs:
+# neither for customers who leave and resume, nor for those who read slowly; and an upload reaches
+# the service as it comes. PROXIES=1, which make check-proxies sets, does this with 1 GB and lets
+# clients read slowly for longer than any time-out.
 #
 # once: what a proxy holds does not depend on the database
 use strict;
@@ -28,18 +28,21 @@ my $shop  = new_shop();
 my $file  = new_file($shop, 40 * MB);
 my @runs  = ([ 'TLS', $file ]);
 if ($ENV{PROXIES}) {
-    my $large = new_file($shop, undef, bytes => join '', map { pack('N', $_) . $file->{bytes} } 1 .. 26);
+    my $large = new_file($shop, undef, bytes => join '',
+        map { pack('N', $_) . $file->{bytes} } 1 .. 26);
     @runs = ([ 'TLS', $large ], [ 'HTTP/2', $file ]);
 }
 
-# What the guide says that a proxy holds at most: its connection to the customer has the largest buffer.
+# What the guide says that a proxy holds at most: its connection to the customer has the largest
+# buffer.
 my ($buffer) = MDL::Test::slurp('/proc/sys/net/ipv4/tcp_wmem') =~ /(\d+)$/;
 my $holds = $buffer + 2 * MB;
 
 sub begin
 {
     my ($way, $front, $buy, %more) = @_;
-    return MDL::DownloadClient->over($way, $front, $buy->{link} //= link_of($buy), buffer => 256 * KB, %more);
+    return MDL::DownloadClient->over($way, $front, $buy->{link} //= link_of($buy),
+        buffer => 256 * KB, %more);
 }
 
 my %sha256;    # of files from an offset on
@@ -49,16 +52,19 @@ sub is_rest
 {
     my ($client, $file, $from, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    $client->read_until($client->read_bytes + 32 * MB) while $client->read_bytes + 32 * MB < $file->{size} - $from;
+    $client->read_until($client->read_bytes + 32 * MB)
+        while $client->read_bytes + 32 * MB < $file->{size} - $from;
     return ok $client->rest
-        && $client->sha256 eq ($sha256{"$file->{id} $from"} //= sha256_hex(substr $file->{bytes}, $from)), $name;
+        && $client->sha256 eq ($sha256{"$file->{id} $from"} //= sha256_hex(substr $file->{bytes},
+            $from)), $name;
 }
 
 # The bytes that the service takes for delivered, while the transfer runs.
 sub noted
 {
     my ($buy) = @_;
-    my ($row) = sql("SELECT sum(bytes) FROM download_transfer WHERE assignment_id = $buy->{assignment}");
+    my ($row) = sql(
+        "SELECT sum(bytes) FROM download_transfer WHERE assignment_id = $buy->{assignment}");
     return $row->[0] // 0;
 }
 
@@ -80,11 +86,12 @@ sub costs_over
     is_noted($buy{gone}, 4 * MB);
     $gone->leave(1);
     my $from = begin($way, $front, $buy{resumed})->read_until(4 * MB)->leave(0);
-    is_rest(begin($way, $front, $buy{resumed}, headers => { Range => "bytes=$from-" }), $file, $from,
-        'the rest comes to one who resumes');
+    is_rest(begin($way, $front, $buy{resumed}, headers => { Range => "bytes=$from-" }),
+        $file, $from, 'the rest comes to one who resumes');
     my $slow = begin($way, $front, $buy{slow})->read_until(MB);
     is_noted($buy{slow}, MB);
-    cmp_ok noted($buy{slow}), '<=', $slow->at_most + $holds, 'the proxy does not read ahead of one who is slow';
+    cmp_ok noted($buy{slow}), '<=', $slow->at_most + $holds,
+        'the proxy does not read ahead of one who is slow';
     is_rest($slow, $file, 0, 'who gets the whole file, too');
     my %account = map { $_ => settled($buy{$_}, 30) } keys %buy;
     cmp_ok $account{gone}{sessions}[0]{bytes_delivered}, '<=', $gone->at_most + $holds,
@@ -100,10 +107,13 @@ sub uploads
     my ($path)  = $upload->{upload_url} =~ m{^https?://[^/]+(/.+)$};
     my $half    = 'h' x (2 * MB);
     my $socket  = IO::Socket::SSL->new(PeerAddr => '127.0.0.1', PeerPort => $front->tls_port,
-        SSL_verify_mode => IO::Socket::SSL::SSL_VERIFY_NONE()) or die "no TLS: $IO::Socket::SSL::SSL_ERROR\n";
+        SSL_verify_mode => IO::Socket::SSL::SSL_VERIFY_NONE())
+        or die "no TLS: $IO::Socket::SSL::SSL_ERROR\n";
     print $socket "PUT $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
         . 2 * length($half) . "\r\n\r\n$half";
-    ok eval { wait_for(sub { get_upload($shop, $upload)->{offset} > 0 }, 20, 'bytes of the upload') },
+    ok eval {
+        wait_for(sub { get_upload($shop, $upload)->{offset} > 0 }, 20, 'bytes of the upload');
+    },
         'an upload reaches the service as it comes';
     print $socket $half;
     my ($status) = (<$socket> // '') =~ m{^HTTP/1.1 (\d+)};
@@ -117,7 +127,8 @@ for (@runs) {
     my ($way, $file) = @$_;
     subtest "Over $way, without a proxy" => sub {
         $without{$way} = costs_over($way, $file, $server);
-        is_deeply $without{$way}, { whole => 1, gone => 0, resumed => 1, slow => 1 }, 'who gets the file pays for it';
+        is_deeply $without{$way}, { whole => 1, gone => 0, resumed => 1, slow => 1 },
+            'who gets the file pays for it';
     };
 }
 for my $kind ('nginx', 'haproxy', 'httpd') {
@@ -125,19 +136,22 @@ for my $kind ('nginx', 'haproxy', 'httpd') {
     for (@runs) {
         my ($way, $file) = @$_;
         subtest "Over $way, behind $kind" => sub {
-            is_deeply costs_over($way, $file, $front), $without{$way}, 'each pays what he pays without a proxy';
+            is_deeply costs_over($way, $file, $front), $without{$way},
+                'each pays what he pays without a proxy';
         };
     }
     subtest "An upload behind $kind" => sub { uploads($front) };
 }
 
-# 128 KB a second for three minutes, with a pause of 45 s.  The file is one of which the rest comes soon: the
-# others stand still meanwhile, which ends a connection after a minute, with a proxy and without.
+# 128 KB a second for three minutes, with a pause of 45 s. The file is one of which the rest comes
+# soon: the others stand still meanwhile, which ends a connection after a minute, with a proxy and
+# without.
 for my $kind ($ENV{PROXIES} ? sort keys %fronts : ()) {
     for (@runs) {
         my ($way) = @$_;
         my $buy = buy($shop, $file, limit => 1);
-        push @slow, [ "Over $way, behind $kind", $buy, begin($way, $fronts{$kind}, $buy)->read_until(MB) ];
+        push @slow,
+            [ "Over $way, behind $kind", $buy, begin($way, $fronts{$kind}, $buy)->read_until(MB) ];
     }
 }
 for my $turn (1 .. (@slow ? 180 : 0)) {

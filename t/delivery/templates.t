@@ -28,7 +28,8 @@ system('cp', '-r', 'conf/templates', $folder) == 0 or die "no templates\n";
 for ([ ru => 'ltr' ], [ ar => 'rtl' ]) {
     my ($language, $dir) = @$_;
     MDL::Instance::write_file("$folder/$language.words", "lang = $language\ndir = $dir\n"
-        . "downloads_left = {{\@downloads total}}\n" . join '', map { "downloads.$_ = {{total}} $_\n" } qw(zero one two few many other));
+        . "downloads_left = {{\@downloads total}}\n" . join '',
+        map { "downloads.$_ = {{total}} $_\n" } qw(zero one two few many other));
 }
 $server->start;
 my $shop = new_shop(name => 'Bücher');
@@ -64,7 +65,8 @@ sub is_in
         is($headers{'content-language'}, $language, "Content-Language is $language");
         is($headers{vary}, $varies ? 'Accept-Language' : undef,
             $varies ? 'Vary names Accept-Language' : 'there is no Vary');
-        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language"[ >]/, 'the page has that language');
+        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language"[ >]/,
+            'the page has that language');
     };
     return;
 }
@@ -76,8 +78,10 @@ subtest "A customer's locale decides" => sub {
     is_in($page, 'de', 0, 'de-AT, with a browser that wants English');
     like(decode('UTF-8', $page->{body}), qr/Ihre Downloads.*1,5\x{a0}kB.*noch 1 von 1 Download\b/s,
         'sentences, number and plural are German');
-    is_in(asked(order($shop, locale => 'de_CH')->{url}, 'en'), 'de', 0, 'a locale with an underscore');
-    is_in(asked(order($shop, locale => 'en-US')->{url}, 'de'), 'en', 0, 'en-US gets the templates without a suffix');
+    is_in(asked(order($shop, locale => 'de_CH')->{url}, 'en'), 'de', 0,
+        'a locale with an underscore');
+    is_in(asked(order($shop, locale => 'en-US')->{url}, 'de'), 'en', 0,
+        'en-US gets the templates without a suffix');
     is_in(asked(order($shop, locale => 'nl')->{url}, 'de'), 'de', 1,
         'for a locale without words the browser decides');
 
@@ -85,7 +89,8 @@ subtest "A customer's locale decides" => sub {
     my @links = map { $link->()->{headers}{location} } 1 .. 2;
     is_in($link->(), 'de', 0, 'the body of the redirect');
     is(page('GET', $links[0])->{status}, 200, 'the only download is used');
-    wait_for(sub { page('GET', $austrian->{url})->{body} =~ /Download-Limit/ }, 15, 'it to be settled');
+    wait_for(sub { page('GET', $austrian->{url})->{body} =~ /Download-Limit/ }, 15,
+        'it to be settled');
     my $refused = asked($links[1], 'en');
     is_in($refused, 'de', 0, 'the refusal of a link');
     like(decode('UTF-8', $refused->{body}), qr/Das Download-Limit ist erreicht/, 'in German, too');
@@ -131,17 +136,23 @@ subtest 'A shop can have its own templates' => sub {
     make_path($own, map { "$folder/shop-$_->{shop_id}" } $half, $look);
     MDL::Instance::write_file("$own/page.html",
         '<html lang="en"><title>{{order_id}}</title><main>{{#shop}}{{name}}{{/shop}} own</main>');
-    MDL::Instance::write_file("$folder/shop-$half->{shop_id}/page.de.html", '<html lang="de">eigen');
-    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/style.mustache", "<style>p {}</style>\n");
+    MDL::Instance::write_file("$folder/shop-$half->{shop_id}/page.de.html",
+        '<html lang="de">eigen');
+    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/style.mustache",
+        "<style>p {}</style>\n");
     my @orders = map { order($_) } $shop, $other, $half, $look;
-    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/en.words", 'your_downloads = Your books');
+    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/en.words",
+        'your_downloads = Your books');
     httpd_graceful();
-    my ($general, $its, $halfs, $looks) = map { my $url = $_->{url}; sub { asked($url, @_)->{body} } } @orders;
+    my ($general, $its, $halfs, $looks) =
+        map { my $url = $_->{url}; sub { asked($url, @_)->{body} } } @orders;
 
-    is($its->('en'), qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
+    is($its->('en'),
+        qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
         'its page is used');
     is($its->('de'), $its->('en'), 'in place of the general ones of every language');
-    like($looks->('en'), qr{<style>p \{\}</style>.*<h1>Your books}s, 'the general page uses its own style and words');
+    like($looks->('en'), qr{<style>p \{\}</style>.*<h1>Your books}s,
+        'the general page uses its own style and words');
     like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'in every language');
     unlike($general->('en'), qr/<style>p /, 'other shops do not get it');
     like($halfs->('de'), qr/eigen/, 'its own page in one language is used for that language');
@@ -172,7 +183,8 @@ sub tags_of
 subtest 'Every language has the same words, with the same values in them' => sub {
     my $english = words_of('en');
     my $german  = words_of('de');
-    # The plural categories of each, but for the French and Spanish millions; numbers may have forms of their own.
+    # The plural categories of each, but for the French and Spanish millions; numbers may have forms
+    # of their own.
     my $numeric = qr/^(?:one|other|\d+|)$/;
     for my $language (map { m{/(\w+)\.words$} } glob 'conf/templates/*.words') {
         my $words = words_of($language);
@@ -181,23 +193,28 @@ subtest 'Every language has the same words, with the same values in them' => sub
         for my $key (sort keys %$words) {
             my ($mine, $its) = ($words->{$key}, $german->{$key});
             # For what the service itself says, English has no more than that.
-            next if $english->{$key}{other} && $english->{$key}{other} eq '{{message}}' && $language eq 'en';
+            next if $english->{$key}{other} && $english->{$key}{other} eq '{{message}}'
+                && $language eq 'en';
             if (grep { $_ !~ $numeric } keys %$its) {
                 push @forms, $key if join(' ', sort keys %$mine) ne join(' ', sort keys %$its);
             } elsif (exists $its->{one}) {
-                push @forms, $key if !exists $mine->{one} || !exists $mine->{other} || grep { $_ !~ $numeric } keys %$mine;
+                push @forms, $key if !exists $mine->{one} || !exists $mine->{other}
+                    || grep { $_ !~ $numeric } keys %$mine;
             }
             push @tags, $key if tags_of($mine) ne tags_of($its);
         }
         is_deeply(\@forms, [], "$language: the forms");
         is_deeply(\@tags,  [], "$language: the values");
-        is_deeply([ grep { /[<&]/ } map { values %$_ } values %$words ], [], "$language: no markup");
+        is_deeply([ grep { /[<&]/ } map { values %$_ } values %$words ], [],
+            "$language: no markup");
     }
     my %states = map { $_ => 1 } map { MDL::Test::slurp($_)
-            =~ /(?:HTTP_\w+, |(?<![>_])status, |failure\(r, \w+, |MDL_ENTITLEMENT_\w+\] = )"(\w+)"/g }
+            =~ /(?:HTTP_\w+,|(?<![>_])status,|failure\(r,\ \w+,|MDL_ENTITLEMENT_\w+\]\ =)
+                \ "(\w+)"/gx }
         glob('mod_downloads/delivery/*.c'), 'mod_downloads/core/download/entitlement.c';
     ok($states{link_old} && $states{wrong_method}, 'the code names states');
-    is_deeply([ sort keys %{ $english->{$_} } ], [ sort keys %states ], "there is a $_ for each") for qw(message message_text);
+    is_deeply([ sort keys %{ $english->{$_} } ], [ sort keys %states ], "there is a $_ for each")
+        for qw(message message_text);
 };
 
 # The words for so many downloads, in a language.
@@ -205,17 +222,22 @@ sub downloads_in
 {
     my ($language, $limit, $bytes) = @_;
     my $asset = ready_asset($shop, digits() . '.txt', $bytes // 'x');
-    my $product = mapping_of($shop, [ $asset->{id} ], download_limit => $limit)->{storefront_product_id};
+    my $product = mapping_of($shop, [ $asset->{id} ], download_limit => $limit)
+        ->{storefront_product_id};
     my $url = assign($shop, digits(), [$product])->{json}{download_page_url};
-    my ($line) = decode('UTF-8', asked($url, $language)->{body}) =~ m{<p class="soft"><bdi>\d+\.txt</bdi> &middot; (.*)</p>};
+    my ($line) = decode('UTF-8',
+        asked($url, $language)->{body}) =~ m{<p class="soft"><bdi>\d+\.txt</bdi> &middot; (.*)</p>};
     return $line;
 }
 
 subtest 'A number has the plural form of the language' => sub {
     is(downloads_in('en', 1), "1\x{a0}byte &middot; 1 of 1 download left",          'English: one');
-    is(downloads_in('en', 2, ''), "0\x{a0}bytes &middot; 2 of 2 downloads left",    'none, and two');
-    is(downloads_in('fr', 1, ''), "0\x{a0}octet &middot; 1 restant sur 1 téléchargement",  'French has the singular for none');
-    is(downloads_in('fr', 2, 'xx'), "2\x{a0}octets &middot; 2 restants sur 2 téléchargements", 'and the plural for two');
+    is(downloads_in('en', 2, ''), "0\x{a0}bytes &middot; 2 of 2 downloads left",
+        'none, and two');
+    is(downloads_in('fr', 1, ''), "0\x{a0}octet &middot; 1 restant sur 1 téléchargement",
+        'French has the singular for none');
+    is(downloads_in('fr', 2, 'xx'), "2\x{a0}octets &middot; 2 restants sur 2 téléchargements",
+        'and the plural for two');
     is(downloads_in('es', 1, 'xx'), "2\x{a0}bytes &middot; queda 1 de 1 descarga",  'Spanish');
     my %forms = (
         ru => { 1 => 'one', 2 => 'few', 5 => 'many', 11 => 'many', 21 => 'one' },
@@ -225,7 +247,8 @@ subtest 'A number has the plural form of the language' => sub {
             for sort { $a <=> $b } keys %{ $forms{$language} };
     }
     my $page = asked(order($shop)->{url}, 'ar');
-    like($page->{body}, qr/<html lang="ar" dir="rtl">/, 'a language that is written from right to left');
+    like($page->{body}, qr/<html lang="ar" dir="rtl">/,
+        'a language that is written from right to left');
     like($page->{body}, qr/<button type="submit">Download</, 'a word that it lacks is English');
 };
 
@@ -241,7 +264,8 @@ subtest 'What a value has does not become a script or style that is allowed' => 
     like($page->{body}, qr/<script>alert/, 'a template shows a name as it is');
     my $policy = $page->{headers}{'content-security-policy'};
     unlike($policy, qr/script-src/, 'no script is allowed');
-    is(scalar(() = $policy =~ /sha256-/g), 1, "and no style but the template's own") or diag($policy);
+    is(scalar(() = $policy =~ /sha256-/g), 1, "and no style but the template's own")
+        or diag($policy);
     is($policy, $before, 'the policy is what it was') or diag($before);
     MDL::Instance::write_file($path, $own);
     $server->stop;
@@ -256,10 +280,11 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     isnt($code, 0, 'httpd -t refuses it');
     like($output, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the mistake is');
     unlink "$folder/style.mustache";
-    like(($server->httpd('-t'))[1], qr{/page\.html is not valid\. Line 8: there is no partial "style"},
-        'a missing partial');
+    like(($server->httpd('-t'))[1],
+        qr{/page\.html is not valid\. Line 8: there is no partial "style"}, 'a missing partial');
     MDL::Instance::write_file("$folder/style.mustache", "\n{{> style}}");
-    like(($server->httpd('-t'))[1], qr{/style\.mustache is not valid\. Line 2: "style" is inside of itself},
+    like(($server->httpd('-t'))[1],
+        qr{/style\.mustache is not valid\. Line 2: "style" is inside of itself},
         'a partial that includes itself');
     MDL::Instance::write_file("$folder/style.mustache", $style);
 
@@ -267,20 +292,27 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     my %before = map { $_ => 1 } server_pids();
     my $since  = error_log_size();
     kill KILL => keys %before;
-    wait_for(sub { my @new = grep { !$before{$_} } server_pids(); @new && asked($order->{url})->{status} == 200 },
-        20, 'new children');
-    like(error_log_since($since), qr/MDL0402: .*page\.de\.html is not valid\. Line 2: .*downloadsctl check/,
+    wait_for(sub {
+        my @new = grep { !$before{$_} } server_pids();
+        @new && asked($order->{url})->{status} == 200;
+    }, 20, 'new children');
+    like(error_log_since($since),
+        qr/MDL0402: .*page\.de\.html is not valid\. Line 2: .*downloadsctl check/,
         'the log says what to do');
-    is_in(asked($order->{url}, 'de'), 'de', 1, 'customers who would get it get the general one in their language');
+    is_in(asked($order->{url}, 'de'), 'de', 1,
+        'customers who would get it get the general one in their language');
 
     unlink "$folder/page.html", "$folder/message.html";
     MDL::Instance::write_file("$folder/message.de.html", '{{');
     %before = map { $_ => 1 } server_pids();
     kill KILL => keys %before;
-    wait_for(sub { my @new = grep { !$before{$_} } server_pids(); @new && asked($order->{url})->{status} != 599 },
-        20, 'new children');
+    wait_for(sub {
+        my @new = grep { !$before{$_} } server_pids();
+        @new && asked($order->{url})->{status} != 599;
+    }, 20, 'new children');
     my $plain = asked($order->{url});
-    is($plain->{headers}{'content-type'}, 'text/plain; charset=utf-8', 'without any template there is plain text');
+    is($plain->{headers}{'content-type'}, 'text/plain; charset=utf-8',
+        'without any template there is plain text');
     is($plain->{status}, 500, 'with status 500');
     like($plain->{body}, qr/write to the shop/, 'which says whom to ask');
     is(asked("$order->{url}x")->{status}, 404, 'an unknown page is still 404');

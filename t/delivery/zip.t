@@ -1,8 +1,8 @@
-# The archive of an assignment's files (contract, section 8): its length is known in advance, its bytes
-# are the same at any time and from any offset, and every program that customers use reads it.
+# The archive of an assignment's files (contract, section 8): its length is known in advance, its
+# bytes are the same at any time and from any offset, and every program that customers use reads it.
 #
-# The test puts files into the storage folder and the database directly, with names that the API would
-# refuse.  zip_large.t tests many files and large ones.
+# The test puts files into the storage folder and the database directly, with names that the API
+# would refuse. zip_large.t tests many files and large ones.
 #
 # once: bytes of archives; t/metering/zip_metering.t has their queries on both databases
 use strict;
@@ -27,9 +27,12 @@ my $shop   = new_shop();
 my $number = int(time);
 my $log_start = error_log_size();
 
-# --- helpers ---------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
-sub files { return map { { name => "file-$_.txt", bytes => "This is file $_.\n" x $_ } } 1 .. shift }
+sub files
+{
+    return map { { name => "file-$_.txt", bytes => "This is file $_.\n" x $_ } } 1 .. shift;
+}
 
 sub an_order
 {
@@ -60,13 +63,14 @@ sub file_of
 sub used
 {
     my ($order) = @_;
-    my $assignment = api('GET', "/orders/$order->{id}", key => $shop->{token})->{json}{assignments}[0];
+    my $assignment = api('GET', "/orders/$order->{id}", key => $shop->{token})
+        ->{json}{assignments}[0];
     return join ' ', map { $_->{downloads_used} } @{ $assignment->{files} };
 }
 
 sub contents { return [ map { [ $_->{name}, $_->{size}, $_->{sha256} ] } @_ ] }
 
-# --- the offer -------------------------------------------------------------------------------------
+# --- the offer -----------------------------------------------------------------------------------
 
 subtest 'An archive is offered if the mapping has the type ZIP and two files are ready' => sub {
     my ($order, @files) = an_order(3);
@@ -83,7 +87,8 @@ subtest 'An archive is offered if the mapping has the type ZIP and two files are
 
     my $pressed = page('POST', $order->{path}, form => { zip => $order->{assignment} });
     is($pressed->{status}, 303, 'which redirects');
-    like($pressed->{headers}{location}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z}, 'to a link to the archive');
+    like($pressed->{headers}{location}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z},
+        'to a link to the archive');
     is(page('GET', $pressed->{headers}{location})->{status}, 200, 'that gives the archive');
 
     for my $other (one => (an_order(1))[0], single => (an_order(2, download_type => 'FILES'))[0]) {
@@ -94,11 +99,12 @@ subtest 'An archive is offered if the mapping has the type ZIP and two files are
             'and none can be requested');
     }
     sql("UPDATE asset SET status = 'pending' WHERE id = $files[0]{id}");
-    like(page('GET', $order->{path})->{body}, qr/ZIP \(2 files/, 'a file that is not ready is left out');
+    like(page('GET', $order->{path})->{body}, qr/ZIP \(2 files/,
+        'a file that is not ready is left out');
     sql("UPDATE asset SET status = 'pending' WHERE id = $files[1]{id}");
     is(urls($shop, $order)->{zip}, undef, 'with one ready file there is no archive');
-    is(page('POST', $order->{path}, form => { zip => $order->{assignment} + 100000 })->{status}, 404,
-        'an unknown assignment has no archive');
+    is(page('POST', $order->{path}, form => { zip => $order->{assignment} + 100000 })
+        ->{status}, 404, 'an unknown assignment has no archive');
 };
 
 subtest 'It has the files of the mapping, then those of its packs, each once and in order' => sub {
@@ -111,7 +117,8 @@ subtest 'It has the files of the mapping, then those of its packs, each once and
         my $order = order_of($shop, [], content => $content, file_ids => [ @id[ 4, 1 ] ],
             pack_ids => [ $second, $first ]);
         my ($yauzl) = read_all((fetched($order))[1]);
-        is_deeply([ map { $_->[0] } @$yauzl ], [ map { "file-$_.txt" } 5, 2, 6, 7, 4, 3, 1 ], $content);
+        is_deeply([ map { $_->[0] } @$yauzl ], [ map { "file-$_.txt" } 5, 2, 6, 7, 4, 3, 1 ],
+            $content);
     }
 };
 
@@ -120,22 +127,27 @@ subtest 'A link that the service did not issue is not found' => sub {
     my $path = link_of($shop, $order);
     my $file = urls($shop, $order)->{files}[0]{url} =~ s{^http://[^/]+}{}r;
 
-    is(page('GET', $path =~ s{/z/}{/f/}r)->{status}, 404, "an archive's token does not work for a file");
-    is(page('GET', $file =~ s{/f/}{/z/}r)->{status}, 404, "a file's token does not work for an archive");
+    is(page('GET', $path =~ s{/z/}{/f/}r)->{status}, 404,
+        "an archive's token does not work for a file");
+    is(page('GET', $file =~ s{/f/}{/z/}r)->{status}, 404,
+        "a file's token does not work for an archive");
     is(page('GET', "$path/x")->{status}, 404, 'a segment after the name is not found');
     is(page('POST', $path)->{headers}{allow}, 'GET, HEAD', 'it can only be read');
 };
 
-# --- the answer ------------------------------------------------------------------------------------
+# --- the answer ----------------------------------------------------------------------------------
 
-subtest 'If a file disappears while the archive is sent, the connection ends, and no pipelined answer follows' => sub {
+subtest 'If a file disappears while the archive is sent, the connection ends, '
+    . 'and no pipelined answer follows' => sub {
     my @files = map { sparse_file("large-$_.bin", 16 * 2**20, "begin $_", "end $_") } 1 .. 3;
     stock($shop, @files);
     my $order = order_of($shop, \@files);
     my $path  = link_of($shop, $order);
     for my $range ('', "Range: bytes=1-\r\n") {
-        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port()) or die "$@\n";
-        print $socket "GET $path HTTP/1.1\r\nHost: localhost\r\n$range\r\nGET $order->{path} HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
+            or die "$@\n";
+        print $socket "GET $path HTTP/1.1\r\nHost: localhost\r\n$range\r\n"
+            . "GET $order->{path} HTTP/1.1\r\nHost: localhost\r\n\r\n";
         $socket->flush;
         sysread $socket, my $answer, 65536;
         my ($length) = $answer =~ /^Content-Length: (\d+)\r$/m;
@@ -144,7 +156,10 @@ subtest 'If a file disappears while the archive is sent, the connection ends, an
         rename $last, "$last.away" or die "$last: $!\n";
         my $got = length($answer) - length($head) - 4;
         my $pages = 0;
-        while (sysread $socket, my $more, 65536) { $got += length $more; $pages += $more =~ /<!DOCTYPE/ }
+        while (sysread $socket, my $more, 65536) {
+            $got += length $more;
+            $pages += $more =~ /<!DOCTYPE/;
+        }
         rename "$last.away", $last or die "$last: $!\n";
         cmp_ok($got, '<', $length, 'the archive is cut off');
         is($pages, 0, 'and no page follows it');
@@ -163,7 +178,8 @@ subtest 'The answer has the headers of a file' => sub {
     is($h{'content-length'}, length $get->{body}, 'Content-Length');
     is($h{'content-type'}, 'application/zip', 'Content-Type');
     like($h{etag}, qr/^"[0-9a-f]{64}"\z/, 'a strong entity tag');
-    is($h{'last-modified'}, 'Sat, 21 Nov 2026 07:08:09 GMT', 'Last-Modified is that of the newest file');
+    is($h{'last-modified'}, 'Sat, 21 Nov 2026 07:08:09 GMT',
+        'Last-Modified is that of the newest file');
     is($h{'accept-ranges'}, 'bytes', 'Accept-Ranges');
     is($h{'content-disposition'}, qq(attachment; filename="order-$order->{id}.zip"; )
         . "filename*=UTF-8''order-$order->{id}.zip", 'Content-Disposition');
@@ -173,9 +189,12 @@ subtest 'The answer has the headers of a file' => sub {
     is($h{'cache-control'}, 'private', 'Cache-Control');
     ok(!exists $h{'repr-digest'}, 'and no digest, since none is known');
     is($head->{body}, '', 'HEAD has no body');
-    is($head->{headers}{$_}, $h{$_}, "but the same $_") for qw(content-length etag last-modified accept-ranges);
-    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304, 'If-None-Match with its tag: 304');
-    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412, 'If-Match with another tag: 412');
+    is($head->{headers}{$_}, $h{$_}, "but the same $_")
+        for qw(content-length etag last-modified accept-ranges);
+    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304,
+        'If-None-Match with its tag: 304');
+    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412,
+        'If-Match with another tag: 412');
     is(page('GET', $path, headers => { 'sec-purpose' => 'prefetch' })->{status}, 403,
         'a prefetch is refused');
 };
@@ -200,18 +219,23 @@ subtest 'Any part can be downloaded' => sub {
         my ($range, $from, $length) = @$case;
         my $reply = part($path, $range);
         is($reply->{status}, 206, "bytes=$range");
-        is($reply->{headers}{'content-range'}, "bytes $from-" . ($from + $length - 1) . "/$size", 'its Content-Range');
+        is($reply->{headers}{'content-range'}, "bytes $from-" . ($from + $length - 1) . "/$size",
+            'its Content-Range');
         ok($reply->{body} eq substr($all, $from, $length), 'and its bytes');
         $path = link_of($shop, $order);
     }
     my $several = part($path, '0-9,1000-1099,-10');
-    like($several->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=}, 'several ranges are multipart');
+    like($several->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=},
+        'several ranges are multipart');
     my @parts = $several->{body} =~ m{Content-range: bytes (\d+)-\d+/$size\r\n\r\n}gi;
     is("@parts", '0 1000 ' . ($size - 10), 'each with its range');
     ok(index($several->{body}, "\r\n\r\n" . substr($all, 1000, 100) . "\r\n") > 0, 'and its bytes');
-    is(part($path, "$size-")->{headers}{'content-range'}, "bytes */$size", 'a range beyond the end is 416');
-    is(part($path, '7-', 'if-range' => $etag)->{status}, 206, 'If-Range with its tag gives the part');
-    is(length part($path, '7-', 'if-range' => '"old"')->{body}, $size, 'with another tag it gives the whole');
+    is(part($path, "$size-")->{headers}{'content-range'}, "bytes */$size",
+        'a range beyond the end is 416');
+    is(part($path, '7-', 'if-range' => $etag)->{status}, 206,
+        'If-Range with its tag gives the part');
+    is(length part($path, '7-', 'if-range' => '"old"')->{body}, $size,
+        'with another tag it gives the whole');
 };
 
 subtest 'A change of a file changes the entity tag' => sub {
@@ -231,7 +255,7 @@ subtest 'A change of a file changes the entity tag' => sub {
     read_by_all(file_of($reply->{body}));
 };
 
-# --- the bytes -------------------------------------------------------------------------------------
+# --- the bytes -----------------------------------------------------------------------------------
 
 subtest 'Programs read the archive' => sub {
     stock($shop, my @files = (files(20), { name => 'empty', bytes => '' },
@@ -245,7 +269,8 @@ subtest 'Programs read the archive' => sub {
     is_deeply($zipfile, contents(@files), 'zipfile too');
     is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), @files,
         'it has no ZIP64');
-    like($listed, qr/file last modified on \(DOS date\/time\):\s+2026 Nov 21 07:08:08/, 'times are fixed, in UTC');
+    like($listed, qr/file last modified on \(DOS date\/time\):\s+2026 Nov 21 07:08:08/,
+        'times are fixed, in UTC');
     my ($test) = program_output('7z', 'l', '-slt', $path);
     unlike($test, qr/Warning|Error/i, '7-Zip gives no warning');
 };
@@ -278,14 +303,16 @@ my @HOSTILE = (
 
 subtest 'Names are safe for every system' => sub {
     my $i = 0;
-    stock($shop, my @files = map { { name => encode_utf8($_->[0]), bytes => 'Number ' . ++$i } } @HOSTILE);
+    stock($shop, my @files = map { { name => encode_utf8($_->[0]), bytes => 'Number ' . ++$i } }
+        @HOSTILE);
     my $order = order_of($shop, \@files);
     my ($bytes, $path) = fetched($order);
     my ($yauzl, $zipfile) = read_all($path);
     my @names = map { $_->[1] } @HOSTILE;
     my $into  = "$folder/unpacked";
 
-    is_deeply([ map { $_->[0] } @$yauzl ], \@names, 'yauzl, which is strict about names, accepts them');
+    is_deeply([ map { $_->[0] } @$yauzl ], \@names,
+        'yauzl, which is strict about names, accepts them');
     is_deeply([ map { $_->[0] } @$zipfile ], \@names, 'zipfile too');
     read_by_all($path);
     for my $unpack ([ 'unzip', '-qq', '-d', $into, $path ], [ '7z', 'x', '-bd', "-o$into", $path ],
@@ -293,8 +320,11 @@ subtest 'Names are safe for every system' => sub {
         mkdir $into;
         my ($output, $code) = program_output(@$unpack);
         is($code, 0, "$unpack->[0] unpacks it") or diag($output);
-        my %found = map { my $at = $_; utf8::decode(my $name = s{.*/}{}sr); ($name => MDL::Test::slurp($at)) }
-            glob "$into/{*,.*[!.]*}";
+        my %found = map {
+            my $at = $_;
+            utf8::decode(my $name = s{.*/}{}sr);
+            ($name => MDL::Test::slurp($at));
+        } glob "$into/{*,.*[!.]*}";
         is_deeply(\%found, { map { $names[$_] => 'Number ' . ($_ + 1) } 0 .. $#names },
             'into that folder, each file under its name');
         program_output('rm', '-rf', $into);
@@ -302,32 +332,44 @@ subtest 'Names are safe for every system' => sub {
     ok(!-e "$folder/x" && !-e "$folder/../x", 'and nowhere else');
 };
 
-# --- missing files, and costs ----------------------------------------------------------------------
+# --- missing files, and costs --------------------------------------------------------------------
 
 subtest 'The buttons of several archives say what each contains' => sub {
-    my @sets = map { my $set = $_; [ map { { name => "$set-$_.txt", bytes => "$set $_" } } 1 .. 3 ] } qw(book <b>score);
+    my @sets = map {
+        my $set = $_;
+        [ map { { name => "$set-$_.txt", bytes => "$set $_" } } 1 .. 3 ];
+    } qw(book <b>score);
     pop @{ $sets[0] };
     stock($shop, @$_) for @sets;
-    my @products = map { mapping_of($shop, [ map { $_->{id} } @$_ ], download_limit => 1)->{storefront_product_id} } @sets;
+    my @products = map {
+        mapping_of($shop, [ map { $_->{id} } @$_ ], download_limit => 1)->{storefront_product_id}
+    } @sets;
     my $id    = digits();
     my $reply = assign($shop, $id, [ map { { storefront_product_id => $_ } } @products ]);
     my $order = $reply->{json};
     my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.+)$};
     my $shown = sub { page('GET', $path, headers => { 'accept-language' => shift })->{body} };
 
-    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more as ZIP \(2 files, }, 'the first, in English');
-    like($shown->('en'), qr{>Download <bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more as ZIP \(3 files, }, 'the second');
-    like($shown->('de'), qr{><bdi>book-1\.txt</bdi> und 1 weitere als ZIP herunterladen \(2 Dateien, }, 'the first, in German');
+    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more as ZIP \(2 files, },
+        'the first, in English');
+    like($shown->('en'),
+        qr{>Download <bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more as ZIP \(3 files, }, 'the second');
+    like($shown->('de'),
+        qr{><bdi>book-1\.txt</bdi> und 1 weitere als ZIP herunterladen \(2 Dateien, },
+        'the first, in German');
 
     my $score = $order->{assignments}[1]{id};
     my $urls  = "/orders/$id/assignments/$score/download-urls";
     page('GET', api('GET', $urls, key => $shop->{token})->{json}{files}[1]{url});
     wait_for(sub { $shown->('de') !~ /weil ein Download/ }, 30, 'the end of the download');
-    like($shown->('en'), qr{<bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more files can\W+t be downloaded together},
+    like($shown->('en'),
+        qr{<bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more files can\W+t be downloaded together},
         'once a file of it is used up, the page says which archive is gone');
-    like($shown->('de'), qr{score-1\.txt</bdi> und 2 weitere Dateien zusammen gibt es nicht mehr als ZIP},
+    like($shown->('de'),
+        qr{score-1\.txt</bdi> und 2 weitere Dateien zusammen gibt es nicht mehr als ZIP},
         'in German, too');
-    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more}, 'and the other is still offered');
+    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more},
+        'and the other is still offered');
 };
 
 subtest 'A file that is missing from the storage is found before the first byte' => sub {
@@ -370,10 +412,13 @@ subtest 'It costs one download of each file, or nothing' => sub {
     is(used($order), '2 2 2', 'another link costs one more of each');
     is(page('GET', $third)->{status}, 403, 'then the limit is reached');
     is(used($order), '2 2 2', 'and nothing is counted');
-    my $page = wait_for(sub { my $body = page('GET', $order->{path})->{body}; $body !~ /is running/ && $body },
-        20, 'the last download to be settled');
+    my $page = wait_for(
+        sub { my $body = page('GET', $order->{path})->{body}; $body !~ /is running/ && $body }, 20,
+        'the last download to be settled');
     unlike($page, qr/name="zip"/, 'the page does not offer it');
-    like($page, qr/The files can\W+t be downloaded together as ZIP any more, because the downloads of that purchase are used up/,
+    my $over = 'The files can\W+t be downloaded together as ZIP any more, '
+        . 'because the downloads of that purchase are used up';
+    like($page, qr/$over/,
         'and explains why');
     is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403,
         'pressing the button is refused like the link');
@@ -383,28 +428,35 @@ subtest 'It costs one download of each file, or nothing' => sub {
     page('GET', $file);
     is(used($order), '0 1 0', 'one file is downloaded by itself');
     is(page('GET', $archive)->{status}, 403, 'the archive is refused then');
-    wait_for(sub { page('GET', $order->{path})->{body} =~ /ZIP any more/ }, 20, 'the page to call it used up');
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /ZIP any more/ }, 20,
+        'the page to call it used up');
     like(page('GET', $order->{path})->{body}, qr/ZIP any more/, 'and explains why');
     is(used($order), '0 1 0', 'and costs nothing');
 };
 
-subtest 'An archive that broke off is there for the next link, and while it runs the page says so' => sub {
+subtest 'An archive that broke off is there for the next link, '
+    . 'and while it runs the page says so' => sub {
     stock($shop, my @files = map { { name => "large-$_.bin", bytes => $_ x 4_000_000 } } 1 .. 2);
     my $order  = order_of($shop, \@files, download_limit => 1);
     my ($path) = link_of($shop, $order) =~ m{^(?:https?://[^/]+)?(/.+)$};
-    my $client = MDL::DownloadClient->over('HTTP/1.1', { name => 'zip', vars => { port => port() } }, $path)
+    my $client = MDL::DownloadClient->over('HTTP/1.1',
+        { name => 'zip', vars => { port => port() } }, $path)
         ->read_until(1_000_000);
 
     my $page = page('GET', $order->{path})->{body};
-    like($page, qr/ as ZIP right now, because a download of at least one of them is running/, 'the page says so');
+    like($page, qr/ as ZIP right now, because a download of at least one of them is running/,
+        'the page says so');
     is(() = $page =~ /A download of this file is running/g, 2, 'of each of its files, too');
     unlike($page, qr/<form/, 'and has no button');
-    is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403, 'pressing it is refused');
+    is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403,
+        'pressing it is refused');
     $client->leave(1);
     wait_for(sub { page('GET', $order->{path})->{body} =~ /name="zip"/ }, 20, 'the button');
-    is(page('GET', link_of($shop, $order))->{status}, 200, 'once it is broken off another link gives it');
+    is(page('GET', link_of($shop, $order))->{status}, 200,
+        'once it is broken off another link gives it');
     is(used($order), '1 1', 'for one download of each file');
-    wait_for(sub { page('GET', $order->{path})->{body} =~ /ZIP any more/ }, 20, 'the page to call it used up');
+    wait_for(sub { page('GET', $order->{path})->{body} =~ /ZIP any more/ }, 20,
+        'the page to call it used up');
 };
 
 subtest 'If one download is left, 20 simultaneous attempts use only that one' => sub {

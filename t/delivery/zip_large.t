@@ -22,15 +22,16 @@ use MDL::Zip;
 use constant { FILES => $ENV{FULL} ? 10_000 : 5_000, PARTS => $ENV{FULL} ? 200 : 100 };
 use constant GIB => 2**30;
 
-# What archives may add to the child, in KB: while they are sent, and what it keeps.  On SQLite the page
-# cache of its writer, 1 MB, is in it.
+# What archives may add to the child, in KB: while they are sent, and what it keeps. On SQLite the
+# page cache of its writer, 1 MB, is in it.
 use constant { MEMORY => 8 * 1024, KEPT => 7 * 1024 };
 
 my $large  = $ENV{LARGE};
 my $folder = File::Temp->newdir;
 my ($modules) = MDL::Test::slurp('t/conf/modules.list') =~ m{(/\S+)/mod_\w+\.so};
 
-my $server = MDL::Instance->new(mpm => 'event', single => 1, modules => ['ratelimit'], extra => <<"END")->start;
+my $server = MDL::Instance->new(mpm => 'event', single => 1, modules => ['ratelimit'],
+    extra => <<"END")->start;
 DownloadsLinkLifetime 3600
 LoadModule http2_module $modules/mod_http2.so
 Protocols h2c http/1.1
@@ -59,10 +60,12 @@ sub memory
     return $kb;
 }
 
-# Waits until the server has noticed that all clients have left: a transfer keeps its plan in memory.
+# Waits until the server has noticed that all clients have left: a transfer keeps its plan in
+# memory.
 sub no_transfer
 {
-    return wait_for(sub { !sql('SELECT 1 FROM download_transfer LIMIT 1') }, 20, 'the end of transfers');
+    return wait_for(sub { !sql('SELECT 1 FROM download_transfer LIMIT 1') }, 20,
+        'the end of transfers');
 }
 
 sub descriptors { return scalar(() = glob "/proc/$child/fd/*") }
@@ -74,8 +77,8 @@ sub curl
 {
     my ($path, @options) = @_;
     my $file = "$folder/" . idem('curl');
-    my ($output, $code) = program_output('curl', '-sS', '--fail', '-o', $file, '-w', '%{speed_download}',
-        @options, address($path));
+    my ($output, $code) = program_output('curl', '-sS', '--fail', '-o', $file, '-w',
+        '%{speed_download}', @options, address($path));
     $code == 0 or die "curl: $output\n";
     return ($file, $output);
 }
@@ -90,10 +93,11 @@ sub bytes_at
     return $bytes;
 }
 
-# --- many files ------------------------------------------------------------------------------------
+# --- many files ----------------------------------------------------------------------------------
 
 my $noise = join '', map { chr int rand 256 } 1 .. 6000;
-my @many  = map { { name => sprintf('part %05d.bin', $_), bytes => $_ . substr $noise, 0, $_ * 7919 % 6000 } }
+my @many  = map { { name => sprintf('part %05d.bin', $_), bytes => $_ . substr $noise, 0,
+    $_ * 7919 % 6000 } }
     1 .. FILES;
 stock($shop, @many);
 my $order  = order_of($shop, \@many);
@@ -123,7 +127,8 @@ subtest 'Parts at random offsets have the same bytes' => sub {
         my $offset = int rand $size;
         my $length = 1 + int rand 300_000;
         my $reply  = part($path, "$offset-" . ($offset + $length - 1));
-        my $good   = $reply->{status} == 206 && $reply->{body} eq bytes_at($archive, $offset, $length);
+        my $good   = $reply->{status} == 206
+            && $reply->{body} eq bytes_at($archive, $offset, $length);
         $same += $good;
         diag("$reply->{status} for $length bytes from $offset") if !$good;
     }
@@ -150,7 +155,8 @@ subtest 'A download that is cut ten times and resumed has the same bytes' => sub
 
 subtest 'Over HTTP/2 it has the same bytes' => sub {
     my $path = shift @links;
-    my ($whole, $part) = map { (curl($path, '--http2-prior-knowledge', @$_))[0] } [], [ '-r', '12345-9876543' ];
+    my ($whole, $part) = map { (curl($path, '--http2-prior-knowledge', @$_))[0] }
+        [], [ '-r', '12345-9876543' ];
 
     is((program_output('cmp', $archive, $whole))[0], '', 'the whole');
     ok(bytes_at($part, 0, $size) eq bytes_at($archive, 12345, 9876543 - 12344), 'and a part');
@@ -172,7 +178,8 @@ subtest 'A slow transfer holds few descriptors' => sub {
     note("descriptors: $idle idle, at most $most");
 };
 
-# The plan is freed before the first of these bytes goes out; mod_ratelimit takes a second for the others.
+# The plan is freed before the first of these bytes goes out; mod_ratelimit takes a second for the
+# others.
 subtest 'While the last bytes of an archive go out, its plan is freed already' => sub {
     my $path = shift @links;
     part($path, '-20000');
@@ -191,15 +198,17 @@ subtest 'While the last bytes of an archive go out, its plan is freed already' =
     ok($body eq bytes_at($archive, $size - 20_000, 20_000), 'the end of the archive comes');
     SKIP: {
         skip 'the sanitizers take memory of their own', 1 if $ENV{SANITIZER_RUNTIME};
-        cmp_ok($more, '<', 512, "$more KB more than between transfers; the plan takes 230 a thousand files");
+        cmp_ok($more, '<', 512,
+            "$more KB more than between transfers; the plan takes 230 a thousand files");
     }
 };
 
-# --- large files -----------------------------------------------------------------------------------
+# --- large files ---------------------------------------------------------------------------------
 
 my @files = (
     { name => 'before.txt', bytes => 'before' },
-    (map { sparse_file("large $_.bin", 5 * GIB + $_, "the first bytes of $_", "the last bytes of $_") } 1 .. 3),
+    (map { sparse_file("large $_.bin", 5 * GIB + $_, "the first bytes of $_",
+        "the last bytes of $_") } 1 .. 3),
     { name => 'after.txt', bytes => 'after' },
 );
 stock($shop, @files);
@@ -240,13 +249,14 @@ subtest 'Beyond 4 GB every program finds the files' => sub {
     my @expected = map { "$_->{name} $_->{size}" } @files;
 
     is($code, 0, 'unzip lists it') or diag($listed);
-    is_deeply([ map { /^\s*(\d+)\s+\S+ \S+\s+(.*\.\w+)$/ ? "$2 $1" : () } split /\n/, $listed ], \@expected,
-        'with names and sizes');
+    is_deeply([ map { /^\s*(\d+)\s+\S+ \S+\s+(.*\.\w+)$/ ? "$2 $1" : () } split /\n/, $listed ],
+        \@expected, 'with names and sizes');
     ($listed, $code) = program_output('zipinfo', '-v', $path);
     is($code, 0, 'zipinfo gives no warning');
     is(scalar(() = $listed =~ /minimum software version required to extract:\s+4\.5\n/g), 4,
         'four entries need ZIP64');
-    is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), 1, 'and one does not');
+    is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), 1,
+        'and one does not');
     ($listed, $code) = program_output('7z', 'l', '-slt', $path);
     is($code, 0, '7-Zip lists it') or diag($listed);
     unlike($listed, qr/Warning|Error/i, 'without a warning');
@@ -258,8 +268,8 @@ subtest 'Beyond 4 GB every program finds the files' => sub {
         is((program_output('unzip', '-p', $path, $small->{name}))[0], $small->{bytes},
             "unzip reads $small->{name}");
         is((program_output('python3', '-c', 'import sys, zipfile; sys.stdout.write(zipfile.ZipFile('
-            . 'sys.argv[1]).read(sys.argv[2]).decode())', $path, $small->{name}))[0], $small->{bytes},
-            'zipfile too');
+            . 'sys.argv[1]).read(sys.argv[2]).decode())', $path, $small->{name}))[0],
+            $small->{bytes}, 'zipfile too');
     }
 };
 
@@ -268,13 +278,14 @@ subtest 'Any part beyond 4 GB can be downloaded' => sub {
 
     for my $i (1 .. 3) {
         my $file = $files[$i];
-        is(part($link, "$begins[$i]-" . ($begins[$i] + length($file->{first}) - 1))->{body}, $file->{first},
-            "the beginning of file $i");
+        is(part($link, "$begins[$i]-" . ($begins[$i] + length($file->{first}) - 1))->{body},
+            $file->{first}, "the beginning of file $i");
         my $last = $begins[$i] + $file->{size};
         my $reply = part($link, ($last - length $file->{last}) . '-' . ($last + 3));
         is($reply->{body}, $file->{last} . ($i < 4 ? "PK\3\4" : ''), 'its end and what follows');
         is($reply->{headers}{'content-range'},
-            'bytes ' . ($last - length $file->{last}) . '-' . ($last + 3) . "/$length", 'its Content-Range');
+            'bytes ' . ($last - length $file->{last}) . '-' . ($last + 3) . "/$length",
+            'its Content-Range');
         $link = link_of($shop, $huge);
     }
     for my $border (2 * GIB, 4 * GIB, 8 * GIB) {
@@ -285,8 +296,8 @@ subtest 'Any part beyond 4 GB can be downloaded' => sub {
     is(substr($reply->{body}, 0, 4), "PK\5\6", 'the end');
 };
 
-# One child served all of the above, one transfer at a time, so each of its threads has allocated what
-# it needs.  The final peak is only reported: HTTP/2 uses more threads.
+# One child served all of the above, one transfer at a time, so each of its threads has allocated
+# what it needs. The final peak is only reported: HTTP/2 uses more threads.
 subtest 'It takes the server little memory' => sub {
     plan skip_all => 'the sanitizers take memory of their own' if $ENV{SANITIZER_RUNTIME};
     no_transfer();
@@ -295,8 +306,8 @@ subtest 'It takes the server little memory' => sub {
     cmp_ok($resumed, '<', MEMORY, "$resumed KB at the most for the first transfer and the parts");
     cmp_ok($kept,    '<', KEPT,   "$kept KB more at the end")
         or diag(MDL::Test::slurp("/proc/$child/status"));
-    note("memory: $rss KB before, $first KB more for the first transfer, $resumed KB with the parts, ",
-        "$kept KB after all, $most KB at the most");
+    note("memory: $rss KB before, $first KB more for the first transfer, "
+        . "$resumed KB with the parts, ", "$kept KB after all, $most KB at the most");
 };
 
 subtest 'Three files of more than 5 GB are read by every program' => sub {
@@ -321,7 +332,8 @@ subtest 'Three files of more than 5 GB are read by every program' => sub {
     diag(sprintf 'archive %.0f MB/s, static file %.0f MB/s; memory %d KB more', $speed,
         $sent->('/source/static.bin'), $grown);
     my $address = address(link_of($shop, $huge));
-    is(system("curl -sS --fail '$address' | dd of='$path' bs=1M iflag=fullblock conv=sparse status=none"), 0,
+    is(system("curl -sS --fail '$address' | dd of='$path' bs=1M iflag=fullblock conv=sparse "
+        . "status=none"), 0,
         'the archive is saved');
     is(-s $path, $length, 'with its whole length');
     read_by_all($path);

@@ -28,7 +28,7 @@ my $shop    = new_shop();
 my $file    = new_file($shop, 8 * MB);
 my $large   = new_file($shop, 64 * MB);
 
-# --- clients that stop where they are told to ------------------------------------------------------
+# --- clients that stop where they are told to ----------------------------------------------------
 
 # Begins a transfer and reads so many bytes of it.
 sub begin
@@ -45,13 +45,15 @@ sub resume
     my $answer = MDL::DownloadClient->over($way, $server, $path, buffer => MB,
         headers => { Range => "bytes=$from-" });
     my $whole = $answer->rest;
-    return ok $whole && $answer->sha256 eq sha256_hex(substr $rest, $from), "the rest comes over $way";
+    return ok $whole && $answer->sha256 eq sha256_hex(substr $rest, $from),
+        "the rest comes over $way";
 }
 
 sub requests_ended
 {
     my ($path) = @_;
-    return scalar grep { /^(\S{24}) / && index($path, $1) >= 0 } split /\n/, MDL::Test::slurp(logs_dir() . '/ends') // '';
+    return scalar grep { /^(\S{24}) / && index($path, $1) >= 0 }
+        split /\n/, MDL::Test::slurp(logs_dir() . '/ends') // '';
 }
 
 sub costs
@@ -64,9 +66,9 @@ sub costs
     return $account;
 }
 
-# A download is given back only after a while, so all cases are checked together at the end.  By name:
-# { buy, read (bytes), at_most (bytes that may be counted as delivered), final => 1 if the order can't be
-# downloaded any more }.
+# A download is given back only after a while, so all cases are checked together at the end. By
+# name: { buy, read (bytes), at_most (bytes that may be counted as delivered), final => 1 if the
+# order can't be downloaded any more }.
 my (%cases, @cases);
 
 sub gives_back
@@ -96,13 +98,14 @@ sub gave_back
     resume($_->{buy}{way}, $_->{buy}{link}, $_->{read}, $_->{buy}{file}{bytes}) for @again;
     for (@again) {
         my $account = settled($_->{buy}, 60);
-        push @lost, $account if $account->{used} != 1 || $account->{sessions}[0]{status} ne 'counted';
+        push @lost, $account
+            if $account->{used} != 1 || $account->{sessions}[0]{status} ne 'counted';
     }
     is_deeply \@lost, [], 'with the rest it is one download' if @again;
     return;
 }
 
-# --- the server is killed, stopped or restarted ----------------------------------------------------
+# --- the server is killed, stopped or restarted --------------------------------------------------
 
 # h2c breaks off as HTTP/2 does.
 my %WAYS = map { my $mpm = $_; $mpm => [ grep { $_ ne 'h2c' } MDL::Metering::ways($mpm) ] }
@@ -132,7 +135,8 @@ sub transfers
 sub noted
 {
     my ($buy) = @_;
-    my ($row) = sql("SELECT sum(bytes) FROM download_transfer WHERE assignment_id = $buy->{assignment}");
+    my ($row) = sql(
+        "SELECT sum(bytes) FROM download_transfer WHERE assignment_id = $buy->{assignment}");
     return $row->[0] || 0;
 }
 
@@ -142,11 +146,12 @@ sub is_cut_off
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $client = $buy->{client};
     my $whole  = $client->rest;
-    return ok !$whole, "over $buy->{way} the client gets no more than " . $client->read_bytes . ' bytes';
+    return ok !$whole,
+        "over $buy->{way} the client gets no more than " . $client->read_bytes . ' bytes';
 }
 
-# event comes last; the sessions of the others end meanwhile.  worker, whose threads are those of event, has
-# its turn when all is run.
+# event comes last; the sessions of the others end meanwhile. worker, whose threads are those of
+# event, has its turn when all is run.
 for my $mpm ('prefork', $ENV{FULL} ? 'worker' : (), 'event') {
     $server->stop;
     $server->configure(mpm => $mpm);
@@ -169,12 +174,14 @@ for my $mpm ('prefork', $ENV{FULL} ? 'worker' : (), 'event') {
         my @buys = transfers($mpm);
         my $offset = error_log_size();
         $server->stop;
-        unlike error_log_since($offset), qr/sending a SIGKILL/, 'each of its processes ends by itself';
+        unlike error_log_since($offset), qr/sending a SIGKILL/,
+            'each of its processes ends by itself';
         $server->start;
         for my $buy (@buys) {
             is_cut_off($buy);
             my $client = $buy->{client};
-            gives_back('The server was stopped', $buy, $client->read_bytes, at_most => $client->at_most);
+            gives_back('The server was stopped', $buy, $client->read_bytes,
+                at_most => $client->at_most);
         }
     };
 
@@ -197,7 +204,7 @@ for my $mpm ('prefork', $ENV{FULL} ? 'worker' : (), 'event') {
     };
 }
 
-# --- the client breaks off -------------------------------------------------------------------------
+# --- the client breaks off -----------------------------------------------------------------------
 
 use constant CLIENTS => $ENV{FULL} ? 50 : 20;
 
@@ -241,7 +248,7 @@ subtest 'A client breaks off and comes back by another link' => sub {
     gives_back('It came back by another link', $buy, $read, at_most => $client->at_most);
 };
 
-# --- bounds ----------------------------------------------------------------------------------------
+# --- bounds --------------------------------------------------------------------------------------
 
 subtest 'Sixteen transfers of a link run at once' => sub {
     my $buy     = buy($shop, $large, limit => 1);
@@ -291,14 +298,16 @@ subtest 'Sixteen slow transfers of a link are cut once they have sent three time
     my @got  = parallel(16, sub { return read_slowly($path) });
     my $sum  = 0;
     $sum += $_->{read} // 0 for @got;
-    is scalar(grep { ($_->{status} // 0) == 200 } @got), 16, 'sixteen are served' or diag explain \@got;
-    is scalar(grep { ($_->{read} // $film->{size}) >= $film->{size} } @got), 0, 'none gets the whole';
+    is scalar(grep { ($_->{status} // 0) == 200 } @got), 16, 'sixteen are served'
+        or diag explain \@got;
+    is scalar(grep { ($_->{read} // $film->{size}) >= $film->{size} } @got), 0,
+        'none gets the whole';
     cmp_ok $sum, '>', 2 * $film->{size}, "together they get $sum bytes: more than twice the file";
     cmp_ok $sum, '<', 5 * $film->{size}, 'but less than five times';
     like error_log_since($log), qr/MDL0412/, 'the log says that they were cut';
 };
 
-# --- the order is revoked --------------------------------------------------------------------------
+# --- the order is revoked ------------------------------------------------------------------------
 
 sub revoke
 {
@@ -382,7 +391,8 @@ subtest 'A revoke cuts a small part that stands still' => sub {
     ok eval { wait_for(sub { requests_ended($path) > $ended }, 20, 'the end of the request') },
         'the server ends the request';
     ok !$client->rest, 'the client is cut off';
-    my $account = wait_for(sub { my $now = account($buy); $now->{sessions}[0]{bytes_delivered} > 8 * MB ? $now : 0 },
+    my $account = wait_for(
+        sub { my $now = account($buy); $now->{sessions}[0]{bytes_delivered} > 8 * MB ? $now : 0 },
         20, 'what the part delivered');
     is $account->{used}, 1, 'it cost nothing';
     is $account->{sessions}[0]{transfers}, 2, 'it is one of two transfers';
@@ -423,7 +433,8 @@ subtest 'Over HTTP/2 a revoke cuts its stream, and the connection lives on' => s
     my $other = $streams->event($kept->{id});
     is $other->{event}, 'end', 'the other comes to its end' or diag explain $other;
     is $other->{sha256}, $large->{sha256}, 'whole';
-    is scalar(grep { ($_->{on} // '') eq 'both' } @{ $streams->{seen} }), 0, 'over the same connection';
+    is scalar(grep { ($_->{on} // '') eq 'both' } @{ $streams->{seen} }), 0,
+        'over the same connection';
     costs($kept, 1);
     gives_back('The order was revoked', $cut, 0, final => 1);
 };
@@ -449,7 +460,7 @@ subtest 'A transfer that was cut off goes on once the order is restored' => sub 
     costs($buy, 1);
 };
 
-# --- what they cost in the end ---------------------------------------------------------------------
+# --- what they cost in the end -------------------------------------------------------------------
 
 for my $case (@cases) {
     subtest $case => sub { gave_back($case) };

@@ -1,5 +1,5 @@
-# Output filters of other modules that an operator has put in front of the service's own and that read
-# what it sends: what they pass on is metered all the same.
+# Output filters of other modules that an operator has put in front of the service's own and that
+# read what it sends: what they pass on is metered all the same.
 #
 # once: what filters pass on does not depend on the database
 use strict;
@@ -14,8 +14,8 @@ use MDL::Test;
 
 use constant SIZE => 1_000_000;
 
-my $server = MDL::Instance->new(modules => [qw(filter buffer substitute perl)], mpm => 'event', tls => 1,
-    extra => <<'END')->start;
+my $server = MDL::Instance->new(modules => [qw(filter buffer substitute perl)], mpm => 'event',
+    tls => 1, extra => <<'END')->start;
 DownloadsSessionIdle 1
 <Location /d>
     BufferSize 10000000
@@ -47,7 +47,7 @@ $INC{'First.pm'} = 1;
 END
 my $shop = new_shop();
 
-# --- helpers ---------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
 sub text_file
 {
@@ -77,7 +77,7 @@ sub costs
     return is($account->{used}, $downloads, $name) || diag explain $account->{sessions};
 }
 
-# --- the cases -------------------------------------------------------------------------------------
+# --- the cases -----------------------------------------------------------------------------------
 
 my $plain = text_file('text/plain', "a line that stays as it is\n");
 my $html  = text_file('text/html',  "one that stays and this goes\n");
@@ -94,13 +94,15 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
         my $path = link_of($buy);
         is got($way, $path, '-r', '0-499999'), '206 500000', 'a half comes';
         costs($buy, 0, 'and is none');
-        is got($way, $path, '-r', '500000-'), '206 ' . ($plain->{size} - 500_000), 'so does the other';
+        is got($way, $path, '-r', '500000-'), '206 ' . ($plain->{size} - 500_000),
+            'so does the other';
         costs($buy, 1, 'both are one download');
     };
 
     subtest "A filter that reads the beginning of what is sent, over $way" => sub {
         my $buy = buy($shop, $binary, limit => 1);
-        is got($way, link_of($buy), '-H', 'X-Filter: first'), "200 $binary->{size}", 'the whole comes';
+        is got($way, link_of($buy), '-H', 'X-Filter: first'), "200 $binary->{size}",
+            'the whole comes';
         costs($buy, 1, 'and is a download');
         is account($buy)->{sessions}[0]{bytes_delivered}, $binary->{size}, 'each byte counts once';
     };
@@ -116,7 +118,8 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
         my ($status, $length) = split / /, got($way, link_of($buy), '-r', '0-0,500000-500000');
         is $status, 206, 'they come in parts';
         costs($buy, 0, 'and are no download');
-        is account($buy)->{sessions}[0]{bytes_delivered}, $length, 'only the body counts as delivered';
+        is account($buy)->{sessions}[0]{bytes_delivered}, $length,
+            'only the body counts as delivered';
     };
 }
 

@@ -1,5 +1,5 @@
 # A download session that was committed although the server never learned of it, because the
-# connection broke while the answer to COMMIT was on its way.  Nothing was sent, so it costs nothing.
+# connection broke while the answer to COMMIT was on its way. Nothing was sent, so it costs nothing.
 #
 # pgsql: SQLite is in the process: no answer is lost
 use strict;
@@ -29,7 +29,8 @@ END
 $server->start;
 
 my $shop  = new_shop();
-my $other = MDL::DownloadClient->over('HTTP/1.1', $server, link_of(buy($shop, new_file($shop, 8 * MB))));
+my $other = MDL::DownloadClient->over('HTTP/1.1', $server,
+    link_of(buy($shop, new_file($shop, 8 * MB))));
 my $file  = new_file($shop, 100_000);
 my $buy   = buy($shop, $file, limit => 1);
 my $path  = link_of($buy);

@@ -1,8 +1,8 @@
 # What a download costs, by what was delivered (contract, section 8), and what an order says of it.
 # httpd's other processing models: metering_worker.t and metering_prefork.t.
 #
-# The programs that customers use are tested in t/delivery/download_clients.t; many clients that break
-# off, and a server that stops during transfers, in t/metering/download_cuts.t.
+# The programs that customers use are tested in t/delivery/download_clients.t; many clients that
+# break off, and a server that stops during transfers, in t/metering/download_cuts.t.
 #
 # both: bytes are settled under other locks
 use strict;
@@ -19,7 +19,7 @@ use constant KB => 1024;
 
 my (undef, $shop, $file) = meters_under('event');
 
-# --- what an order shows ---------------------------------------------------------------------------
+# --- what an order shows -------------------------------------------------------------------------
 
 subtest 'An order shows its downloads' => sub {
     my $buy  = buy($shop, $file, limit => 3);
@@ -27,7 +27,8 @@ subtest 'An order shows its downloads' => sub {
     my $order = sub { api('GET', "/orders/$buy->{id}", key => $shop->{token})->{json} };
     page('GET', $path, headers => { Range => 'bytes=0-999' });
     page('GET', $path, headers => { Range => 'bytes=500-1499' });
-    wait_for(sub { $order->()->{downloads}[0]{bytes_delivered} == 2000 }, 10, 'what two parts delivered');
+    wait_for(sub { $order->()->{downloads}[0]{bytes_delivered} == 2000 }, 10,
+        'what two parts delivered');
     is_shape($order->(), 'whole_order', 'the order');
     my $first = $order->()->{downloads}[0];
     is $first->{transfers}, 2, 'with the number of its requests';
@@ -38,7 +39,8 @@ subtest 'An order shows its downloads' => sub {
     is scalar @{ $order->()->{downloads} }, 2, 'the newest comes first';
 };
 
-subtest 'A session is open as long as it is not idle, and takes its download again when it goes on' => sub {
+subtest 'A session is open as long as it is not idle, and takes its download again '
+    . 'when it goes on' => sub {
     my $buy = buy($shop, $file, limit => 1);
     my ($path, $other) = map { link_of($buy) } 1 .. 2;
     my $answer = answer('HTTP/1.1', $path)->read_until(64 * KB);
@@ -56,14 +58,16 @@ subtest 'An empty file is a download' => sub {
     my $path = link_of($buy);
     is page('GET', $path)->{status}, 200, 'it comes';
     costs($buy, 1, 'counted');
-    is page('GET', $path, headers => { Range => 'bytes=-5' })->{status}, 200, 'and comes again by a range of nothing';
+    is page('GET', $path, headers => { Range => 'bytes=-5' })->{status}, 200,
+        'and comes again by a range of nothing';
     costs($buy, 2, 'counted counted');
     is page('GET', $path)->{status}, 403, 'then none is left';
 };
 
-# --- what is never whole ---------------------------------------------------------------------------
+# --- what is never whole -------------------------------------------------------------------------
 
-subtest 'All but the last byte, again and again, is a download once it adds up to three times the file' => sub {
+subtest 'All but the last byte, again and again, is a download once it adds up to three '
+    . 'times the file' => sub {
     my $small = new_file($shop, 100 * KB);
     my $buy   = buy($shop, $small, limit => 1);
     my $all_but_one = '0-' . ($small->{size} - 2);

@@ -1,7 +1,7 @@
 # A client may leave the end of a file in the server's kernel for longer than the minute that the
-# service waits for sent bytes to arrive: the download is then counted, or the client does not get the
-# end.  And a client gets nothing free from a process that was stopped until it was taken for dead.
-# Both take minutes: make check-slow.
+# service waits for sent bytes to arrive: the download is then counted, or the client does not get
+# the end. And a client gets nothing free from a process that was stopped until it was taken for
+# dead. Both take minutes: make check-slow.
 #
 # both: bytes are settled under other locks
 use strict;
@@ -28,7 +28,7 @@ my %WAYS = (
 # The numbers of bytes left unread: as much as both kernels can hold, and less.
 my @LEFT = (1, 20 * KB, 60 * KB, 120 * KB);
 
-# --- processes that stand still --------------------------------------------------------------------
+# --- processes that stand still ------------------------------------------------------------------
 
 # The child of httpd that serves this client.
 sub child_of
@@ -64,9 +64,11 @@ sub stand_still
 }
 
 for my $way ('HTTP/1.1', 'TLS') {
-    subtest "A process stands still until its meter counts as dead, and its client reads on over $way" => sub {
+    subtest "A process stands still until its meter counts as dead, "
+        . "and its client reads on over $way" => sub {
         local $SIG{PIPE} = 'IGNORE';    # from TLS, on a connection that was cut
-        my $server = MDL::Instance->new(tls => 1, mpm => 'event', extra => "DownloadsSessionIdle 1\n")->start;
+        my $server = MDL::Instance->new(tls => 1, mpm => 'event',
+            extra => "DownloadsSessionIdle 1\n")->start;
         my $shop   = new_shop();
         my $file   = new_file($shop, 32 * MB);
         my $buy    = buy($shop, $file, limit => 1);
@@ -88,20 +90,23 @@ for my $way ('HTTP/1.1', 'TLS') {
         is settled($buy)->{used}, 0, 'which cost nothing';
         my $rest = MDL::DownloadClient->over($way, $server, $path, buffer => MB,
             headers => { Range => "bytes=$read-" });
-        ok $rest->rest && $rest->sha256 eq sha256_hex(substr $file->{bytes}, $read), 'the rest comes';
+        ok $rest->rest && $rest->sha256 eq sha256_hex(substr $file->{bytes}, $read),
+            'the rest comes';
         my $account = settled($buy);
-        is "$account->{used} $account->{sessions}[0]{status}", '1 counted', 'and makes it one download'
+        is "$account->{used} $account->{sessions}[0]{status}", '1 counted',
+            'and makes it one download'
             or diag explain $account->{sessions};
         $server->stop;
     };
 }
 
-# --- clients that stand still ----------------------------------------------------------------------
+# --- clients that stand still --------------------------------------------------------------------
 
 # All clients wait at the same time, on one server for each MPM.
 my @waiting;
 for my $mpm (sort keys %WAYS) {
-    my $server = MDL::Instance->new(tls => 1, mpm => $mpm, extra => "DownloadsSessionIdle 1\n")->start;
+    my $server = MDL::Instance->new(tls => 1, mpm => $mpm, extra => "DownloadsSessionIdle 1\n")
+        ->start;
     my $shop   = new_shop();
     my $file   = new_file($shop, 8 * MB);
     for my $way (@{ $WAYS{$mpm} }) {

@@ -27,7 +27,7 @@ sub random_bytes
 my @files = map { { name => "part-$_.bin", bytes => random_bytes(300 * KB) } } 1, 2;
 stock($shop, @files);
 
-# --- helpers ---------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
 sub an_order { return order_of($shop, \@files, download_limit => 1) }
 
@@ -114,7 +114,7 @@ sub an_order_with
     return $order;
 }
 
-# --- the cases -------------------------------------------------------------------------------------
+# --- the cases -----------------------------------------------------------------------------------
 
 subtest 'A whole archive costs one of each file, at once' => sub {
     my $order = an_order();
@@ -181,8 +181,10 @@ subtest 'Two halves of a file from two archives are one download' => sub {
 # An order of a pack whose content the shop changes during the download.
 sub an_order_by_pack
 {
-    my $pack  = MDL::Zip::made($shop, 'POST', '/packs', { name => 'Changing', file_ids => [ $files[0]{id} ] });
-    my $order = order_of($shop, [ $files[0], $files[1] ], pack_ids => [ $pack->{id} ], download_limit => 1);
+    my $pack  = MDL::Zip::made($shop, 'POST', '/packs',
+        { name => 'Changing', file_ids => [ $files[0]{id} ] });
+    my $order = order_of($shop, [ $files[0], $files[1] ], pack_ids => [ $pack->{id} ],
+        download_limit => 1);
     my $third = { name => 'part-3.bin', bytes => random_bytes(1000) };
     stock($shop, $third);
     $order->{change} = sub {

@@ -1,5 +1,5 @@
-# `downloadsctl check` against broken set-ups: it finds what is broken in each, says what to do and ends
-# with 6, and finds nothing else; in a set-up that works it finds nothing at all.
+# `downloadsctl check` against broken set-ups: it finds what is broken in each, says what to do and
+# ends with 6, and finds nothing else; in a set-up that works it finds nothing at all.
 #
 # Most set-ups are files that the running httpd has not read; the command reads them each time.
 #
@@ -41,7 +41,8 @@ sub check
     local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     my ($code, $json, $text)
         = ctl('check', '--httpd', "$ENV{HTTPD} -f $folder/httpd.conf", @arguments);
-    $json //= JSON::PP->new->utf8->decode($text =~ s/^.*?(?=^\{)//msr);    # behind a line of the log
+    # behind a line of the log
+    $json //= JSON::PP->new->utf8->decode($text =~ s/^.*?(?=^\{)//msr);
     my %lines = map { $_->{name} => $_ } @{ $json->{checks} // [] };
     return ($code, \%lines, $json->{warnings} // [], $text);
 }
@@ -50,7 +51,8 @@ sub finds_nothing
 {
     my ($what) = @_;
     my ($code, $lines, $warnings, $text) = check();
-    is_deeply [ $code, [ grep { !$lines->{$_}{ok} } sort keys %$lines ], $warnings ], [ 0, [], [] ], $what
+    is_deeply [ $code, [ grep { !$lines->{$_}{ok} } sort keys %$lines ], $warnings ],
+        [ 0, [], [] ], $what
         or diag $text;
     return;
 }
@@ -96,7 +98,8 @@ my @servers;
 sub mail_server
 {
     my ($answer) = @_;
-    my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 8) or die "$!\n";
+    my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 8)
+        or die "$!\n";
     push @servers, MDL::Helper->begin(sub {
         my ($self, $watch) = @_;
         my $select = IO::Select->new($listener, $watch);
@@ -106,7 +109,8 @@ sub mail_server
                 my $client = $listener->accept or next;
                 print $client "220 there\r\n";
                 while (my $line = <$client>) {
-                    print $client $line =~ /^MAIL/i ? "$answer\r\n" : $line =~ /^QUIT/i ? "221 bye\r\n" : "250 ok\r\n";
+                    print $client $line =~ /^MAIL/i ? "$answer\r\n" : $line =~ /^QUIT/i
+                        ? "221 bye\r\n" : "250 ok\r\n";
                     last if $line =~ /^QUIT/i;
                 }
                 close $client;
@@ -125,9 +129,10 @@ sub emails
     my $n      = 0;
     for my $fate (split //, $fates) {
         $n++;
-        sql("INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attempts, last_error, created_at)"
-                . " SELECT shop_id, id, 'a\@b.test', 'fate-$n', '$status{$fate}', 0, 1, '554 5.7.1 not from you', $now"
-                . " FROM orders ORDER BY id LIMIT 1");
+        sql("INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attempts, "
+            . "last_error, created_at) SELECT shop_id, id, 'a\@b.test', 'fate-$n', "
+            . "'$status{$fate}', 0, 1, '554 5.7.1 not from you', $now FROM orders "
+            . "ORDER BY id LIMIT 1");
     }
     return sub { sql("DELETE FROM email WHERE message_id LIKE 'fate-%'") };
 }
@@ -136,12 +141,14 @@ sub emails
 sub full_disk
 {
     if (database() eq 'sqlite3') {
-        system("cc -shared -fPIC -o '$folder/full_disk.so' t/lib/full_disk.c") == 0 or die "no full_disk.so\n";
-        $environment{LD_PRELOAD} = join ' ', grep { $_ } $ENV{SANITIZER_RUNTIME}, "$folder/full_disk.so";
+        system("cc -shared -fPIC -o '$folder/full_disk.so' t/lib/full_disk.c") == 0
+            or die "no full_disk.so\n";
+        $environment{LD_PRELOAD} = join ' ',
+            grep { $_ } $ENV{SANITIZER_RUNTIME}, "$folder/full_disk.so";
         return sub { %environment = () };
     }
-    sql(q{CREATE FUNCTION full_disk() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100';}
-            . q{ END $$ LANGUAGE plpgsql});
+    sql(q{CREATE FUNCTION full_disk() RETURNS trigger AS $$ BEGIN }
+        . q{RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$ LANGUAGE plpgsql});
     sql('CREATE TRIGGER full_disk BEFORE INSERT ON node FOR EACH ROW EXECUTE FUNCTION full_disk()');
     return sub { sql('DROP TRIGGER full_disk ON node'); sql('DROP FUNCTION full_disk()') };
 }
@@ -154,7 +161,10 @@ sub read_only
         return sub { chmod 0640, $params };
     }
     my ($name) = $params =~ /dbname=(\S+)/;
-    my $set = sub { sql("BEGIN READ WRITE; ALTER DATABASE $name SET default_transaction_read_only = $_[0]; COMMIT") };
+    my $set = sub {
+        sql("BEGIN READ WRITE; ALTER DATABASE $name "
+            . "SET default_transaction_read_only = $_[0]; COMMIT");
+    };
     $set->('on');
     return sub { $set->('off') };
 }
@@ -163,7 +173,8 @@ sub read_only
 sub elsewhere
 {
     my $params = $server->{vars}{db_params};
-    my $other = database() eq 'sqlite3' ? "$folder/none/downloads.db" : $params =~ s/dbname=\S+/dbname=none/r;
+    my $other = database() eq 'sqlite3' ? "$folder/none/downloads.db"
+        : $params =~ s/dbname=\S+/dbname=none/r;
     return qq(DBDParams "$other");
 }
 
@@ -188,123 +199,174 @@ my ($key)     = sql(q{SELECT secret_id FROM api_key});
 my $free      = free_port();
 my $SECRET    = qr/^DownloadsSecretFile/;
 
-# What is broken; how, which returns how to mend it; the lines of `check` that say so, and their words.
-# "=" before a line: its own words do not matter, for it fails in consequence.
+# What is broken; how, which returns how to mend it; the lines of `check` that say so, and their
+# words. "=" before a line: its own words do not matter, for it fails in consequence.
 my @broken = (
     # settings, and what httpd -t says of them
     [ 'no storage folder is named', sub { set('', qr/^DownloadsStorage /) },
         settings => qr/DownloadsStorage is missing: give/, '=httpd', '=storage' ],
-    [ 'a directive is misspelt', sub { set('DownloadsStoragee /x') }, '=settings', httpd => qr/DownloadsStoragee/ ],
-    [ 'the public URL is none', sub { set('DownloadsPublicURL ftp://x/') }, settings => qr{absolute URL.*https://}, '=httpd' ],
+    [ 'a directive is misspelt', sub { set('DownloadsStoragee /x') }, '=settings',
+        httpd => qr/DownloadsStoragee/ ],
+    [ 'the public URL is none', sub { set('DownloadsPublicURL ftp://x/') },
+        settings => qr{absolute URL.*https://}, '=httpd' ],
     [ 'jobs are looked for too seldom', sub { set('DownloadsPollInterval 30') },
         settings => qr/must be less than DownloadsLeaseTime/, '=httpd' ],
     [ 'others may read the mail password', sub {
-            set("DownloadsMailTransport smtp://127.0.0.1:$free\nDownloadsMailCredentials " . written('login', "a:b\n", 0644)) },
+            set("DownloadsMailTransport smtp://127.0.0.1:$free\nDownloadsMailCredentials "
+                . written('login', "a:b\n", 0644)) },
         settings => qr/chmod 0600/, '=httpd', '=mail' ],
     [ 'a file of certificates has none', sub {
-            set('DownloadsStorefrontCAFile ' . written('words.pem', "none\n")) }, settings => qr/PEM/, '=httpd' ],
+            set('DownloadsStorefrontCAFile ' . written('words.pem', "none\n")) },
+        settings => qr/PEM/, '=httpd' ],
     [ 'a list of domains is missing', sub { set("DownloadsFraudBlockedDomains $folder/none") },
         settings => qr/there is no file \S+none\./, '=httpd' ],
     # httpd
-    [ 'another module has a mistake', sub { change_file("$folder/httpd.conf", sub { "$_[0]\nNonesuch on\n" }) },
+    [ 'another module has a mistake',
+        sub { change_file("$folder/httpd.conf", sub { "$_[0]\nNonesuch on\n" }) },
         httpd => qr/would not start.*Invalid command 'Nonesuch'/ ],
-    [ 'no such handler', sub { set("<Location /x>\nSetHandler downloads-apo\n</Location>") }, httpd => qr/no handler downloads-apo/ ],
-    [ 'mod_dbd is not loaded', sub { change_file("$folder/httpd.conf", sub { $_[0] =~ s/^LoadModule dbd_module.*\n//mr }) },
-        httpd => qr/a2enmod dbd/ ],
-    [ 'httpd does not read the file', sub { change_file("$folder/httpd.conf", sub { $_[0] =~ s/^Include.*\n//mr }) },
+    [ 'no such handler', sub { set("<Location /x>\nSetHandler downloads-apo\n</Location>") },
+        httpd => qr/no handler downloads-apo/ ],
+    [ 'mod_dbd is not loaded', sub {
+        change_file("$folder/httpd.conf", sub { $_[0] =~ s/^LoadModule dbd_module.*\n//mr });
+    }, httpd => qr/a2enmod dbd/ ],
+    [ 'httpd does not read the file',
+        sub { change_file("$folder/httpd.conf", sub { $_[0] =~ s/^Include.*\n//mr }) },
         httpd => qr/does not read \S+: enable the module/ ],
     # the secret
-    [ 'the secret is missing', sub { set("DownloadsSecretFile $folder/none", $SECRET) }, secret => qr/none/, '=httpd' ],
-    [ 'others may read the secret', sub { modes(0644, "$folder/secret") }, secret => qr/chmod 0?600/, '=httpd' ],
-    [ 'the secret is too short', sub { set('DownloadsSecretFile ' . written('short', 'x' x 31), $SECRET) }, secret => qr/32/, '=httpd' ],
-    [ 'another secret has signed the keys', sub { set('DownloadsSecretFile ' . written('other', 'y' x 48), $SECRET) },
-        secret => qr/^DownloadsSecretFile names another secret .* get 401: 1; put the right file back/ ],
+    [ 'the secret is missing', sub { set("DownloadsSecretFile $folder/none", $SECRET) },
+        secret => qr/none/, '=httpd' ],
+    [ 'others may read the secret', sub { modes(0644, "$folder/secret") },
+        secret => qr/chmod 0?600/, '=httpd' ],
+    [ 'the secret is too short',
+        sub { set('DownloadsSecretFile ' . written('short', 'x' x 31), $SECRET) }, secret => qr/32/,
+        '=httpd' ],
+    [ 'another secret has signed the keys',
+        sub { set('DownloadsSecretFile ' . written('other', 'y' x 48), $SECRET) },
+        secret =>
+            qr/^DownloadsSecretFile names another secret .* get 401: 1; put the right file back/ ],
     [ 'another secret has signed some keys', sub {
             my $more = MDL::Test::new_key($shop->{shop_id});
             my $back = change_rows('api_key', 'secret_id', q{'strange'}, "id = '$more->{key_id}'");
             return sub { $back->() } },
         secret => qr/^Live API keys .* get 401: 1; .*key revoke/ ],
     [ 'another secret has sealed the data key', sub {
-            sql(q{INSERT INTO data_key (id, sealed) VALUES (1, 'not ours')}); return sub { sql('DELETE FROM data_key') } },
+            sql(q{INSERT INTO data_key (id, sealed) VALUES (1, 'not ours')});
+            return sub { sql('DELETE FROM data_key') } },
         secret => qr/^License keys can't be opened.*DownloadsSecretFile/ ],
     # the database
     [ 'there is no such database', sub { set(elsewhere(), qr/^DBDParams/) },
         database => qr/create it|start it, or correct DBDriver and DBDParams/, '=worker' ],
-    [ 'there is no such driver', sub { set('DBDriver oracle7', qr/^DBDriver/) }, settings => qr/DBDriver/, '=httpd', '=database', '=worker' ],
+    [ 'there is no such driver', sub { set('DBDriver oracle7', qr/^DBDriver/) },
+        settings => qr/DBDriver/, '=httpd', '=database', '=worker' ],
     [ 'the schema is older', sub {
-            my ($last) = sql('SELECT version, name, fingerprint, build, applied_at FROM schema_migration ORDER BY version DESC LIMIT 1');
+            my ($last) = sql('SELECT version, name, fingerprint, build, applied_at '
+                . 'FROM schema_migration ORDER BY version DESC LIMIT 1');
             sql("DELETE FROM schema_migration WHERE version = $last->[0]");
             my $values = join ', ', map { "'$_'" } @$last;
-            return sub { sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES ($values)") } },
+            return sub {
+                sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) "
+                    . "VALUES ($values)");
+            } },
         database => qr/run 'downloadsctl migrate'/, '=worker' ],
     [ 'the schema is newer', sub {
-            sql(q{INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (9999, 'future', '', '0.9', 0)});
+            sql('INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) '
+                . q{VALUES (9999, 'future', '', '0.9', 0)});
             return sub { sql('DELETE FROM schema_migration WHERE version = 9999') } },
         database => qr/at version 9999 .* use the downloadsctl of the newer/, '=worker' ],
-    [ 'the schema was made by other migrations', sub { change_rows('schema_migration', 'fingerprint', q{'other'}, 'version = 1') },
+    [ 'the schema was made by other migrations',
+        sub { change_rows('schema_migration', 'fingerprint', q{'other'}, 'version = 1') },
         database => qr/use the build that made it, or begin with an empty database/, '=worker' ],
     [ "the database's disk is full", \&full_disk, database => qr/disk is full.*free some space/ ],
     [ 'the database is read-only', \&read_only, database => qr/read-only|chmod u\+rw/,
         database() eq 'sqlite3' ? '=worker' : () ],
     # the storage
-    [ 'the storage folder is missing', sub { set("DownloadsStorage $folder/none") }, storage => qr{mount|correct DownloadsStorage|create}, '=httpd' ],
-    [ 'the storage folder is read-only', sub { modes(0500, "$folder/storage") }, storage => qr/Files can't be stored .*user that httpd runs as/ ],
-    [ 'partial files can\'t be stored', sub { modes(0500, "$folder/storage/partial") }, storage => qr/Files can't be stored/ ],
-    [ 'the storage folder is another one', sub { make_path("$folder/empty"); set("DownloadsStorage $folder/empty") },
+    [ 'the storage folder is missing', sub { set("DownloadsStorage $folder/none") },
+        storage => qr{mount|correct DownloadsStorage|create}, '=httpd' ],
+    [ 'the storage folder is read-only', sub { modes(0500, "$folder/storage") },
+        storage => qr/Files can't be stored .*user that httpd runs as/ ],
+    [ 'partial files can\'t be stored', sub { modes(0500, "$folder/storage/partial") },
+        storage => qr/Files can't be stored/ ],
+    [ 'the storage folder is another one',
+        sub { make_path("$folder/empty"); set("DownloadsStorage $folder/empty") },
         storage => qr/mount or restore the folder/ ],
-    [ 'the disk of the storage is full', sub { set('DownloadsStorageReserve 16384G') }, storage => qr/full, or has less than DownloadsStorageReserve/ ],
+    [ 'the disk of the storage is full', sub { set('DownloadsStorageReserve 16384G') },
+        storage => qr/full, or has less than DownloadsStorageReserve/ ],
     # templates
-    [ 'the templates are missing', sub { set("DownloadsTemplates $folder/none") }, templates => qr/none/, '=httpd' ],
-    [ 'a template is missing', sub { rename "$templates/email.txt", "$folder/email.txt"; sub { rename "$folder/email.txt", "$templates/email.txt" } },
-        templates => qr/email\.txt/, '=httpd' ],
-    [ 'a template is broken', sub { change_file("$templates/page.html", sub { "<p>\n{{#shop}}\n" }) },
+    [ 'the templates are missing', sub { set("DownloadsTemplates $folder/none") },
+        templates => qr/none/, '=httpd' ],
+    [ 'a template is missing', sub {
+        rename "$templates/email.txt", "$folder/email.txt";
+        sub { rename "$folder/email.txt", "$templates/email.txt" };
+    }, templates => qr/email\.txt/, '=httpd' ],
+    [ 'a template is broken',
+        sub { change_file("$templates/page.html", sub { "<p>\n{{#shop}}\n" }) },
         templates => qr/page\.html is not valid\. Line 2/, '=httpd' ],
-    [ 'a kept template has a name of an older release', sub { change_file("$templates/email.txt", sub { $_[0] . "{{buyer}}\n" }) },
-        templates => qr/email\.txt has \{\{buyer\}\}, which this release does not know .*docs\/templates\.md/ ],
+    [ 'a kept template has a name of an older release',
+        sub { change_file("$templates/email.txt", sub { $_[0] . "{{buyer}}\n" }) }, templates =>
+        qr/email\.txt has \{\{buyer\}\}, which this release does not know .*docs\/templates\.md/ ],
     [ 'words are broken', sub { change_file("$templates/de.words", sub { "nonsense\n$_[0]" }) },
         templates => qr/de\.words are not valid\. Line 1/, '=httpd' ],
-    [ 'a language has a word that there is not', sub { change_file("$templates/de.words", sub { "$_[0]nonesuch = nichts\n" }) },
+    [ 'a language has a word that there is not',
+        sub { change_file("$templates/de.words", sub { "$_[0]nonesuch = nichts\n" }) },
         templates => qr/de\.words has \{\{\@nonesuch\}\}, which this release does not know/ ],
     [ 'kept words lack a new one', sub {
             my $back = change_file("$templates/en.words", sub { $_[0] =~ s/^download = .*\n//mr });
             system('cp', 'conf/templates/en.words', "$templates/en.words.new");
             return sub { $back->(); unlink "$templates/en.words.new" } },
-        templates => qr/en\.words was kept at an upgrade and lacks \{\{\@download\}\} of en\.words\.new: take over/ ],
+        templates => qr/en\.words\ was\ kept\ at\ an\ upgrade\ and\ lacks
+            \ \{\{\@download\}\}\ of\ en\.words\.new:\ take\ over/x ],
     [ 'a kept template lacks what the new one shows', sub {
-            my $back = change_file("$templates/page.html", sub { $_[0] =~ s/\{\{[#\/^]files_truncated\}\}//gr });
+            my $back = change_file("$templates/page.html",
+                sub { $_[0] =~ s/\{\{[#\/^]files_truncated\}\}//gr });
             system('cp', 'conf/templates/page.html', "$templates/page.html.new");
             return sub { $back->(); unlink "$templates/page.html.new" } },
-        templates => qr/page\.html was kept at an upgrade and lacks \{\{files_truncated\}\} of page\.html\.new: take over/ ],
+        templates => qr/page\.html\ was\ kept\ at\ an\ upgrade\ and\ lacks
+            \ \{\{files_truncated\}\}\ of\ page\.html\.new:\ take\ over/x ],
     # what comes in, and what goes out
-    [ 'nothing is allowlisted', sub { set('', qr/^Downloads(?:IngestAllowHost|UploadURL)/) }, imports => qr/DownloadsIngestAllowHost names no host/ ],
-    [ 'no mail server listens', sub { set("DownloadsMailTransport smtp://127.0.0.1:$free") }, mail => qr/Correct DownloadsMailTransport/ ],
-    [ 'the mail server has no address', sub { set('DownloadsMailTransport smtp://mail.invalid') }, mail => qr/resolve.*Correct DownloadsMailTransport/ ],
-    [ 'the mail server wants no mail of ours', sub { set('DownloadsMailTransport smtp://127.0.0.1:' . mail_server('550 5.7.1 go away')) },
+    [ 'nothing is allowlisted', sub { set('', qr/^Downloads(?:IngestAllowHost|UploadURL)/) },
+        imports => qr/DownloadsIngestAllowHost names no host/ ],
+    [ 'no mail server listens', sub { set("DownloadsMailTransport smtp://127.0.0.1:$free") },
+        mail => qr/Correct DownloadsMailTransport/ ],
+    [ 'the mail server has no address', sub { set('DownloadsMailTransport smtp://mail.invalid') },
+        mail => qr/resolve.*Correct DownloadsMailTransport/ ],
+    [ 'the mail server wants no mail of ours',
+        sub { set('DownloadsMailTransport smtp://127.0.0.1:' . mail_server('550 5.7.1 go away')) },
         mail => qr/550 5\.7\.1 go away.*Correct DownloadsMailTransport/ ],
-    [ 'the mail server knows no such sender', sub { set('DownloadsMailTransport smtp://127.0.0.1:' . mail_server('553 5.1.8 who?')) },
+    [ 'the mail server knows no such sender',
+        sub { set('DownloadsMailTransport smtp://127.0.0.1:' . mail_server('553 5.1.8 who?')) },
         mail => qr/553 5\.1\.8 who\?/ ],
     [ 'the mail server has refused each recipient', sub { emails('sfffff' . 'f' x 15) },
-        mail => qr/None of the 20 newest emails was taken.*554 5\.7\.1 not from you.*downloadsctl mail test/ ],
-    [ 'there is no sendmail', sub { set("DownloadsMailTransport sendmail:$folder/none") }, mail => qr/can't be run: .*Correct DownloadsMailTransport/, '=httpd' ],
-    [ 'the Maildir can\'t be written to', sub { modes(0500, "$folder/mail/tmp") }, mail => qr/Correct DownloadsMailTransport/ ],
-    [ 'the box of bounces is missing', sub { set("DownloadsMailBounces maildir:$folder/bounces") }, bounces => qr/Have the mail server deliver there/ ],
+        mail => qr/None\ of\ the\ 20\ newest\ emails\ was\ taken.*554\ 5\.7\.1\ not\ from\ you
+            .*downloadsctl\ mail\ test/x ],
+    [ 'there is no sendmail', sub { set("DownloadsMailTransport sendmail:$folder/none") },
+        mail => qr/can't be run: .*Correct DownloadsMailTransport/, '=httpd' ],
+    [ 'the Maildir can\'t be written to', sub { modes(0500, "$folder/mail/tmp") },
+        mail => qr/Correct DownloadsMailTransport/ ],
+    [ 'the box of bounces is missing', sub { set("DownloadsMailBounces maildir:$folder/bounces") },
+        bounces => qr/Have the mail server deliver there/ ],
     # processes
-    [ 'the background process hangs', sub { paused(sub { change_rows('node', 'beat_at', 'beat_at - 600000000', '1 = 1') }) },
-        worker => qr/of this host, pid \d+, has ended or hangs, silent for 6\d\d seconds.*restart it/ ],
+    [ 'the background process hangs',
+        sub { paused(sub { change_rows('node', 'beat_at', 'beat_at - 600000000', '1 = 1') }) },
+        worker =>
+            qr/of this host, pid \d+, has ended or hangs, silent for 6\d\d seconds.*restart it/ ],
     [ 'another node is silent', sub {
-            sql(q{INSERT INTO node (host, pid_file, pid, build, beat_at) SELECT 'far.test', '/run/httpd.pid', 1, build, beat_at - 600000000}
-                    . q{ FROM node LIMIT 1});
+            sql('INSERT INTO node (host, pid_file, pid, build, beat_at) '
+                . q{SELECT 'far.test', '/run/httpd.pid', 1, build, beat_at - 600000000 }
+                . 'FROM node LIMIT 1');
             return sub { sql(q{DELETE FROM node WHERE host = 'far.test'}) } },
         worker => qr/of far\.test .* silent for 6\d\d seconds: start httpd there/ ],
     [ 'another node has another build', sub {
-            sql(q{INSERT INTO node (host, pid_file, pid, build, beat_at) SELECT 'far.test', '/run/httpd.pid', 1, '0.0.9', beat_at FROM node LIMIT 1});
+            sql('INSERT INTO node (host, pid_file, pid, build, beat_at) '
+                . q{SELECT 'far.test', '/run/httpd.pid', 1, '0.0.9', beat_at FROM node LIMIT 1});
             return sub { sql(q{DELETE FROM node WHERE host = 'far.test'}) } },
         version => qr/far\.test runs 0\.0\.9: install the same build there/ ],
-    [ 'httpd runs an older build', sub { paused(sub { change_rows('node', 'build', q{'0.0.9 (abc)'}, '1 = 1') }) },
+    [ 'httpd runs an older build',
+        sub { paused(sub { change_rows('node', 'build', q{'0.0.9 (abc)'}, '1 = 1') }) },
         version => qr/^Installed is \d\S+.*httpd still runs 0\.0\.9 \(abc\): restart it/ ],
     [ 'a job waits for nobody', sub {
             paused(sub {
-                my $job = api('POST', '/assets', key => $shop->{token}, json => { source_url => source('late', 'x') })->{json}{job}{id};
+                my $job = api('POST', '/assets', key => $shop->{token},
+                    json => { source_url => source('late', 'x') })->{json}{job}{id};
                 sql("UPDATE job SET due_at = due_at - 600000000 WHERE id = '$job'");
                 return sub { wait_job($shop, $job) };
             }) },
@@ -313,7 +375,8 @@ my @broken = (
 
 finds_nothing('a set-up that works');
 my ($code, undef, undef, $text) = check('--quiet');
-is_deeply [ $code, JSON::PP->new->decode($text) ], [ 0, { checks => [], warnings => [], ok => JSON::PP::true } ], '--quiet finds nothing';
+is_deeply [ $code, JSON::PP->new->decode($text) ],
+    [ 0, { checks => [], warnings => [], ok => JSON::PP::true } ], '--quiet finds nothing';
 
 for my $case (@broken) {
     my ($name, $break, @expected) = @$case;
@@ -337,7 +400,8 @@ subtest 'what is unusual and works' => sub {
     my $mend = emails('s' . 'f' x 4 . 'a');
     finds_nothing('some emails fail');
     $mend->();
-    $mend = change_file("$templates/page.html", sub { $_[0] =~ s/\{\{[#\/^]files_truncated\}\}//gr });
+    $mend = change_file("$templates/page.html",
+        sub { $_[0] =~ s/\{\{[#\/^]files_truncated\}\}//gr });
     make_path("$templates/shop-7");
     MDL::Instance::write_file("$templates/shop-7/page.html", '{{#shop}}{{name}}{{/shop}}');
     MDL::Instance::write_file("$templates/page.html.orig", '{{nonesuch}}');
@@ -352,13 +416,15 @@ subtest 'what is unusual and works' => sub {
     set('', undef);
     system('cp', "$templates/page.html", "$templates/page.html.new");
     ($exit, $lines, $warnings) = check();
-    is_deeply [ $exit, scalar @$warnings ], [ 0, 1 ], 'a new template that was left, from which nothing is lost: a warning';
+    is_deeply [ $exit, scalar @$warnings ], [ 0, 1 ],
+        'a new template that was left, from which nothing is lost: a warning';
     like $warnings->[0], qr/page\.html\.new was put beside .*remove it/, 'which names it';
     unlink "$templates/page.html.new";
     $mend = change_file("$templates/fr.words", sub { $_[0] =~ s/^download = .*\n//mr });
     ($exit, $lines, $warnings) = check();
     is_deeply [ $exit, scalar @$warnings ], [ 0, 1 ], 'a language that lacks a word: a warning';
-    like $warnings->[0], qr/fr\.words lacks \{\{\@download\}\}, which is shown in English/, 'which names it';
+    like $warnings->[0], qr/fr\.words lacks \{\{\@download\}\}, which is shown in English/,
+        'which names it';
     $mend->();
 };
 
@@ -369,7 +435,8 @@ subtest 'GET /health/ready' => sub {
         my ($what, $status, %parts) = @_;
         my $reply;
         eval { wait_for(sub { $reply = $ready->(); $reply->{status} == $status }, 20, $what) };
-        is_deeply [ $reply->{status}, $reply->{json} ], [ $status, { %all, %parts } ], $what or diag $reply->{body};
+        is_deeply [ $reply->{status}, $reply->{json} ], [ $status, { %all, %parts } ], $what
+            or diag $reply->{body};
         is api('GET', '/health')->{status}, 200, 'and a balancer goes on sending requests';
     };
     $becomes->('all is well', 200);
@@ -377,17 +444,21 @@ subtest 'GET /health/ready' => sub {
 
     sql('CREATE TABLE tries (host TEXT)');
     sql(database() eq 'sqlite3'
-        ? q{CREATE TRIGGER tries AFTER INSERT ON node WHEN NEW.host = '' BEGIN INSERT INTO tries VALUES (NEW.host); END}
-        : q{CREATE RULE tries AS ON INSERT TO node WHERE NEW.host = '' DO ALSO INSERT INTO tries VALUES (NEW.host)});
+        ? q{CREATE TRIGGER tries AFTER INSERT ON node WHEN NEW.host = '' BEGIN }
+            . q{INSERT INTO tries VALUES (NEW.host); END}
+        : q{CREATE RULE tries AS ON INSERT TO node WHERE NEW.host = '' DO ALSO }
+            . q{INSERT INTO tries VALUES (NEW.host)});
     my $began = time;
     my @statuses = parallel(16, sub { map { $ready->()->{status} } 1 .. 10; $ready->()->{status} });
     my ($tries) = sql('SELECT count(*) FROM tries');
-    cmp_ok $tries->[0], '<=', 2 + (time - $began) / 5, '176 requests to all processes write once in five seconds';
+    cmp_ok $tries->[0], '<=', 2 + (time - $began) / 5,
+        '176 requests to all processes write once in five seconds';
     is_deeply \@statuses, [ (200) x 16 ], 'and all are answered';
     sql(database() eq 'sqlite3' ? 'DROP TRIGGER tries' : 'DROP RULE tries ON node');
 
     if (database() eq 'sqlite3') {
-        sql(q{CREATE TRIGGER full_disk BEFORE INSERT ON node WHEN NEW.host = '' BEGIN SELECT RAISE(ABORT, 'no'); END});
+        sql(q{CREATE TRIGGER full_disk BEFORE INSERT ON node WHEN NEW.host = '' BEGIN }
+            . q{SELECT RAISE(ABORT, 'no'); END});
         $becomes->('nothing can be written', 503, status => 'failing', database => 'failing');
         sql('DROP TRIGGER full_disk');
     }
@@ -408,7 +479,8 @@ subtest 'a start with another secret' => sub {
     $other->();
     my $log = error_log_size();
     httpd_graceful();
-    like error_log_since($log), qr/MDL0141: .*put the right file back/, 'a graceful restart says so';
+    like error_log_since($log), qr/MDL0141: .*put the right file back/,
+        'a graceful restart says so';
     is api('GET', '/health')->{status}, 200, 'and goes on, for other hosts may be served';
     set('', undef);
     httpd_graceful();
@@ -422,7 +494,8 @@ subtest 'a start with another secret' => sub {
     is +(ctl('key', 'create', $shop->{shop_id}, 'new'))[0], 0, 'a key that the new one signs';
     $log = error_log_size();
     $server->start;
-    like error_log_since($log), qr/MDL0142: live API keys .* get 401: \d;/, 'makes it the one to start with';
+    like error_log_since($log), qr/MDL0142: live API keys .* get 401: \d;/,
+        'makes it the one to start with';
     my ($exit, $lines) = check('--quiet');
     is "$exit @{[ sort keys %$lines ]}", '6 secret', 'though the older keys are told of';
     sql("DELETE FROM api_key WHERE id <> '$shop->{key_id}'");
@@ -438,7 +511,8 @@ subtest 'httpd is stopped' => sub {
     is $exit, 6, 'a problem';
     is_deeply [ sort keys %$lines ], [qw(httpd worker)], 'of two lines';
     like $lines->{httpd}{message}, qr/does not run: .*Start it/, 'httpd';
-    like $lines->{worker}{message}, qr/No background process of this host/, 'and its background process';
+    like $lines->{worker}{message}, qr/No background process of this host/,
+        'and its background process';
     $server->start;
     finds_nothing('started again');
     $server->kill_all;

@@ -17,8 +17,8 @@ plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SA
 
 use constant { MB => 1024 * 1024, HOUR => 3600 };
 
-# With its PostgreSQL: both are of one machine.  httpd's own Timeout of what waits to be written goes by the
-# clock that is set, so it is longer than a step.
+# With its PostgreSQL: both are of one machine. httpd's own Timeout of what waits to be written goes
+# by the clock that is set, so it is longer than a step.
 my $server = MDL::Instance->new(clock => 1, cluster => 1, extra => <<'END')->start;
 Timeout 7200
 DownloadsPollInterval 1
@@ -53,7 +53,8 @@ sub step
     my ($seconds) = @_;
     $server->step_clock($seconds);
     my $told = api('GET', '/ping', key => $shop->{token})->{json}{server_time};
-    my $ahead = Time::Piece->strptime($told, '%Y-%m-%dT%H:%M:%S.' . substr($told, 20))->epoch - time;
+    my $ahead = Time::Piece->strptime($told, '%Y-%m-%dT%H:%M:%S.' . substr($told, 20))
+        ->epoch - time;
     cmp_ok abs($ahead - $seconds), '<', 60, 'the server has the new time';
     return;
 }
@@ -68,7 +69,7 @@ each_step('A revoked key', sub {
     is api('GET', '/ping', key => $key->{token})->{status}, 401, 'it works no longer';
 });
 
-# --- transfers -------------------------------------------------------------------------------------
+# --- transfers -----------------------------------------------------------------------------------
 
 # An order, and a transfer of it that has begun.
 sub begin
@@ -84,7 +85,8 @@ sub revoke
     my $log = error_log_size();
     is api('POST', "/orders/$buy->{id}/revoke", key => $shop->{token}, json => {})->{status}, 200,
         'an order is revoked';
-    ok eval { wait_for(sub { error_log_since($log) =~ /MDL0412/ }, 20, 'the cut') }, 'its transfer is cut';
+    ok eval { wait_for(sub { error_log_since($log) =~ /MDL0412/ }, 20, 'the cut') },
+        'its transfer is cut';
     return;
 }
 
@@ -104,12 +106,14 @@ each_step('A download that is broken off', sub {
     my $buy = begin();
     wait_for(sub { account($buy)->{sessions}[0] && account($buy)->{used} == 1 }, 20, 'the session');
     $buy->{client}->leave;
-    wait_for(sub { !sql("SELECT 1 FROM download_transfer WHERE assignment_id = $buy->{assignment}") }, 20, 'its end');
+    wait_for(
+        sub { !sql("SELECT 1 FROM download_transfer WHERE assignment_id = $buy->{assignment}") },
+        20, 'its end');
     $step->();
     is eval { settled($buy, 40)->{used} }, 0, 'is given back';
 });
 
-# --- jobs ------------------------------------------------------------------------------------------
+# --- jobs ----------------------------------------------------------------------------------------
 
 my $count = 0;
 
@@ -137,11 +141,13 @@ each_step('Jobs', sub {
     my $late = order_for($buyers, "late-$n\@buyer.example");
     $source->offer("waiting-$n", { size => 1000 });
     is wait_job($shop, $waiting, 60)->{status}, 'succeeded', 'a job that waited is tried again';
-    is wait_email($buyers, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email is sent'
+    is wait_email($buyers, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+        'an email is sent'
         for $early, $late;
     $source->release("running-$n");
     is wait_job($shop, $running, 20)->{status}, 'succeeded', 'a running job goes on';
-    is_deeply [ sql("SELECT lease_token FROM job WHERE id = '$running'") ], [ [1] ], 'it was claimed once';
+    is_deeply [ sql("SELECT lease_token FROM job WHERE id = '$running'") ], [ [1] ],
+        'it was claimed once';
     is scalar($source->requests("running-$n")), 1, 'and asked for its source once';
     is scalar(mails("$_-$n\@buyer.example")), 1, "the $_ email came once" for qw(early late);
 });

@@ -1,5 +1,5 @@
-# The database stops and starts again: requests get 503 meanwhile and succeed right afterwards, without
-# a restart of httpd, and the background process resumes its work.
+# The database stops and starts again: requests get 503 meanwhile and succeed right afterwards,
+# without a restart of httpd, and the background process resumes its work.
 #
 # both: each is away in its own way
 use strict;
@@ -114,7 +114,8 @@ sub outage
     is $again->{headers}{'idempotent-replayed'}, undef, 'and is not a replay';
     my $job = wait_job($shop, $held, 20);
     is $job->{status}, 'succeeded', 'the import that was running succeeds' or diag explain $job;
-    is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded', 'and so does the new one';
+    is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded',
+        'and so does the new one';
     # Each of the two imports moves once to the lane for large files, with a second request.
     my @requests = $source->requests("held-$mode");
     is scalar(@requests), 4, 'neither started from the beginning' or diag explain \@requests;
@@ -223,10 +224,13 @@ END
     my $url = $source->offer('crowd', { size => 1000 });
     is import_of($url)->{status}, 202, 'a write';
     my $shell   = lock_database();
-    my @replies = parallel(8, sub { return import_of($url, timeout => 30, idem => "crowd-$_[0]-$$") });
+    my @replies = parallel(8,
+        sub { return import_of($url, timeout => 30, idem => "crowd-$_[0]-$$") });
     unlock_database($shell);
     my @took;
-    wait_for(sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 8 }, 10, 'the access log');
+    wait_for(
+        sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 8 }, 10,
+        'the access log');
     my @refused = grep { $_->{status} == 503 } @replies;
     cmp_ok scalar(@refused), '>=', 5, 'most requests that wait for the only connection get 503'
         or diag explain [ map { $_->{status} } @replies ];
@@ -234,10 +238,12 @@ END
     like $_->{json}{error}{message}, qr/^[A-Z].*\btry again\.$/, 'with a sentence' for @refused;
     like $_->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'and Retry-After' for @refused;
     is_deeply [ grep { $_ >= 13_000_000 } @took ], [], 'the last one is answered within twice 5 s';
-    like $server->error_log, qr/MDL0121: all DBDMax connections were in use for 5 s/, 'the log says why';
+    like $server->error_log, qr/MDL0121: all DBDMax connections were in use for 5 s/,
+        'the log says why';
     if (database() eq 'pgsql') {
         my ($locked) = grep { $_->{status} == 409 } @replies;
-        is $locked->{json}{error}{code}, 'idempotency_conflict_in_progress', 'the one that has it waits for the lock as long';
+        is $locked->{json}{error}{code}, 'idempotency_conflict_in_progress',
+            'the one that has it waits for the lock as long';
         is $locked->{headers}{'retry-after'}, 1, 'and gets Retry-After, too';
     }
     is import_of($url)->{status}, 202, 'the first write afterwards succeeds';

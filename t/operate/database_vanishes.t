@@ -1,6 +1,6 @@
-# PostgreSQL's host vanishes: its packets are dropped, or its kernel acknowledges and nothing answers.
-# Requests get 503 within a client's patience, those that come meanwhile at once; other virtual hosts
-# notice nothing; the first request afterwards succeeds.
+# PostgreSQL's host vanishes: its packets are dropped, or its kernel acknowledges and nothing
+# answers. Requests get 503 within a client's patience, those that come meanwhile at once; other
+# virtual hosts notice nothing; the first request afterwards succeeds.
 #
 # pgsql: SQLite has no host
 use strict;
@@ -46,15 +46,18 @@ my $page   = 'http://127.0.0.1:' . $server->tls_port . '/page.txt';
 my $file   = $source->offer('file', { size => 1000 });
 MDL::Instance::write_file("$server->{folder}/source/page.txt", 'a page');
 
-# Requests of each kind at once.  Their clients wait so many seconds for the service, and for the other
-# host's page.  Returns the statuses, and how long the slowest took.
+# Requests of each kind at once. Their clients wait so many seconds for the service, and for the
+# other host's page. Returns the statuses, and how long the slowest took.
 sub at_once
 {
     my ($patience, $patience_page) = @_;
     my @kinds = (
         sub { api('GET', '/health', timeout => $patience) },
         sub { api('GET', '/mappings', key => $key, timeout => $patience) },
-        sub { api('POST', '/assets', key => $key, timeout => $patience, json => { source_url => $file }) },
+        sub {
+            api('POST', '/assets', key => $key, timeout => $patience,
+                json => { source_url => $file });
+        },
         sub { HTTP::Tiny->new(timeout => $patience_page)->get($page) },
     );
     my @answers = parallel(REQUESTS, sub {
@@ -102,7 +105,8 @@ subtest 'its packets are dropped' => sub {
 };
 subtest 'nothing answers' => sub { vanishes('silence', 8) };
 
-like $server->error_log, qr/MDL0122: .*MDL0123: /s, 'the log says when that began and when it ended';
+like $server->error_log, qr/MDL0122: .*MDL0123: /s,
+    'the log says when that began and when it ended';
 
 $server->stop;
 done_testing();

@@ -1,6 +1,6 @@
 # once: forks do not depend on the database
-# What httpd can't fork it tries again later, and goes on meanwhile.  A download for which it has not what
-# metering takes is refused.
+# What httpd can't fork it tries again later, and goes on meanwhile. A download for which it has not
+# what metering takes is refused.
 use strict;
 use warnings;
 
@@ -39,7 +39,8 @@ kill KILL => $worker;
 wait_log(qr/MDL0332: .*another try/, 'the background process dies, and no other can be forked');
 is api('GET', '/ping', key => $shop->{token})->{status}, 200, 'requests are served meanwhile';
 httpd_signal('USR1');
-wait_log(qr/MDL0348: .*MDL0349: .*MDL0332: /s, 'nor can one, or one for the schema, during a graceful restart');
+wait_log(qr/MDL0348: .*MDL0349: .*MDL0332: /s,
+    'nor can one, or one for the schema, during a graceful restart');
 is httpd_pid(), $parent, 'httpd goes on';
 limit_processes($most);
 

@@ -52,8 +52,8 @@ sub ended { my ($pid) = @_; return (MDL::Test::slurp("/proc/$pid/stat") // ' Z '
 
 subtest 'the background process is killed in the middle of a large import' => sub {
     my $sha256 = MDL::Source::sha256(LARGE);
-    # The first answer only shows that the file is large.  However late a kill comes, it finds the source
-    # waiting before the end.
+    # The first answer only shows that the file is large. However late a kill comes, it finds the
+    # source waiting before the end.
     my $piece = { size => LARGE, etag => '"huge"', rate => 350 * MB, hold => 0.5 * LARGE };
     my $url   = $source->offer('huge', ($piece) x 2, { hold => 0.45 * LARGE }, { hold => LARGE });
     my $id    = import_of($url, sha256 => $sha256);
@@ -126,7 +126,8 @@ subtest 'the parent is killed under load' => sub {
     wait_for(sub { ended($worker) }, 10, 'the end of the background process');
     ok ended($worker), 'the background process dies with its parent';
     diag sprintf 'it did so in %.0f ms', 1000 * (time - $began);
-    # httpd's children survive their parent, and the imports that they acknowledge must be done, too.
+    # httpd's children survive their parent, and the imports that they acknowledge must be done,
+    # too.
     $load->wait_for_more(LOAD);
     $server->kill_all;
     my $result = $load->stop;
@@ -169,7 +170,8 @@ subtest 'a restart replaces a background process that hangs' => sub {
     cmp_ok $source->sent('hangs'), '<', 4 * MB, 'it has continued from its offset';
 };
 
-subtest 'a worker that hangs loses its job to another node, and changes nothing when it wakes up' => sub {
+subtest 'a worker that hangs loses its job to another node, and changes nothing when '
+    . 'it wakes up' => sub {
     my $other = MDL::Instance->new(
         extra => "DownloadsLeaseTime 3\nDownloadsPollInterval 1\n"
             . "DownloadsStorage $server->{folder}/storage\nDownloadsMigrate Off\n"

@@ -1,5 +1,5 @@
-# The tokens of pages, files, links and uploads are in no log, whatever its format, nor in mod_status's
-# page, while redirects and the page's own button keep them.
+# The tokens of pages, files, links and uploads are in no log, whatever its format, nor in
+# mod_status's page, while redirects and the page's own button keep them.
 #
 # once: logs do not depend on the database
 use strict;
@@ -13,10 +13,12 @@ use MDL::Instance;
 use MDL::Test;
 use MDL::Upload;
 
-my $server = MDL::Instance->new(tls => 1, mpm => 'event', modules => [qw(status rewrite)], extra => <<'END')->start;
+my $server = MDL::Instance->new(tls => 1, mpm => 'event', modules => [qw(status rewrite)],
+    extra => <<'END')->start;
 ExtendedStatus On
 LogLevel warn downloads:debug
-LogFormat "%r | %U%q | %f | %{Referer}i | %{Location}o | %{SCRIPT_URI}e %{REDIRECT_URL}e | %>U %<U %>r %<r | %{X-Path}i" all
+LogFormat "%r | %U%q | %f | %{Referer}i | %{Location}o | %{SCRIPT_URI}e %{REDIRECT_URL}e | \
+%>U %<U %>r %<r | %{X-Path}i" all
 CustomLog "@t_logs@/all.log" all
 ErrorDocument 410 /source/error.txt
 <Location /status>
@@ -40,25 +42,29 @@ source('error.txt', 'This is over.');
 my $shop = new_shop();
 my $file = new_file($shop, 1_000_000);
 my $buy  = buy($shop, $file, limit => 100);
-my $reply = api('POST', '/links', key => $shop->{token}, json => { title => 'A link', url => 'https://there.test/' });
-my $product = mapping_of($shop, [ $file->{id}, new_file($shop, 1000)->{id} ], link_ids => [ $reply->{json}{id} ])->{storefront_product_id};
+my $reply = api('POST', '/links', key => $shop->{token},
+    json => { title => 'A link', url => 'https://there.test/' });
+my $product = mapping_of($shop, [ $file->{id}, new_file($shop, 1000)->{id} ],
+    link_ids => [ $reply->{json}{id} ])->{storefront_product_id};
 my $order = assign($shop, digits(), [ { storefront_product_id => $product } ]);
 my ($link) = page('GET', $order->{json}{download_page_url})->{body} =~ m{"[^"]*(/d/l/[^"]+)"};
 my ($archive) = page('POST', $order->{json}{download_page_url},
-    form => { zip => $order->{json}{assignments}[0]{id} })->{headers}{location} =~ m{//[^/]+(/d/z/.*)};
+    form => { zip => $order->{json}{assignments}[0]{id} })
+    ->{headers}{location} =~ m{//[^/]+(/d/z/.*)};
 my $upload = begin_upload($shop, filename => 'x.bin');
 my ($upload_path) = $upload->{upload_url} =~ m{//[^/]+(/u/.+)};
 my ($page_path) = $order->{json}{download_page_url} =~ m{//[^/]+(/d/o/.+)};
 
-my %paths = (page => $buy->{path}, file => link_of($buy), archive => $archive, link => $link, upload => $upload_path,
-    'another page' => $page_path);
+my %paths = (page => $buy->{path}, file => link_of($buy), archive => $archive, link => $link,
+    upload => $upload_path, 'another page' => $page_path);
 my %tokens = map { $_ => $paths{$_} =~ m{^/(?:d/\w|u)/([^/]+)} } keys %paths;
 
 sub curl
 {
     my ($path, @options) = @_;
     my $url = $path =~ /^https:/ ? $path : 'https://localhost:' . $server->tls_port . $path;
-    open my $out, '-|', 'curl', '-s', '--cacert', $server->certificate, @options, $url or die "curl: $!\n";
+    open my $out, '-|', 'curl', '-s', '--cacert', $server->certificate, @options, $url
+        or die "curl: $!\n";
     local $/;
     return scalar <$out>;
 }
@@ -67,7 +73,8 @@ sub curl
 sub tokens_in
 {
     my ($text) = @_;
-    return grep { my $token = $tokens{$_}; grep { index($text, substr $token, $_, 20) >= 0 } 0 .. length($token) - 20 } sort keys %tokens;
+    return grep { my $token = $tokens{$_}; grep { index($text, substr $token, $_, 20) >= 0 }
+        0 .. length($token) - 20 } sort keys %tokens;
 }
 
 is_deeply([ tokens_in(join ' ', values %paths) ], [ sort keys %tokens ], 'the scan finds tokens');
@@ -76,31 +83,41 @@ subtest 'Whoever needs a token still gets it' => sub {
     for my $name (sort keys %paths) {
         next if $name eq 'upload';
         my $moved = page('GET', "$paths{$name}?moved");
-        is($moved->{headers}{location}, "https://new.test$paths{$name}?moved", "a redirect of a $name keeps it");
-        is(page('GET', "$paths{$name}?gone")->{status}, 410, 'an error document is sent in place of it');
+        is($moved->{headers}{location}, "https://new.test$paths{$name}?moved",
+            "a redirect of a $name keeps it");
+        is(page('GET', "$paths{$name}?gone")->{status}, 410,
+            'an error document is sent in place of it');
     }
-    is(page('GET', $paths{$_}, headers => { Referer => public_url() . "/o/$tokens{page}", 'X-Path' => $paths{$_} })->{status},
+    is(page('GET', $paths{$_}, headers => { Referer => public_url() . "/o/$tokens{page}",
+        'X-Path' => $paths{$_} })->{status},
         $_ eq 'link' ? 303 : 200, "a $_ is served") for grep { $_ ne 'upload' } sort keys %paths;
     is(put_bytes($upload, 'bytes')->{status}, 204, 'an upload is written');
     for my $name (grep { $_ ne 'upload' } sort keys %paths) {
-        is(curl($paths{$name}, '--http2', '-o', '/dev/null', '-w', '%{http_code}'), $name eq 'link' ? 303 : 200, "over HTTP/2, too: $name");
+        is(curl($paths{$name}, '--http2', '-o', '/dev/null', '-w', '%{http_code}'),
+            $name eq 'link' ? 303 : 200, "over HTTP/2, too: $name");
     }
 };
 
 subtest 'Pages send no referrer' => sub {
-    is(page('GET', $paths{$_})->{headers}{'referrer-policy'}, 'no-referrer', $_) for grep { $_ ne 'upload' } sort keys %paths;
-    is(page('GET', '/d/o/none')->{headers}{'referrer-policy'}, 'no-referrer', 'a page that says no');
+    is(page('GET', $paths{$_})->{headers}{'referrer-policy'}, 'no-referrer', $_)
+        for grep { $_ ne 'upload' } sort keys %paths;
+    is(page('GET', '/d/o/none')->{headers}{'referrer-policy'}, 'no-referrer',
+        'a page that says no');
     page('GET', '/source/error.txt', headers => { Referer => 'http://localhost' . $paths{page} });
 };
 
 subtest 'Requests that httpd refuses by itself' => sub {
     for my $path (sort values %paths) {
-        for my $line ("GET $path HTTP/1.1\r\nHost: localhost\r\nBad Header: x",  "GET $path HTTP/1.1",
-            "GET $path HTTP/1.1\r\nHost: localhost\r\nContent-Length: x", "GET $path HTTP/9.9\r\nHost: localhost",
-            "GET $path nonsense HTTP/1.1\r\nHost: localhost", "GET $path?" . 'x' x 9000 . " HTTP/1.1\r\nHost: localhost",
+        for my $line ("GET $path HTTP/1.1\r\nHost: localhost\r\nBad Header: x",
+            "GET $path HTTP/1.1", "GET $path HTTP/1.1\r\nHost: localhost\r\nContent-Length: x",
+            "GET $path HTTP/9.9\r\nHost: localhost",
+            "GET $path nonsense HTTP/1.1\r\nHost: localhost",
+            "GET $path?" . 'x' x 9000 . " HTTP/1.1\r\nHost: localhost",
             "GET $path%2F HTTP/1.1\r\nHost: localhost", "TRACE $path HTTP/1.1\r\nHost: localhost") {
             my $reply = parse_reply(raw("$line\r\nConnection: close\r\n\r\n"));
-            cmp_ok($reply->{status}, '>=', 200, substr($line =~ s/\Q$path\E/$path =~ s,[^\/]{20}.*,,r/er, 0, 60) =~ s/[\r\n]+/, /gr);
+            cmp_ok($reply->{status}, '>=', 200,
+                substr($line =~ s/\Q$path\E/$path =~ s,[^\/]{20}.*,,r/er, 0, 60)
+                    =~ s/[\r\n]+/, /gr);
         }
     }
 };
@@ -124,7 +141,8 @@ subtest 'mod_status shows requests that are under way without their tokens' => s
         my $url = 'https://localhost:' . $server->tls_port . link_of($large);
         ($tokens{$http}) = $url =~ m{/f/([^/]+)};
         my $pid = fork // die "fork: $!";
-        exec('curl', '-s', '--cacert', $server->certificate, $http, '--limit-rate', '50k', '-o', '/dev/null', $url) or exit 1 if !$pid;
+        exec('curl', '-s', '--cacert', $server->certificate, $http, '--limit-rate', '50k', '-o',
+            '/dev/null', $url) or exit 1 if !$pid;
         push @slow, $pid;
     }
     my $status;

@@ -27,7 +27,8 @@ my $folder = "$right->{folder}/storage";
 my $wrong  = MDL::Instance->new(
     clock   => 1,
     without => qr/^(?:DBDParams|DownloadsMailTransport)/,
-    extra   => $conf . qq(DBDParams "$right->{vars}{db_params}"\nDownloadsStorage "\@t_logs\@/shared"\n)
+    extra   => $conf
+        . qq(DBDParams "$right->{vars}{db_params}"\nDownloadsStorage "\@t_logs\@/shared"\n)
         . qq(DownloadsMailTransport "maildir:$right->{folder}/mail"\n),
 );
 symlink $folder, "$wrong->{folder}/shared" or die "symlink: $!\n";
@@ -47,7 +48,8 @@ sub each_clock
         my $log = -s "$wrong->{folder}/error_log";
         $wrong->step_clock($ahead);
         wait_for(sub { substr($wrong->error_log, $log) =~ /MDL0347/ }, 20, 'the new time');
-        subtest sprintf('%s: a node is %d s %s', $name, abs $ahead, $ahead > 0 ? 'ahead' : 'behind') => $check;
+        subtest sprintf('%s: a node is %d s %s', $name, abs $ahead,
+            $ahead > 0 ? 'ahead' : 'behind') => $check;
     }
     return;
 }
@@ -68,8 +70,10 @@ each_clock('Transfers', sub {
     $left->{client}->leave;
     is eval { settled($left, 60)->{used} }, 0, 'a download is given back by the node that is wrong';
     kill CONT => $worker;
-    is scalar(grep { $_->{client}->rest } @buys), scalar @buys, 'the transfers of both go on to their ends';
-    is_deeply [ map { eval { settled($_, 60)->{used} } } @buys ], [ (1) x @buys ], 'each is one download';
+    is scalar(grep { $_->{client}->rest } @buys), scalar @buys,
+        'the transfers of both go on to their ends';
+    is_deeply [ map { eval { settled($_, 60)->{used} } } @buys ], [ (1) x @buys ],
+        'each is one download';
 });
 
 my $count = 0;
@@ -124,7 +128,8 @@ each_clock('Jobs', sub {
 each_clock('A node that stands still', sub {
     my $ids = held_imports();
     wait_running($ids, 0);
-    my $has = sub { scalar grep { my $fd = readlink($_) // ''; grep { $fd =~ /$_/ } values %$ids } glob "/proc/$_[0]/fd/*" };
+    my $has = sub { scalar grep { my $fd = readlink($_) // ''; grep { $fd =~ /$_/ } values %$ids }
+        glob "/proc/$_[0]/fd/*" };
     is $has->($worker) + $has->($other), JOBS, 'two nodes have the jobs';
     pause_process($worker);
     wait_for(sub { $has->($other) == JOBS }, 60, 'the other node to take them over');
@@ -135,18 +140,21 @@ each_clock('A node that stands still', sub {
     kill CONT => $worker;
     my $next = held_imports();
     wait_running($next, LEASE);
-    is_deeply [ jobs_of('id, status, lease_token', $ids) ], $before, 'that changes nothing when it wakes up';
+    is_deeply [ jobs_of('id, status, lease_token', $ids) ], $before,
+        'that changes nothing when it wakes up';
     $source->release($_) for keys %$next;
     is_deeply [ map { wait_job($shop, $_, 30)->{status} } values %$next ], [ ('succeeded') x JOBS ],
         'and both go on';
 });
 
 subtest 'A node that is a day ahead does not end what others began' => sub {
-    $right->configure(extra => "${conf}DownloadsWorker Off\n");    # the other one's does the housekeeping
+    # the other one's does the housekeeping
+    $right->configure(extra => "${conf}DownloadsWorker Off\n");
     $_->stop for $right, $wrong;
     $right->start;
     my ($upload, $late) = map { begin_upload($shop, size => 8) } 1 .. 2;
-    sql("UPDATE idempotency SET created_at = 1 WHERE created_at = (SELECT min(created_at) FROM idempotency)");
+    sql("UPDATE idempotency SET created_at = 1 WHERE created_at = (SELECT min(created_at) "
+        . "FROM idempotency)");
     my ($kept) = map { $_->[0] } sql('SELECT count(*) FROM idempotency WHERE created_at > 1');
     sql("UPDATE upload SET expires_at = 1000000 WHERE id = '$late->{id}'");
     $wrong->step_clock(90_000);
@@ -154,8 +162,10 @@ subtest 'A node that is a day ahead does not end what others began' => sub {
     $right->aim;    # both use its database
     wait_for(sub { !sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'open'") }, 120,
         'what has expired to be aborted');
-    wait_for(sub { !sql('SELECT 1 FROM idempotency WHERE created_at = 1') }, 120, 'what is over to be removed');
-    is_deeply [ sql('SELECT count(*) FROM idempotency') ], [ [$kept] ], 'answers of this day are kept';
+    wait_for(sub { !sql('SELECT 1 FROM idempotency WHERE created_at = 1') }, 120,
+        'what is over to be removed');
+    is_deeply [ sql('SELECT count(*) FROM idempotency') ], [ [$kept] ],
+        'answers of this day are kept';
     $wrong->aim;
     is get_upload($shop, $upload)->{status}, 'open', 'the node that is ahead shows the upload';
     is complete_upload($shop, $upload)->{status}, 409, 'and waits for its bytes';

@@ -1,6 +1,7 @@
-# Two nodes of one host name on one PostgreSQL and one storage folder, one of them a minute ahead, are killed,
-# stopped for longer than a lease and restarted under load.  Each import and download is done once, and of
-# each connection to the mail server that a kill cut one email at most comes twice.
+# Two nodes of one host name on one PostgreSQL and one storage folder, one of them a minute ahead,
+# are killed, stopped for longer than a lease and restarted under load. Each import and download is
+# done once, and of each connection to the mail server that a kill cut one email at most comes
+# twice.
 #
 #   SEED=4711 CHAOS=600     what is done to the nodes, and for how many seconds (make check-nodes)
 #
@@ -25,7 +26,8 @@ use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
-use constant { KB => 1024, MB => 1024 * 1024, LEASE => 4, PATIENCE => 5, AHEAD => 60, DOWNLOADERS => 2 };
+use constant { KB => 1024, MB => 1024 * 1024, LEASE => 4, PATIENCE => 5, AHEAD => 60,
+    DOWNLOADERS => 2 };
 
 my $seed    = $ENV{SEED}  // ($ENV{CHAOS} ? time ^ $$ : 1);
 my $seconds = $ENV{CHAOS} // 0;    # 0: a few things, once
@@ -44,7 +46,8 @@ my $right = MDL::Instance->new(extra => $conf)->start;
 my $wrong = MDL::Instance->new(
     clock   => 1,
     without => qr/^DBDParams/,
-    extra   => $conf . qq(DBDParams "$right->{vars}{db_params}"\nDownloadsStorage "$right->{folder}/storage"\n),
+    extra   => $conf
+        . qq(DBDParams "$right->{vars}{db_params}"\nDownloadsStorage "$right->{folder}/storage"\n),
 );
 $wrong->step_clock(AHEAD);
 my @nodes = ($right, $wrong->start);
@@ -52,7 +55,8 @@ $right->aim;
 my $source = MDL::Source->new;
 my $shop   = shop_with_product('Chaos');
 my $file   = new_file($shop, 2 * MB);
-my $chaos  = MDL::Chaos->new(seed => $seed, ports => sub { map { port_of($_) } 0, 1 }, shop => $shop, source => $source);
+my $chaos  = MDL::Chaos->new(seed => $seed, ports => sub { map { port_of($_) } 0, 1 },
+    shop => $shop, source => $source);
 
 # --- load: processes that go on with a request at either node until it has an answer --------------
 
@@ -65,7 +69,8 @@ sub read_part
 {
     my ($path, $from) = @_;
     my $port   = port_of($turn++);
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => PATIENCE) or return (599, '');
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port,
+        Timeout => PATIENCE) or return (599, '');
     my ($in, $began) = ('', time);
     syswrite $socket, "GET $path HTTP/1.1\r\nHost: localhost:$port\r\nConnection: close\r\n"
         . ($from ? "Range: bytes=$from-\r\n" : '') . "\r\n";
@@ -91,7 +96,8 @@ sub download_one
     for (1 .. 200) {
         last if length $bytes >= $file->{size};
         if (!$link) {
-            my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)->post_form('http://127.0.0.1:' . port_of($turn++) . $page,
+            my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
+                ->post_form('http://127.0.0.1:' . port_of($turn++) . $page,
                 { file => "$order->{assignments}[0]{id}-$file->{id}" });
             ($link) = ($answer->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
             sleep 0.1 if !$link;
@@ -103,7 +109,8 @@ sub download_one
         push @odd, $status if $status !~ /^(?:200|206|503|429|599)$/;
         sleep 0.2 if $more eq '';
     }
-    return { download => $name, cuts => $cuts, whole => sha256_hex($bytes) eq $file->{sha256} ? 1 : 0, odd => "@odd" };
+    return { download => $name, cuts => $cuts, whole => sha256_hex($bytes) eq $file->{sha256}
+        ? 1 : 0, odd => "@odd" };
 }
 
 # --- what is done to the nodes --------------------------------------------------------------------
@@ -145,7 +152,8 @@ sub incident
 
 my $product = 'gid://chaos/Product/1';
 my $reply   = api('POST', '/mappings', key => $shop->{token}, json => {
-    storefront_product_id => $product, file_ids => [ $file->{id} ], download_limit => 1, download_type => 'FILES' });
+    storefront_product_id => $product, file_ids => [ $file->{id} ], download_limit => 1,
+    download_type => 'FILES' });
 die "mapping: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
 
 $chaos->load(0.1, sub { $chaos->import_one(@_) }) for 1, 2;
@@ -176,32 +184,41 @@ wait_for(sub {
     my ($row) = sql("SELECT count(*) FROM job WHERE status IN ('queued', 'running')");
     return $row->[0] == 0;
 }, 300, 'the end of all jobs');
-wait_for(sub { my ($row) = sql("SELECT count(*) FROM download_session WHERE status = 'open'"); $row->[0] == 0 }, 60,
+wait_for(sub {
+    my ($row) = sql("SELECT count(*) FROM download_session WHERE status = 'open'");
+    $row->[0] == 0;
+}, 60,
     'the end of all sessions');
 
 # Died three times during it: the contract lets such a job fail.
-my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' AND interruptions >= 3");
+my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' "
+    . "AND interruptions >= 3");
 my @refused  = grep { $_->{refused} } @lines;
 is_deeply [ map { $_->{refused} } @refused ], [], 'no request is refused';
 
 my @imports = grep { $_->{import} && !$_->{refused} } @lines;
 my %jobs    = table("SELECT id, status, error_message FROM job WHERE type = 'asset_import'");
 my %assets  = table('SELECT id, status, sha256, size FROM asset');
-is_deeply [ grep { $jobs{$_}[1] ne 'succeeded' && !$given_up{$_} } map { $_->{job} } @imports ], [], 'each import succeeds';
+is_deeply [ grep { $jobs{$_}[1] ne 'succeeded' && !$given_up{$_} } map { $_->{job} } @imports ], [],
+    'each import succeeds';
 my %seen;
 $seen{ $_->{asset} }++ for @imports;
 is_deeply [ grep { $_ > 1 } values %seen ], [], 'each has an asset of its own';
 is scalar(keys %assets), @imports + 2, 'and there is no other';
-my @wrong = grep { $assets{ $_->{asset} }[1] eq 'ready' && $assets{ $_->{asset} }[2] ne MDL::Source::sha256($_->{size}, $_->{import}) }
+my @wrong = grep { $assets{ $_->{asset} }[1] eq 'ready'
+    && $assets{ $_->{asset} }[2] ne MDL::Source::sha256($_->{size}, $_->{import}) }
     $seconds ? @imports[ map { rand @imports } 1 .. 100 ] : @imports;
 is_deeply \@wrong, [], 'with the right bytes';
 my $again = grep { $source->requests($_->{import}) > 1 } @imports;
 
 my @downloads = grep { $_->{download} && !$_->{refused} } @lines;
-my %used = table('SELECT o.storefront_order_id, sum(w.downloads_used) FROM orders o JOIN assignment a ON a.order_id = o.id'
-    . ' LEFT JOIN allowance w ON w.assignment_id = a.id GROUP BY 1');
-is_deeply [ grep { !$_->{whole} || $_->{odd} ne '' } @downloads ], [], 'each customer gets the file, whatever was cut';
-is_deeply [ grep { ($used{ $_->{download} }[1] || 0) > 1 } @downloads ], [], 'no download counts twice';
+my %used = table('SELECT o.storefront_order_id, sum(w.downloads_used) FROM orders o '
+    . 'JOIN assignment a ON a.order_id = o.id LEFT JOIN allowance w '
+    . 'ON w.assignment_id = a.id GROUP BY 1');
+is_deeply [ grep { !$_->{whole} || $_->{odd} ne '' } @downloads ], [],
+    'each customer gets the file, whatever was cut';
+is_deeply [ grep { ($used{ $_->{download} }[1] || 0) > 1 } @downloads ], [],
+    'no download counts twice';
 # What was sent in the last second before a kill nobody has counted: it is given away.
 my $free  = grep { !$used{ $_->{download} }[1] } @downloads;
 my $kills = 0;
@@ -210,9 +227,12 @@ cmp_ok $free, '<=', DOWNLOADERS * $kills, 'and each once, but for those that a k
 
 my @emails = grep { $_->{email} && !$_->{refused} } @lines;
 my $emails = copies($mail, @stops);
-my %unsent = table("SELECT e.recipient FROM email e JOIN job j ON j.email_id = e.id WHERE e.status <> 'sent' AND j.interruptions < 3");
-is_deeply [ grep { !$emails->{by_address}{$_} || $unsent{$_} } map { $_->{email} } @emails ], [], 'each email arrives, and counts as sent';
-is_deeply $emails->{more}, [], 'of each connection that was cut, or stood still, one at most comes twice';
+my %unsent = table("SELECT e.recipient FROM email e JOIN job j ON j.email_id = e.id "
+    . "WHERE e.status <> 'sent' AND j.interruptions < 3");
+is_deeply [ grep { !$emails->{by_address}{$_} || $unsent{$_} } map { $_->{email} } @emails ], [],
+    'each email arrives, and counts as sent';
+is_deeply $emails->{more}, [],
+    'of each connection that was cut, or stood still, one at most comes twice';
 
 for my $node (@nodes) {
     unlike $node->error_log, qr/Assertion|exit signal (?!Killed)/, 'no process has crashed';
@@ -221,7 +241,8 @@ diag sprintf '%.0f s: %s', time - $began, join ', ', map { "$done{$_} × $_" } s
 diag sprintf '%d imports, %d of them fetched again; %d downloads, %d of them cut, %d given away',
     scalar @imports, $again, scalar @downloads, scalar(grep { $_->{cuts} } @downloads), $free;
 diag sprintf '%d emails over %d connections, %d of them cut; %d emails too many; %d jobs given up',
-    scalar @emails, scalar @{ $emails->{connections} }, @$emails{qw(cut extra)}, scalar keys %given_up;
+    scalar @emails, scalar @{ $emails->{connections} }, @$emails{qw(cut extra)},
+    scalar keys %given_up;
 
 $_->stop for @nodes;
 done_testing;

@@ -19,8 +19,8 @@ my $file   = new_file($shop, 100_000);
 my $buy    = buy($shop, $file, limit => 1);
 my $path   = link_of($buy);
 
-# Switches read-only mode for new connections, and ends those that can write; those of SQLite end with
-# their process.
+# Switches read-only mode for new connections, and ends those that can write; those of SQLite end
+# with their process.
 sub make_readonly
 {
     my ($value) = @_;
@@ -44,7 +44,8 @@ sub renew_children
 {
     my %old = map { $_ => 1 } server_pids();
     kill USR1 => $server->pid;
-    return wait_for(sub { my @now = server_pids(); @now && !grep { $old{$_} } @now }, 30, 'new children');
+    return wait_for(sub { my @now = server_pids(); @now && !grep { $old{$_} } @now }, 30,
+        'new children');
 }
 
 # The sockets that the children of the server have open.
@@ -52,7 +53,8 @@ sub sockets
 {
     my ($pid) = MDL::Test::slurp($server->{vars}{t_pid_file}) =~ /(\d+)/;
     my $children = MDL::Test::slurp("/proc/$pid/task/$pid/children");
-    return grep { (readlink($_) // '') =~ /^socket:/ } map { glob "/proc/$_/fd/*" } split ' ', $children;
+    return grep { (readlink($_) // '') =~ /^socket:/ } map { glob "/proc/$_/fd/*" }
+        split ' ', $children;
 }
 
 page('GET', $path, headers => { Range => 'bytes=0-9' });

@@ -1,5 +1,5 @@
-# Restarts under load: no request fails in a graceful one, no job is lost, no process or core file is
-# left over, there is one background process, and large imports continue from their offset.
+# Restarts under load: no request fails in a graceful one, no job is lost, no process or core file
+# is left over, there is one background process, and large imports continue from their offset.
 #
 # both: each is left and opened again in its own way
 use strict;
@@ -104,7 +104,8 @@ subtest 'a job that a child of the old generation commits is started at once' =>
     like $answer, qr{^HTTP/1.1 202 }m, 'the request that it had begun is served';
     my ($id) = $answer =~ /"(job_\w+)"/;
     my $began = time;
-    is wait_job($shop, $id, 20)->{status}, 'succeeded', 'and its job is done without waiting for a poll';
+    is wait_job($shop, $id, 20)->{status}, 'succeeded',
+        'and its job is done without waiting for a poll';
     diag sprintf 'the job was done in %.0f ms', 1000 * (time - $began);
 };
 
@@ -113,7 +114,8 @@ subtest "a large import does not start from the beginning after @{[PIECES]} rest
     my $sha256 = MDL::Source::sha256($size);
     # The first answer only shows that the file is large.  Each of the next pauses until a restart.
     my $piece  = { size => $size, etag => '"l"', hold => 16 * MB };
-    my $id     = import_of($source->offer('large', ($piece) x (PIECES + 1), { hold => $size }), sha256 => $sha256);
+    my $id     = import_of($source->offer('large', ($piece) x (PIECES + 1), { hold => $size }),
+        sha256 => $sha256);
     my $partial = storage_dir() . "/partial/$id";
     for my $i (1 .. PIECES) {
         wait_for(sub { (-s $partial // 0) > $i * 15 * MB }, 30, "part $i of the import");

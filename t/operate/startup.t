@@ -100,7 +100,8 @@ for my $mistake (
         qr/DownloadsMailTLS .* of use only when DownloadsMailTransport is smtp/ ],
     [ 'DownloadsFraudWindow 59', undef,
         qr/DownloadsFraudWindow must be a whole number of seconds from 60 to 2592000/ ],
-    [ 'DownloadsFraudIPOrders -1', undef, qr/DownloadsFraudIPOrders must be a whole number of orders/ ],
+    [ 'DownloadsFraudIPOrders -1', undef,
+        qr/DownloadsFraudIPOrders must be a whole number of orders/ ],
     [ "DownloadsFraudDisposableDomains $folder/none", undef,
         qr/DownloadsFraudDisposableDomains: there is no file \S+none\./ ],
     [ "DownloadsFraudBlockedDomains $folder/none", undef,
@@ -182,7 +183,8 @@ subtest 'a file of domains that can\'t be read is refused' => sub {
     MDL::Instance::write_file("$server->{folder}/domains", "blocked.example\n");
     chmod 0, "$server->{folder}/domains";
     $server->configure(extra => "DownloadsFraudBlockedDomains $server->{folder}/domains\n");
-    like refused($server), qr/DownloadsFraudBlockedDomains: the file \S+ can't be read: /, 'the message says why';
+    like refused($server), qr/DownloadsFraudBlockedDomains: the file \S+ can't be read: /,
+        'the message says why';
 };
 
 subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
@@ -200,27 +202,35 @@ subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
 subtest 'a newer schema keeps a server from starting, but not from restarting' => sub {
     my $server = MDL::Instance->new(empty => 1)->start;
     like $server->error_log, qr/MDL0112/, 'with DownloadsMigrate On the server creates the schema';
-    sql(q{INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (9999, 'future', '', '9.9.9 (abc)', 0)});
+    sql('INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) '
+        . q{VALUES (9999, 'future', '', '9.9.9 (abc)', 0)});
     httpd_graceful();
     is api('GET', '/health')->{status}, 200, 'the server still answers';
-    like $server->error_log, qr/MDL0337: .*install the release that made it/, 'the log names the problem';
-    like $server->error_log, qr/MDL0337: .*\(version 9999, made by mod_downloads 9\.9\.9 \(abc\); this is \d+\.\S+.* knows version \d+\)/,
+    like $server->error_log, qr/MDL0337: .*install the release that made it/,
+        'the log names the problem';
+    my $versions = 'version 9999, made by mod_downloads 9\.9\.9 \(abc\); '
+        . 'this is \d+\.\S+.* knows version \d+';
+    like $server->error_log, qr/MDL0337: .*\($versions\)/,
         'both versions, and which build made the schema';
     like $server->error_log, qr/MDL0140: mod_downloads \d+\.\d+\.\d+/, 'the start names the build';
     $server->stop;
     like refused($server), qr/MDL0337/, 'it does not start again';
 };
 
-subtest 'a schema of other migrations keeps a server from starting, but not from restarting' => sub {
+subtest 'a schema of other migrations keeps a server from starting, '
+    . 'but not from restarting' => sub {
     my $server = MDL::Instance->new(empty => 1)->start;
     my ($ours) = sql('SELECT fingerprint FROM schema_migration WHERE version = 1');
     sql(q{UPDATE schema_migration SET fingerprint = 'other' WHERE version = 1});
     httpd_graceful();
     is api('GET', '/health')->{status}, 200, 'the server still answers';
-    like $server->error_log, qr/MDL0354: .*use the build that made it, or begin with an empty database/, 'the log says what to do';
+    like $server->error_log,
+        qr/MDL0354: .*use the build that made it, or begin with an empty database/,
+        'the log says what to do';
     $server->stop;
     like refused($server), qr/MDL0354/, 'it does not start again';
-    sql(q{INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (9999, 'of_another', '', '', 0)});
+    sql('INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) '
+        . q{VALUES (9999, 'of_another', '', '', 0)});
     like refused($server), qr/MDL0354(?!.*MDL0337)/s, 'whatever the version is';
     sql("UPDATE schema_migration SET fingerprint = '$ours->[0]'");
     sql('ALTER TABLE schema_migration DROP COLUMN fingerprint');

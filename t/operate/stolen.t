@@ -1,6 +1,7 @@
-# What a stolen copy of the database opens: nothing.  A script tries every value of every column, and every
-# part of one, as an API key, as the address of an upload, a page, a file, an archive and a link, and as the
-# session and the token of a form of the settings.  Nor do secrets lie there in clear.
+# What a stolen copy of the database opens: nothing. A script tries every value of every column, and
+# every part of one, as an API key, as the address of an upload, a page, a file, an archive and a
+# link, and as the session and the token of a form of the settings. Nor do secrets lie there in
+# clear.
 #
 # both: each is copied in its own way
 use strict;
@@ -27,12 +28,13 @@ my $id     = $shop->{shop_id};
 my %secret;    # what must not lie there in clear, by name
 my $session;   # the cookie of an owner
 
-# --- a little of everything ------------------------------------------------------------------------
+# --- a little of everything ----------------------------------------------------------------------
 
 sub made
 {
     my ($method, $path, $json, %opt) = @_;
-    my $reply = api($method, $path, key => $shop->{token}, defined $json ? (json => $json) : (), %opt);
+    my $reply = api($method, $path, key => $shop->{token},
+        defined $json ? (json => $json) : (), %opt);
     die "$method $path: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20/;
     return $reply->{json};
 }
@@ -40,7 +42,8 @@ sub made
 sub imported
 {
     my ($name, @answers) = @_;
-    return made('POST', '/assets', { source_url => $source->offer($name, @answers) . "?signature=Query-of-$name" });
+    return made('POST', '/assets',
+        { source_url => $source->offer($name, @answers) . "?signature=Query-of-$name" });
 }
 
 sub last_part { my ($url) = @_; return $url =~ m{/([^/]+)\z} ? $1 : die "no address: $url\n" }
@@ -53,8 +56,10 @@ sub keys_of_shop
     told('member', 'add', 'owner', 'owner', '--shop', $id);
     $session = sign_in('owner')->{cookie};
     $secret{'the session'} = $session =~ s/^.*=//r;
-    my $form = submit($session, visit($session, 'GET', "/$id/keys"), "/$id/keys", { name => 'Of a form', scope => 'full', expires => '' });
-    my %keys = (used => $shop->{token}, read => $read, gone => $gone->{token}, form => $form->{body} =~ /(adk_live_\w+)/);
+    my $form = submit($session, visit($session, 'GET', "/$id/keys"), "/$id/keys",
+        { name => 'Of a form', scope => 'full', expires => '' });
+    my %keys = (used => $shop->{token}, read => $read, gone => $gone->{token},
+        form => $form->{body} =~ /(adk_live_\w+)/);
     api('GET', '/ping', key => $_) for values %keys;
     $secret{"the key $_"} = substr $keys{$_}, 26 for keys %keys;
     return;
@@ -84,11 +89,14 @@ sub imports
 sub mapped_product
 {
     my @files = imports();
-    my $link  = made('POST', '/links', { title => 'Manual', url => 'https://docs.example.com/manual' })->{id};
+    my $link  = made('POST', '/links',
+        { title => 'Manual', url => 'https://docs.example.com/manual' })->{id};
     my $tag   = made('POST', '/license-key-tags', { name => 'Editor' })->{id};
-    made('POST', "/license-key-tags/$tag/keys", { keys => [ map { "LICENSE-$_-OF-EDITOR" } 1 .. 5 ] });
+    made('POST', "/license-key-tags/$tag/keys",
+        { keys => [ map { "LICENSE-$_-OF-EDITOR" } 1 .. 5 ] });
     $secret{"license key $_"} = "LICENSE-$_-OF-EDITOR" for 1 .. 5;
-    return (mapping_of($shop, \@files, link_ids => [$link], license_key_tag_ids => [$tag], download_type => 'ZIP')->{storefront_product_id}, $tag);
+    return (mapping_of($shop, \@files, link_ids => [$link], license_key_tag_ids => [$tag],
+        download_type => 'ZIP')->{storefront_product_id}, $tag);
 }
 
 # An order that was looked at, downloaded and mailed.
@@ -97,12 +105,15 @@ sub order
     my ($product, $quantity) = @_;
     my $number = digits();
     my $order  = made('POST', "/orders/$number/assignments", {
-        storefront_customer_id => $number, send_email => $true, customer => { email => "buyer-$number\@example.com" },
+        storefront_customer_id => $number, send_email => $true,
+        customer => { email => "buyer-$number\@example.com" },
         items => [ { storefront_product_id => $product, quantity => $quantity } ] });
-    my $urls = made('GET', "/orders/$number/assignments/$order->{assignments}[0]{id}/download-urls", undef);
+    my $urls = made('GET',
+        "/orders/$number/assignments/$order->{assignments}[0]{id}/download-urls", undef);
     my $page = page('GET', $order->{download_page_url});
     my ($link) = $page->{body} =~ m{href="([^"]*/l/[^"]+)"};
-    my $pressed = page('POST', $order->{download_page_url}, form => { file => $page->{body} =~ /name="file" value="([^"]+)"/ });
+    my $pressed = page('POST', $order->{download_page_url},
+        form => { file => $page->{body} =~ /name="file" value="([^"]+)"/ });
     my %order = (
         number  => $number,
         page    => last_part($order->{download_page_url}),
@@ -111,8 +122,10 @@ sub order
         link    => last_part($link),
         button  => $pressed->{headers}{location} =~ m{/f/([^/]+)},
     );
-    is(page('GET', $_)->{status}, 200, 'a file is downloaded') for $urls->{files}[1]{url}, $pressed->{headers}{location};
-    is(page('GET', $urls->{zip}{url}, headers => { Range => 'bytes=0-99' })->{status}, 206, 'an archive in part');
+    is(page('GET', $_)->{status}, 200, 'a file is downloaded')
+        for $urls->{files}[1]{url}, $pressed->{headers}{location};
+    is(page('GET', $urls->{zip}{url}, headers => { Range => 'bytes=0-99' })->{status}, 206,
+        'an archive in part');
     page('GET', $link);
     $secret{"the $_ of order $number"} = $order{$_} for qw(page file archive link button);
     return \%order;
@@ -129,20 +142,23 @@ sub more_of_orders
     $secret{'the page that replaces another'} = last_part($now->{download_page_url});
     my $resent = order($product, 1);    # whose license key is to come
     made('POST', "/orders/$resent->{number}/resend", {});
-    made('POST', "/license-key-tags/$tag/keys", { keys => [ 'LICENSE-6-OF-EDITOR', 'LICENSE-5-OF-EDITOR' ] });
+    made('POST', "/license-key-tags/$tag/keys",
+        { keys => [ 'LICENSE-6-OF-EDITOR', 'LICENSE-5-OF-EDITOR' ] });
     $secret{'license key 6'} = 'LICENSE-6-OF-EDITOR';
     told('shop', 'set', $id, '--mail-delay', '5');
     return ($revoked, $rotated, $resent, order($product, 1));    # the last one's email waits
 }
 
-# --- the thief -------------------------------------------------------------------------------------
+# --- the thief -----------------------------------------------------------------------------------
 
 sub tables
 {
     my %columns;
     push @{ $columns{ $_->[0] } }, $_->[1] for sql(database() eq 'sqlite3'
-        ? q(SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table')
-        : 'SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()');
+        ? 'SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c '
+            . "WHERE m.type = 'table'"
+        : 'SELECT table_name, column_name FROM information_schema.columns '
+            . 'WHERE table_schema = current_schema()');
     return \%columns;
 }
 
@@ -155,14 +171,16 @@ sub dump_of
     my (%values, $text);
     for my $table (@only ? @only : sort keys %$columns) {
         my @columns = @{ $columns->{$table} };
-        for my $row (sql("SELECT $array(" . join(', ', map { qq("$_") } @columns) . qq[) FROM "$table"])) {
+        for my $row (
+            sql("SELECT $array(" . join(', ', map { qq("$_") } @columns) . qq[) FROM "$table"])) {
             my @values = @{ $JSON->decode($row->[0]) };
             for my $i (grep { defined $values[$_] } 0 .. $#columns) {
                 my $value = "$values[$i]";
                 utf8::encode($value);
                 $text .= "$table.$columns[$i]: $value\n";
                 $values{$_}{"$table.$columns[$i]"} = 1
-                    for $value, (grep { length >= 10 } split /[^\w-]+/, $value), (grep { length >= 20 } split /[^A-Za-z0-9]+/, $value);
+                    for $value, (grep { length >= 10 } split /[^\w-]+/, $value),
+                    (grep { length >= 20 } split /[^A-Za-z0-9]+/, $value);
             }
         }
     }
@@ -199,20 +217,25 @@ sub opens
     my $origin  = origin();
     my $escaped = $value =~ s/([^A-Za-z0-9_.~-])/sprintf '%%%02X', ord $1/ger;
     my @keys    = grep { !/[^ -~]/ } $value, as_key($shop->{key_id}, $value);
-    my @asked   = map { [ "as the key $_", GET => '/api/v1/ping', { authorization => "Bearer $_" } ] } @keys;
+    my @asked   =
+        map { [ "as the key $_", GET => '/api/v1/ping', { authorization => "Bearer $_" } ] } @keys;
     push @asked, (
-        (map { [ "as /d/$_/", GET => "/d/$_/$escaped" . ($_ =~ /[fz]/ ? '/name' : ''), {} ] } qw(o f z l)),
+        (map { [ "as /d/$_/", GET => "/d/$_/$escaped" . ($_ =~ /[fz]/ ? '/name' : ''), {} ] }
+            qw(o f z l)),
         [ 'as an upload', HEAD => "/u/$escaped", { 'tus-resumable' => '1.0.0' } ],
         [ 'as a session', GET => "/settings/$id/keys", { cookie => "__Host-downloads=$escaped" } ],
-        [ 'as a form', POST => "/settings/$id/keys", { cookie => $session, origin => $origin, 'content-type' => 'application/x-www-form-urlencoded' },
+        [ 'as a form', POST => "/settings/$id/keys", { cookie => $session, origin => $origin,
+            'content-type' => 'application/x-www-form-urlencoded' },
             "form_token=$escaped&name=Stolen&scope=full&expires=" ],
     ) if $value !~ /adk_live_/;    # the log, too, must not have one
     my @open;
     for my $try (@asked) {
         my ($how, $method, $path, $headers, $body) = @$try;
         send_at_once($http) if defined $body;
-        my $reply = $http->request($method, "$origin$path", { headers => $headers, defined $body ? (content => $body) : () });
-        push @open, "$how: $reply->{status}" if $reply->{status} !~ /^4/ && ($reply->{headers}{location} // '') !~ m{/settings/sign-in};
+        my $reply = $http->request($method, "$origin$path",
+            { headers => $headers, defined $body ? (content => $body) : () });
+        push @open, "$how: $reply->{status}" if $reply->{status} !~ /^4/
+            && ($reply->{headers}{location} // '') !~ m{/settings/sign-in};
     }
     return @open;
 }
@@ -227,7 +250,8 @@ sub all_that_opens
         my $http = HTTP::Tiny->new(keep_alive => 1, max_redirect => 0, timeout => 30);
         return [ map {
             my $value = $values[$_];
-            map { join(' ', sort keys %{ $values->{$value} }) . " has $value, which opens $_" } opens($http, $value)
+            map { join(' ', sort keys %{ $values->{$value} }) . " has $value, which opens $_" }
+                opens($http, $value)
         } grep { $_ % 2 == $process } 0 .. $#values ];
     });
     return map { ref eq 'ARRAY' ? @$_ : "the thief has died: $_->{died}" } @found;
@@ -251,13 +275,15 @@ is_deeply(made('GET', "/orders/$order->{number}", undef)->{assignments}[0]{licen
 my @others = more_of_orders($product, $tag);
 my $storefront = MDL::Storefront->new;
 $secret{"the storefront's token"} = 'token-of-the-storefront';
-told('shop', 'set', $id, '--storefront', $storefront->url, '--storefront-token-file', $storefront->token_file($secret{"the storefront's token"}));
+told('shop', 'set', $id, '--storefront', $storefront->url, '--storefront-token-file',
+    $storefront->token_file($secret{"the storefront's token"}));
 wait_for(sub { mails() >= 4 }, 20, 'the emails');
 
 my ($values, $text) = dump_of();
 cmp_ok(scalar keys %$values, '>', 300, 'the dump has ' . keys(%$values) . ' different values');
 my @clear = grep { index($text, $secret{$_}) >= 0 } sort keys %secret;
-is_deeply([ map { my $it = $_; "$it: " . join ' ', $text =~ /^(.*\Q$secret{$it}\E.*)$/mg } @clear ], [], 'no secret lies in it in clear')
+is_deeply([ map { my $it = $_; "$it: " . join ' ', $text =~ /^(.*\Q$secret{$it}\E.*)$/mg } @clear ],
+    [], 'no secret lies in it in clear')
     or diag('of ' . keys %secret);
 is_deeply([ all_that_opens($values) ], [], 'nothing in it opens anything');
 
@@ -276,7 +302,8 @@ my %way = (
 );
 my @found = planted(sort keys %way);
 for my $planted (sort { $way{$a} cmp $way{$b} } keys %way) {
-    is(scalar(grep { /^link\.title has \Q$planted\E, / && $_ =~ $way{$planted} } @found), 1, "in clear it would open: $way{$planted}")
+    is(scalar(grep { /^link\.title has \Q$planted\E, / && $_ =~ $way{$planted} } @found), 1,
+        "in clear it would open: $way{$planted}")
         or diag(join "\n", @found);
 }
 

@@ -14,7 +14,8 @@ my $XSS = '"><script>alert(1)</script>';
 my $server = settings_server();
 my $shop   = new_shop(name => "Shop $XSS", key_name => "Key $XSS");
 my $id     = $shop->{shop_id};
-told('member', 'add', $_->[0], $_->[1], '--shop', $id) for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
+told('member', 'add', $_->[0], $_->[1], '--shop', $id)
+    for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
 told('member', 'add', 'operator', 'operator');
 my $other = new_shop();
 
@@ -23,37 +24,50 @@ sub entries
 {
     my ($reply) = @_;
     return map {
-        my ($what, $who) = map { s/<[^>]+>//gr =~ s/^\s+|\s+$//gr } m{<td>(.*?)</td>.*?<td data-label="By whom">(.*?)</td>}s;
+        my ($what, $who) = map { s/<[^>]+>//gr =~ s/^\s+|\s+$//gr }
+            m{<td>(.*?)</td>.*?<td data-label="By whom">(.*?)</td>}s;
         "$what | $who";
     } $reply->{body} =~ m{<tr>\n(<td>.*?)</tr>}sg;
 }
 
-sub audit { my ($query, %opt) = @_; return visit($opt{user} // 'owner', 'GET', ($opt{all} ? '' : "/$id") . "/audit$query") }
+sub audit
+{
+    my ($query, %opt) = @_;
+    return visit($opt{user} // 'owner', 'GET', ($opt{all} ? '' : "/$id") . "/audit$query");
+}
 
-# --- what the commands have done -------------------------------------------------------------------
+# --- what the commands have done -----------------------------------------------------------------
 
 my $user = $ENV{SUDO_USER} // getpwuid $<;
 my $page = audit('');
 is($page->{status}, 200, 'an owner sees the audit');
 is_deeply([ entries($page) ], [
-        map { "$_ | $user with downloadsctl" } 'Member reader: saved read-only', 'Member staff: saved staff', 'Member owner: saved owner',
-        "API key $shop->{key_id}: created Key &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;", "Shop $id: approved", "Shop $id: created",
+        map { "$_ | $user with downloadsctl" } 'Member reader: saved read-only',
+        'Member staff: saved staff', 'Member owner: saved owner',
+        "API key $shop->{key_id}: created Key &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;",
+        "Shop $id: approved", "Shop $id: created",
     ], 'what the commands have done, the newest first') or diag $page->{body};
 unlike($page->{body}, qr/<script>alert/, 'what somebody typed is text');
-like($page->{body}, qr{<a href="/settings/$id/audit" aria-current="page">Audit</a>}, 'the tab is marked');
+like($page->{body}, qr{<a href="/settings/$id/audit" aria-current="page">Audit</a>},
+    'the tab is marked');
 my $german = visit('owner', 'GET', "/$id/audit", headers => { 'accept-language' => 'de' });
-like($german->{body}, qr/<html lang="de"[^>]*>.*Mitglied <a [^>]*><bdi>reader<.*: gespeichert.*mit downloadsctl/s, 'there is a German page');
+like($german->{body},
+    qr/<html lang="de"[^>]*>.*Mitglied <a [^>]*><bdi>reader<.*: gespeichert.*mit downloadsctl/s,
+    'there is a German page');
 
-# --- the API and the settings ----------------------------------------------------------------------
+# --- the API and the settings --------------------------------------------------------------------
 
 my $asset   = ready_asset($shop, 'book.pdf', 'the book');
 my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
-assign($shop, '7001', [$product], send_email => JSON::PP::true, customer => { email => 'ada@example.com', first_name => 'Ada' });
+assign($shop, '7001', [$product], send_email => JSON::PP::true,
+    customer => { email => 'ada@example.com', first_name => 'Ada' });
 my ($mapping) = map { $_->{id} } @{ api('GET', '/mappings', key => $shop->{token})->{json}{data} };
 my $key = 'API key Key &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;';
-is_deeply([ (entries(audit('')))[ 0 .. 2 ] ], [ "Order 7001: downloads assigned | $key", "Mapping $mapping: saved | $key", "File $asset->{id}: import begun | $key" ],
+is_deeply([ (entries(audit('')))[ 0 .. 2 ] ], [ "Order 7001: downloads assigned | $key",
+    "Mapping $mapping: saved | $key", "File $asset->{id}: import begun | $key" ],
     'what a key does is there, too');
-like(audit('')->{body}, qr{<a href="/settings/$id/orders/7001"><bdi>7001<}, 'with a link to the order');
+like(audit('')->{body}, qr{<a href="/settings/$id/orders/7001"><bdi>7001<},
+    'with a link to the order');
 
 sub press
 {
@@ -61,53 +75,71 @@ sub press
     return submit($user, visit($user, 'GET', $path =~ s{/[^/]+$}{}r), $path, $fields);
 }
 
-is(press('staff', "/$id/orders/7001/revoke", { reason => "Back $XSS" })->{status}, 303, 'a member revokes an order');
-is((entries(audit('')))[0], 'Order 7001: revoked Back &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt; | staff', 'which is there with the reason');
-is(press('staff', "/$id/orders/7001/grant", { downloads => 'x', days => 1 })->{status}, 400, 'what is refused');
+is(press('staff', "/$id/orders/7001/revoke", { reason => "Back $XSS" })->{status}, 303,
+    'a member revokes an order');
+is((entries(audit('')))[0],
+    'Order 7001: revoked Back &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt; | staff',
+    'which is there with the reason');
+is(press('staff', "/$id/orders/7001/grant", { downloads => 'x', days => 1 })->{status}, 400,
+    'what is refused');
 my $form = visit('staff', 'GET', "/$id/orders/7001");
 is(submit('staff', $form, "/$id/orders/7001/restore", {})->{status}, 303, 'and a form');
 is(submit('staff', $form, "/$id/orders/7001/restore", {})->{status}, 409, 'that is sent twice');
-is_deeply([ (entries(audit('')))[ 0, 1 ] ], [ 'Order 7001: restored | staff', 'Order 7001: revoked Back &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt; | staff' ],
+is_deeply([ (entries(audit('')))[ 0, 1 ] ], [ 'Order 7001: restored | staff',
+    'Order 7001: revoked Back &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt; | staff' ],
     'add none, and one');
 
-my $made = submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys", { name => 'Second', scope => 'full', expires => '' });
+my $made = submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys",
+    { name => 'Second', scope => 'full', expires => '' });
 my ($token, $key_id) = $made->{body} =~ /(adk_live_([^_]+)_\w+)/;
 submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys/$key_id/revoke", {});
-submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members", { user => 'ada', role => 'staff' });
+submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members",
+    { user => 'ada', role => 'staff' });
 submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove", { user => 'ada' });
 submit('operator', visit('operator', 'GET', "/$id/"), "/$id/suspend", {});
 submit('operator', visit('operator', 'GET', "/$id/"), "/$id/approve", {});
-is_deeply([ (entries(audit('')))[ 0 .. 5 ] ], [ "Shop $id: approved | operator", "Shop $id: suspended | operator", 'Member ada: removed | owner',
-    'Member ada: saved staff | owner', "API key $key_id: revoked | owner", "API key $key_id: created Second | owner" ], 'keys, members and the shop');
-submit('operator', visit('operator', 'GET', '/shops'), '/shops', { name => 'Third', domain => 'third.example', email => '' });
+is_deeply([ (entries(audit('')))[ 0 .. 5 ] ], [ "Shop $id: approved | operator",
+    "Shop $id: suspended | operator", 'Member ada: removed | owner',
+    'Member ada: saved staff | owner', "API key $key_id: revoked | owner",
+    "API key $key_id: created Second | owner" ], 'keys, members and the shop');
+submit('operator', visit('operator', 'GET', '/shops'), '/shops',
+    { name => 'Third', domain => 'third.example', email => '' });
 my ($third) = grep { $_->{name} eq 'Third' } @{ told('shop', 'list') };
 
 my $rows = join "\n", map { join "\t", @$_ } sql('SELECT * FROM audit');
-unlike($rows, qr/\Q$token\E|\Q$shop->{token}\E|ada\@example|Ada\b|http|source/, 'no entry has a token, an address or a name of a customer');
+unlike($rows, qr/\Q$token\E|\Q$shop->{token}\E|ada\@example|Ada\b|http|source/,
+    'no entry has a token, an address or a name of a customer');
 
-# --- who may ---------------------------------------------------------------------------------------
+# --- who may -------------------------------------------------------------------------------------
 
 is(audit('', user => $_)->{status}, 403, "$_ does not see it") for qw(staff reader);
 unlike(visit('staff', 'GET', "/$id/")->{body}, qr{/audit"}, 'nor the tab');
 is(audit('', user => 'nobody')->{status}, 404, 'to others the shop is not there');
-is(visit('owner', 'GET', "/$other->{shop_id}/audit")->{status}, 404, 'nor is another shop to an owner');
+is(visit('owner', 'GET', "/$other->{shop_id}/audit")->{status}, 404,
+    'nor is another shop to an owner');
 is(audit('', all => 1)->{status}, 403, 'an owner does not see all shops');
 my $all = audit('?noun=shop&who=operator', all => 1, user => 'operator');
-is_deeply([ (entries($all))[0 .. 2] ], [ "Shop $third->{id}: created | operator", "Shop $id: approved | operator", "Shop $id: suspended | operator" ], 'an operator does');
+is_deeply([ (entries($all))[0 .. 2] ], [ "Shop $third->{id}: created | operator",
+    "Shop $id: approved | operator", "Shop $id: suspended | operator" ], 'an operator does');
 like($all->{body}, qr{<a href="/settings/$third->{id}/audit"><bdi>Third<}, 'with the shop of each');
-like(audit('?noun=member', all => 1, user => 'operator')->{body}, qr{<bdi>operator</bdi>: saved}, 'operators have no shop');
-like(visit('operator', 'GET', '/shops')->{body}, qr{href="/settings/audit"}, 'the list of shops leads there');
+like(audit('?noun=member', all => 1, user => 'operator')->{body}, qr{<bdi>operator</bdi>: saved},
+    'operators have no shop');
+like(visit('operator', 'GET', '/shops')->{body}, qr{href="/settings/audit"},
+    'the list of shops leads there');
 
-# --- finding ---------------------------------------------------------------------------------------
+# --- finding -------------------------------------------------------------------------------------
 
-is_deeply([ entries(audit('?noun=member&who=owner')) ], [ 'Member ada: removed | owner', 'Member ada: saved staff | owner' ], 'by noun and name');
+is_deeply([ entries(audit('?noun=member&who=owner')) ],
+    [ 'Member ada: removed | owner', 'Member ada: saved staff | owner' ], 'by noun and name');
 is(scalar(entries(audit("?who=$shop->{key_id}"))), 3, 'by a key');
 is(scalar(entries(audit('?who=Key+%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E'))), 3, 'or its name');
 like(audit('?who=reader')->{body}, qr/Nothing fits/, 'a reader did nothing');
-is(scalar(entries(audit('?noun=nonsense&before=x'))), scalar(entries(audit(''))), 'what makes no sense is left out');
+is(scalar(entries(audit('?noun=nonsense&before=x'))), scalar(entries(audit(''))),
+    'what makes no sense is left out');
 is(audit('?who=' . 'x' x 300)->{status}, 400, 'what is too long is refused');
 
-sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES " . join ', ', ("($id, 'new', 'done', 'settings', 'many', 0)") x 400);
+sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES " . join ', ',
+    ("($id, 'new', 'done', 'settings', 'many', 0)") x 400);
 $page = audit('');
 is(scalar(entries($page)), 50, 'a page has fifty');
 my ($next) = $page->{body} =~ m{href="/settings/$id/audit(\?[^"]+)"};
@@ -117,17 +149,23 @@ like($page->{body}, qr/Nothing fits/, 'a search looks at some');
 ($next) = $page->{body} =~ m{href="/settings/$id/audit(\?[^"]+)"};
 is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 4, 'and goes on from there');
 
-# --- every word ------------------------------------------------------------------------------------
+# --- every word ----------------------------------------------------------------------------------
 
 {
     my $source = MDL::Target::slurp(MDL::Target::top_dir() . '/mod_downloads/settings/audit.c');
-    my %words = map { $_ => [ ($source =~ /\b$_\[\] = \{(.*?)NULL\}/s)[0] =~ /"(\w+)"/g ] } qw(nouns actions);
-    my %used = map { $_ => 1 } map { $_->[0] } sql("SELECT DISTINCT action FROM audit WHERE action <> 'done'");
-    is(join(' ', grep { my $action = $_; !grep { $_ eq $action } @{ $words{actions} } } sort keys %used), '', 'the page knows every action that this suite has seen');
+    my %words = map { $_ => [ ($source =~ /\b$_\[\] = \{(.*?)NULL\}/s)[0] =~ /"(\w+)"/g ] }
+        qw(nouns actions);
+    my %used = map { $_ => 1 } map { $_->[0] }
+        sql("SELECT DISTINCT action FROM audit WHERE action <> 'done'");
+    is(join(' ', grep { my $action = $_; !grep { $_ eq $action } @{ $words{actions} } }
+        sort keys %used), '', 'the page knows every action that this suite has seen');
     for my $noun (@{ $words{nouns} }) {
-        sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES " . join ', ', map { "($id, '$noun', '$_', 'settings', 'words', 0)" } @{ $words{actions} });
+        sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES "
+            . join ', ', map { "($id, '$noun', '$_', 'settings', 'words', 0)" }
+            @{ $words{actions} });
         for my $language (qw(en de)) {
-            my $reply = visit('owner', 'GET', "/$id/audit?noun=$noun", headers => { 'accept-language' => $language });
+            my $reply = visit('owner', 'GET', "/$id/audit?noun=$noun",
+                headers => { 'accept-language' => $language });
             my @what = map { s/<[^>]+>//gr } $reply->{body} =~ m{<tr>\n<td>(.*?)</td>}g;
             my @without = grep { !/^\S.*: \S/ } @what[ 0 .. $#{ $words{actions} } ];
             is_deeply(\@without, [], "$noun, $language: every action has words");
@@ -135,15 +173,18 @@ is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 4, 'and goes on from there');
     }
 }
 
-# --- the end of entries ----------------------------------------------------------------------------
+# --- the end of entries --------------------------------------------------------------------------
 
 my ($kept) = sql('SELECT count(*) FROM audit WHERE created_at > 0');
-cmp_ok((sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0], '>', 500, 'there are many entries that are older than a year');
+cmp_ok((sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0], '>', 500,
+    'there are many entries that are older than a year');
 $server->stop;
 $server->configure(extra => ($server->{extra} // '') . "DownloadsKeep audit=365\n");
 $server->start;
-wait_for(sub { !(sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0] }, 30, 'old entries to go');
-is_deeply([ sql('SELECT count(*) FROM audit') ], [$kept], 'only those are removed, when the service has started');
+wait_for(sub { !(sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0] }, 30,
+    'old entries to go');
+is_deeply([ sql('SELECT count(*) FROM audit') ], [$kept],
+    'only those are removed, when the service has started');
 
 $server->stop;
 done_testing;

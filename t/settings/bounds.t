@@ -1,5 +1,6 @@
-# The fields of the settings' forms take what the API takes and refuse what it refuses: each is given the largest
-# value that the OpenAPI document has for its member, and one more, in characters of two bytes where it is text.
+# The fields of the settings' forms take what the API takes and refuse what it refuses: each is
+# given the largest value that the OpenAPI document has for its member, and one more, in characters
+# of two bytes where it is text.
 #
 # once: a field is refused before it reaches the database
 use strict;
@@ -18,7 +19,8 @@ told('member', 'add', 'owner', 'owner', '--shop', $id);
 
 my $asset = ready_asset($shop, 'book.pdf', 'the book');
 assign($shop, 7001, [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ]);
-my $webhook = api('POST', '/webhook-endpoints', key => $shop->{token}, json => { url => 'https://shop.example/' });
+my $webhook = api('POST', '/webhook-endpoints', key => $shop->{token},
+    json => { url => 'https://shop.example/' });
 
 # The schema of a member of an operation's body, without what it has for null.
 sub schema_of
@@ -33,11 +35,15 @@ sub schema_of
 my %LONG = (
     text    => sub { "\x{fc}" x $_[0] },
     url     => sub { 'https://shop.example/' . 'x' x ($_[0] - length 'https://shop.example/') },
-    address => sub { my $domain = ('d' x 61 . '.') x 3; 'a' x ($_[0] - length($domain) - 3) . "\@${domain}de" },
+    address => sub {
+        my $domain = ('d' x 61 . '.') x 3;
+        'a' x ($_[0] - length($domain) - 3) . "\@${domain}de";
+    },
     number  => sub { $_[0] },
 );
 
-# Each form: the page that has it, its path, the fields that make it right, the operation, and each field's member.
+# Each form: the page that has it, its path, the fields that make it right, the operation, and each
+# field's member.
 my $ORDER = "/$id/orders/7001";
 my $HOOK  = "/$id/webhooks/$webhook->{json}{id}";
 my @REASON = ([ reason => 'reason', 'text' ]);
@@ -48,10 +54,12 @@ my @FORMS  = (
     [ $ORDER, "$ORDER/approve",     {}, 'approveOrder', @REASON ],
     [ $ORDER, "$ORDER/reject",      {}, 'rejectOrder',  @REASON ],
     [ $ORDER, "$ORDER/rotate-link", {}, 'rotateLink',   @REASON ],
-    [ $ORDER, "$ORDER/resend", { to => 'ada@example.com' }, 'resendEmail', @REASON, [ to => 'email', 'address' ] ],
+    [ $ORDER, "$ORDER/resend", { to => 'ada@example.com' }, 'resendEmail', @REASON,
+        [ to => 'email', 'address' ] ],
     [ $ORDER, "$ORDER/grant", { downloads => 1, days => 1 }, 'grantDownloads', @REASON,
         [ downloads => 'downloads', 'number' ], [ days => 'extend_days', 'number' ] ],
-    [ "/$id/webhooks", "/$id/webhooks", { url => 'https://shop.example/' }, 'createWebhookEndpoint', @HOOK ],
+    [ "/$id/webhooks", "/$id/webhooks", { url => 'https://shop.example/' }, 'createWebhookEndpoint',
+        @HOOK ],
     [ $HOOK, $HOOK, { url => 'https://shop.example/' }, 'updateWebhookEndpoint', @HOOK ],
 );
 
@@ -64,7 +72,8 @@ for my $form (@FORMS) {
         my $most   = $schema->{maxLength} // $schema->{maximum};
         $tried{"$path $name"} = 1;
         for my $value ($most, $most + 1) {
-            my $status = submit('owner', visit('owner', 'GET', $page), $path, { %$right, $name => $LONG{$kind}->($value) })->{status};
+            my $status = submit('owner', visit('owner', 'GET', $page), $path,
+                { %$right, $name => $LONG{$kind}->($value) })->{status};
             my $done = $status == 400 ? 'refused' : $status < 500 ? 'taken' : $status;
             is($done, $value > $most ? 'refused' : 'taken', "$path: $name of $value");
         }
@@ -79,7 +88,8 @@ for my $access (qw(active held revoked)) {
         while ($html =~ m{<form method="post" action="/settings([^"]+)">(.*?)</form>}gs) {
             my ($path, $inputs) = ($1, $2);
             ok($tried{"$path $_"}, "$path: $_ was tried")
-                for $inputs =~ /<(?:input type="(?:text|email|url|number)"|textarea)[^>]* name="([^"]+)"/g;
+                for $inputs
+                =~ /<(?:input type="(?:text|email|url|number)"|textarea)[^>]* name="([^"]+)"/g;
         }
     }
 }

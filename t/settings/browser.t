@@ -45,7 +45,8 @@ sub task
     $task{noscript} = 1 if !$script;
     print $to $JSON->encode({ who => $who, do => $do, %task }), "\n";
     my $result = $JSON->decode(scalar(<$from>) // '{"failed":"the browsers have ended"}');
-    is_deeply($result->{wrong}, [], "$who: $do @{[ $task{name} // '' ]}: no complaint") or diag(explain($result));
+    is_deeply($result->{wrong}, [], "$who: $do @{[ $task{name} // '' ]}: no complaint")
+        or diag(explain($result));
     return $result;
 }
 
@@ -55,12 +56,15 @@ sub seen
     my ($who, $name, %with) = @_;
     return if !$script;
     $with{folder} = $folder if $ENV{FULL};
-    my @seen = @{ task($who, 'look', name => "settings-$name", views => \@views, %with)->{views} // [] };
+    my @seen =
+        @{ task($who, 'look', name => "settings-$name", views => \@views, %with)->{views} // [] };
     for my $view (@views) {
         my $seen = shift @seen // {};
-        is_deeply($seen->{misfits}, [], "$name, $view->{name}: nothing is cut off") or diag(explain($seen->{misfits}));
+        is_deeply($seen->{misfits}, [], "$name, $view->{name}: nothing is cut off")
+            or diag(explain($seen->{misfits}));
         next if !$view->{axe};
-        is_deeply($seen->{violations}, [], "$name, $view->{name}: axe finds nothing") or diag(explain($seen->{violations}));
+        is_deeply($seen->{violations}, [], "$name, $view->{name}: axe finds nothing")
+            or diag(explain($seen->{violations}));
     }
     return;
 }
@@ -79,22 +83,28 @@ sub orders
     my ($shop, $number, $token) = @_;
     task('owner', 'open', url => "$settings/$shop/orders");
     seen('owner', 'orders');
-    task('owner', 'fill', values => { 'Order, customer or email address' => substr $number, 0, -1 });
+    task('owner', 'fill',
+        values => { 'Order, customer or email address' => substr $number, 0, -1 });
     task('owner', 'press', name => 'Find');
     my $page = task('owner', 'press', name => $number);
     like($page->{text}, qr/Can the customer download\?.*What was bought/s, 'an order has a page');
     seen('owner', 'order');
     task('owner', 'press', name => 'Send the email again');
-    task('owner', 'fill', values => { "To another address (empty: the customer\x{2019}s)" => 'ada@example.com' });
-    like(task('owner', 'press', name => 'Send it')->{text}, qr/The email is on its way/, 'the email is sent again');
+    task('owner', 'fill',
+        values => { "To another address (empty: the customer\x{2019}s)" => 'ada@example.com' });
+    like(task('owner', 'press', name => 'Send it')->{text}, qr/The email is on its way/,
+        'the email is sent again');
     task('owner', 'press', name => 'Revoke the access');
     task('owner', 'fill', values => { 'Reason, which the customer reads' => 'Paid back' });
-    is(task('owner', 'press', name => 'Revoke the access')->{status}, 200, 'the access is revoked') ;
+    is(task('owner', 'press', name => 'Revoke the access')->{status}, 200,
+        'the access is revoked') ;
     seen('owner', 'order-revoked');
-    is(api('GET', "/orders/$number", key => $token)->{json}{access}{reason}, 'Paid back', 'with the reason');
+    is(api('GET', "/orders/$number", key => $token)->{json}{access}{reason}, 'Paid back',
+        'with the reason');
     task('owner', 'press', name => 'Restore the access');
     task('owner', 'press', name => 'Restore the access');
-    is(api('GET', "/orders/$number", key => $token)->{json}{access}{status}, 'active', 'and restored');
+    is(api('GET', "/orders/$number", key => $token)->{json}{access}{status}, 'active',
+        'and restored');
     task('owner', 'open', url => "$settings/$shop/orders?q=none");
     seen('owner', 'orders-none');
     return;
@@ -105,19 +115,26 @@ sub needs
 {
     my ($shop, $number) = @_;
     my %key = (key => $shop->{token});
-    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text}, qr/Nothing needs anybody/, 'nothing needs anybody');
+    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text},
+        qr/Nothing needs anybody/, 'nothing needs anybody');
     seen('owner', 'overview');
     my $source = MDL::Source->new;
-    my $import = api('POST', '/assets', %key, json => { source_url => $source->offer('lost.pdf', { status => 404 }) })->{json};
+    my $import = api('POST', '/assets', %key,
+        json => { source_url => $source->offer('lost.pdf', { status => 404 }) })->{json};
     wait_job($shop, $import->{job}{id});
-    api('POST', '/license-key-tags', %key, json => { name => 'Pro licenses', low_stock_threshold => 50 });
+    api('POST', '/license-key-tags', %key,
+        json => { name => 'Pro licenses', low_stock_threshold => 50 });
     held_by_check($shop, $number);
-    sql("UPDATE email SET bounced_at = created_at, last_error = '552 5.2.2 Mailbox full' WHERE shop_id = $shop->{shop_id}");
+    sql("UPDATE email SET bounced_at = created_at, last_error = '552 5.2.2 Mailbox full' "
+        . "WHERE shop_id = $shop->{shop_id}");
     like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text},
-        qr/Orders to review.*Imports that failed.*lost\.pdf.*Emails that did not arrive.*came back.*License keys that run out/s, 'then much does');
+        qr/Orders\ to\ review.*Imports\ that\ failed.*lost\.pdf.*Emails\ that\ did\ not\ arrive
+            .*came\ back.*License\ keys\ that\ run\ out/sx,
+        'then much does');
     seen('owner', 'overview-needs');
     $source->offer('lost.pdf', { body => 'found' });
-    like(task('owner', 'press', name => 'Try again')->{text}, qr/The import is on its way again/, 'an import is tried again');
+    like(task('owner', 'press', name => 'Try again')->{text}, qr/The import is on its way again/,
+        'an import is tried again');
     is(wait_job($shop, $import->{job}{id})->{status}, 'succeeded', 'and succeeds');
     return;
 }
@@ -129,12 +146,15 @@ sub webhooks
     my $receiver = MDL::Receiver->new;
     my $tab = "$settings/$shop->{shop_id}/webhooks";
     my %key = (key => $shop->{token});
-    like(task('owner', 'press', name => 'Webhooks')->{text}, qr/There is no endpoint yet/, 'there is no webhook endpoint');
+    like(task('owner', 'press', name => 'Webhooks')->{text}, qr/There is no endpoint yet/,
+        'there is no webhook endpoint');
     task('owner', 'fill', values => { URL => 'https://shop.example.com:1/', 'Only these:' => 1 });
-    like(task('owner', 'press', name => 'Create the endpoint')->{text}, qr/Choose at least one event|The URL has/, 'a form that is wrong');
+    like(task('owner', 'press', name => 'Create the endpoint')->{text},
+        qr/Choose at least one event|The URL has/, 'a form that is wrong');
     seen('owner', 'webhooks-problem');
     $receiver->answers('hook', { status => 500, body => '{"error":"out of order"}', repeat => 60 });
-    task('owner', 'fill', values => { URL => $receiver->url('hook'), Description => 'Order system', 'All events, also those that come with later versions' => 1 });
+    task('owner', 'fill', values => { URL => $receiver->url('hook'), Description => 'Order system',
+        'All events, also those that come with later versions' => 1 });
     my $page = task('owner', 'press', name => 'Create the endpoint');
     my ($secret) = $page->{text} =~ /(whsec_\S+)/;
     ok($secret, 'an endpoint is made, and its secret shown');
@@ -143,30 +163,41 @@ sub webhooks
     $page = task('owner', 'press', name => 'I have stored the secret');
     like($page->{text}, qr/Nothing was sent yet/, 'nothing was sent yet');
     unlike($page->{html}, qr/\Q$secret\E/, 'and the secret is not shown again');
-    like(task('owner', 'press', name => 'Send a test')->{text}, qr/A test is on its way/, 'a test is sent');
+    like(task('owner', 'press', name => 'Send a test')->{text}, qr/A test is on its way/,
+        'a test is sent');
     my ($hook) = @{ api('GET', '/webhook-endpoints', %key)->{json}{data} };
-    wait_for(sub { sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 WHERE endpoint_id = $hook->{id} AND attempts = 1 RETURNING id") },
-        20, 'an answer, which is the only one');
-    like(task('owner', 'open', url => "$tab/$hook->{id}")->{text}, qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
+    wait_for(sub {
+        sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 "
+            . "WHERE endpoint_id = $hook->{id} AND attempts = 1 RETURNING id");
+    }, 20, 'an answer, which is the only one');
+    like(task('owner', 'open', url => "$tab/$hook->{id}")->{text},
+        qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
     task('owner', 'press', name => '500: what it said');
     seen('owner', 'webhook-failing');
     $receiver->answers('hook', {});
-    like(task('owner', 'press', name => 'Send again')->{text}, qr/on its way again/, 'which is sent again');
-    wait_for(sub { grep { $_->{status} eq 'succeeded' } @{ api('GET', "/webhook-endpoints/$hook->{id}/deliveries", %key)->{json}{data} } }, 20, 'success');
+    like(task('owner', 'press', name => 'Send again')->{text}, qr/on its way again/,
+        'which is sent again');
+    wait_for(sub {
+        grep { $_->{status} eq 'succeeded' }
+            @{ api('GET', "/webhook-endpoints/$hook->{id}/deliveries", %key)->{json}{data} };
+    }, 20, 'success');
     task('owner', 'open', url => "$tab/$hook->{id}");
-    like(task('owner', 'press', name => 'Replace the secret')->{text}, qr/The secret is replaced.*whsec_/s, 'the secret is replaced');
+    like(task('owner', 'press', name => 'Replace the secret')->{text},
+        qr/The secret is replaced.*whsec_/s, 'the secret is replaced');
     task('owner', 'press', name => 'I have stored the secret');
-    sql("UPDATE webhook_endpoint SET is_active = 0, disabled_at = updated_at, failing_since = updated_at WHERE id = $hook->{id}");
+    sql("UPDATE webhook_endpoint SET is_active = 0, disabled_at = updated_at, "
+        . "failing_since = updated_at WHERE id = $hook->{id}");
     task('owner', 'open', url => "$tab/$hook->{id}");
     task('owner', 'open', url => $tab);
     seen('owner', 'webhooks');
     task('owner', 'press', name => $receiver->url('hook'));
     task('owner', 'press', name => 'Delete this endpoint');
-    like(task('owner', 'press', name => 'Delete it')->{text}, qr/The endpoint is deleted/, 'the endpoint is deleted');
+    like(task('owner', 'press', name => 'Delete it')->{text}, qr/The endpoint is deleted/,
+        'the endpoint is deleted');
     return;
 }
 
-# --- from a shop that waits to an order ------------------------------------------------------------
+# --- from a shop that waits to an order ----------------------------------------------------------
 
 sub story
 {
@@ -179,18 +210,22 @@ sub story
     like($page->{url}, qr{/settings/sign-in$}, 'who is not signed in gets the form');
     seen('owner', 'sign-in');
     task('owner', 'fill', values => { Name => 'owner', Password => 'wrong' });
-    like(task('owner', 'press', name => 'Sign in')->{text}, qr/name or the password is wrong/, 'a wrong password is told');
+    like(task('owner', 'press', name => 'Sign in')->{text}, qr/name or the password is wrong/,
+        'a wrong password is told');
     $page = sign_in('owner');
     like($page->{text}, qr/Signed in as owner/, 'the owner is signed in');
     task('owner', 'open', url => "$settings/$shop/");
     seen('owner', 'overview-pending');
-    like(task('owner', 'press', name => 'API keys')->{text}, qr/not approved for the API yet/, 'the shop has to wait');
+    like(task('owner', 'press', name => 'API keys')->{text}, qr/not approved for the API yet/,
+        'the shop has to wait');
     seen('owner', 'keys-pending');
 
     sign_in('operator');
-    like(task('operator', 'press', name => $name)->{text}, qr/not approved for the API yet/, 'the operator finds the shop');
+    like(task('operator', 'press', name => $name)->{text}, qr/not approved for the API yet/,
+        'the operator finds the shop');
     seen('operator', 'overview-operator');
-    like(task('operator', 'press', name => "Approve $name")->{text}, qr/The shop is approved/, 'and approves it');
+    like(task('operator', 'press', name => "Approve $name")->{text}, qr/The shop is approved/,
+        'and approves it');
     task('operator', 'press', name => 'All shops');
     seen('operator', 'shops');
 
@@ -210,17 +245,23 @@ sub story
 
     my $customer = { shop_id => $shop, token => $token };
     my $asset = ready_asset($customer, 'book.pdf', 'a book');
-    my $order = assign($customer, digits(), [ mapping_of($customer, [ $asset->{id} ])->{storefront_product_id} ]);
+    my $order = assign($customer, digits(),
+        [ mapping_of($customer, [ $asset->{id} ])->{storefront_product_id} ]);
     is($order->{status}, 201, 'the key makes an order') or diag $order->{body};
     is(page('GET', $order->{json}{download_page_url})->{status}, 200, 'whose page is there');
     task('owner', 'open', url => "$settings/$shop/members");
-    task('owner', 'fill', values => { Name => 'ada@example.com', Role => 'read-only: sees, and changes nothing' });
-    like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
+    task('owner', 'fill',
+        values => { Name => 'ada@example.com', Role => 'read-only: sees, and changes nothing' });
+    like(task('owner', 'press', name => 'Save')->{text},
+        qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
     told('member', 'add', 'bea@example.com', 'owner', '--shop', $shop);
-    like(task('owner', 'open', url => "$settings/$shop/members")->{text}, qr/bea\@example\.com.*asked, not confirmed.*Ask again/s, 'who is not confirmed can be asked again');
+    like(task('owner', 'open', url => "$settings/$shop/members")->{text},
+        qr/bea\@example\.com.*asked, not confirmed.*Ask again/s,
+        'who is not confirmed can be asked again');
     seen('owner', 'members');
     told('member', 'add', "clerk $_", 'staff', '--shop', $shop) for 1 .. 10;
-    like(task('owner', 'open', url => "$settings/$shop/members")->{text}, qr/ada\@example\.com.*clerk 7/s, 'a long list');
+    like(task('owner', 'open', url => "$settings/$shop/members")->{text},
+        qr/ada\@example\.com.*clerk 7/s, 'a long list');
     if ($script) {
         my $fewer = task('owner', 'fill', values => { 'Show only' => ' CLERK 7' })->{text};
         unlike($fewer, qr/ada\@example\.com/, 'gets shorter as one types');
@@ -232,24 +273,32 @@ sub story
     needs($customer, $order->{json}{storefront_order_id});
     webhooks($customer);
     task('owner', 'open', url => "$settings/$shop/");
-    like(task('owner', 'press', name => 'Audit')->{text}, qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s, 'the audit has it all');
+    like(task('owner', 'press', name => 'Audit')->{text},
+        qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s,
+        'the audit has it all');
     seen('owner', 'audit');
     task('operator', 'open', url => "$settings/$shop/block");
     seen('operator', 'shop-block');
     task('operator', 'fill', values => { 'Reason, which only operators see' => 'A complaint' });
-    like(task('operator', 'press', name => "Block $name")->{text}, qr/The shop is blocked/, 'the operator blocks the shop');
+    like(task('operator', 'press', name => "Block $name")->{text}, qr/The shop is blocked/,
+        'the operator blocks the shop');
     seen('operator', 'overview-blocked');
-    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/not blocked any more/, 'and stops that');
-    wait_for(sub { api('GET', '/ping', key => $token)->{status} == 200 }, 5, 'the key to work again');
+    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/not blocked any more/,
+        'and stops that');
+    wait_for(sub { api('GET', '/ping', key => $token)->{status} == 200 }, 5,
+        'the key to work again');
     task('operator', 'open', url => "$settings/shops");
-    like(task('operator', 'press', name => 'What was changed, in all shops')->{text}, qr/: approved.*operator/s, 'the operator sees that of all shops');
+    like(task('operator', 'press', name => 'What was changed, in all shops')->{text},
+        qr/: approved.*operator/s, 'the operator sees that of all shops');
     seen('operator', 'audit-all');
 
     task('owner', 'open', url => "$settings/$shop/keys");
     task('owner', 'press', name => 'Revoke : key Order system');
     seen('owner', 'key-revoke');
-    like(task('owner', 'press', name => 'Revoke Order system')->{text}, qr/The key is revoked/, 'the key is revoked');
-    wait_for(sub { api('GET', '/ping', key => $token)->{status} == 401 }, 5, 'the key to be refused');
+    like(task('owner', 'press', name => 'Revoke Order system')->{text}, qr/The key is revoked/,
+        'the key is revoked');
+    wait_for(sub { api('GET', '/ping', key => $token)->{status} == 401 }, 5,
+        'the key to be refused');
     $page = task('owner', 'press', name => 'Sign out');
     like($page->{text}, qr/You are signed out/, 'the owner signs out');
     $page = task('owner', 'open', url => "$settings/$shop/keys");
@@ -261,8 +310,10 @@ sub story
 sub reference
 {
     my $page = task('integrator', 'open', url => $run->env('BASE_URL') . '/docs');
-    like($page->{text}, qr{Idempotency.*/assets/uploads.*upload_offset_conflict}s, 'the API has a page');
-    task('integrator', 'cut', selector => 'main > section:not(#introduction, #tag-uploads, #error-codes, #schemas),'
+    like($page->{text}, qr{Idempotency.*/assets/uploads.*upload_offset_conflict}s,
+        'the API has a page');
+    task('integrator', 'cut',
+        selector => 'main > section:not(#introduction, #tag-uploads, #error-codes, #schemas),'
             . ' #schemas > section:nth-of-type(n+9)');
     seen('integrator', 'reference', top => 1);
     return;

@@ -1,5 +1,5 @@
-# conf/settings-openidc.conf as it is, with a real identity provider: who the provider says it is signs in,
-# members see their shop, and signing out ends it here and there.
+# conf/settings-openidc.conf as it is, with a real identity provider: who the provider says it is
+# signs in, members see their shop, and signing out ends it here and there.
 #
 # once: who a user is does not depend on the database
 use strict;
@@ -19,17 +19,19 @@ my $shop   = new_shop(name => 'Books');
 told('member', 'add', 'ada@example.com', 'owner', '--shop', $shop->{shop_id});
 
 my $provider = open2(my $from, my $hold, MDL::Target::top_dir() . '/tools/node',
-    MDL::Target::top_dir() . '/t/node/identity-provider.mjs', $port, 'downloads', 'a secret of the suites',
-    "$origin/settings/signed-in", "$origin/");
+    MDL::Target::top_dir() . '/t/node/identity-provider.mjs', $port, 'downloads',
+    'a secret of the suites', "$origin/settings/signed-in", "$origin/");
 is(readline($from), "listens\n", 'the provider listens');
 
-# Asks as a browser of this person does, which follows redirects and keeps cookies; a form makes it a POST.
+# Asks as a browser of this person does, which follows redirects and keeps cookies; a form makes it
+# a POST.
 sub browse
 {
     my ($who, $url, $form) = @_;
     my $jar = "$server->{folder}/cookies-$who";
-    open my $out, '-|', 'curl', '-s', '-L', '--max-redirs', '10', '--cacert', $server->certificate, '-b', $jar, '-c', $jar,
-        '-w', "\n%{http_code} %{url_effective}", (map { ('--data-urlencode', "$_=$form->{$_}") } sort keys %{ $form // {} }), $url
+    open my $out, '-|', 'curl', '-s', '-L', '--max-redirs', '10', '--cacert', $server->certificate,
+        '-b', $jar, '-c', $jar, '-w', "\n%{http_code} %{url_effective}",
+        (map { ('--data-urlencode', "$_=$form->{$_}") } sort keys %{ $form // {} }), $url
         or die "curl: $!\n";
     local $/;
     my ($body, $status, $at) = <$out> =~ /^(.*)\n(\d+) (\S+)$/s or die "curl said nothing\n";
@@ -42,7 +44,8 @@ sub fill_in
     my ($who, $page, %typed) = @_;
     my ($action) = $page->{body} =~ /<form[^>]* action="([^"]+)"/ or die "no form: $page->{body}\n";
     my %hidden = $page->{body} =~ /<input type="hidden" name="([^"]+)" value="([^"]*)"/g;
-    return browse($who, $action =~ m{^/} ? "http://127.0.0.1:$port$action" : $action, { %hidden, %typed });
+    return browse($who, $action =~ m{^/} ? "http://127.0.0.1:$port$action" : $action,
+        { %hidden, %typed });
 }
 
 sub sign_in
@@ -62,8 +65,9 @@ is(browse('ada', "$origin/settings/$shop->{shop_id}/keys")->{status}, 200, 'and 
 
 my $keys  = browse('ada', "$origin/settings/$shop->{shop_id}/keys");
 my ($token) = $keys->{body} =~ /name="form_token" value="([^"]+)"/;
-open my $form, '-|', 'curl', '-s', '--cacert', $server->certificate, '-b', "$server->{folder}/cookies-ada", '-H', "Origin: $origin",
-    '-d', "form_token=$token", '-d', 'name=Orders', '-d', 'scope=full', "$origin/settings/$shop->{shop_id}/keys"
+open my $form, '-|', 'curl', '-s', '--cacert', $server->certificate, '-b',
+    "$server->{folder}/cookies-ada", '-H', "Origin: $origin", '-d', "form_token=$token", '-d',
+    'name=Orders', '-d', 'scope=full', "$origin/settings/$shop->{shop_id}/keys"
     or die "curl: $!\n";
 like(do { local $/; <$form> }, qr/adk_live_\w+/, 'creates a key');
 
@@ -71,8 +75,10 @@ is(sign_in('eve', 'eve@example.com')->{status}, 403, 'who is no member of any sh
 is(browse('eve', "$origin/settings/$shop->{shop_id}/")->{status}, 404, 'and finds no shop');
 
 $page = fill_in('ada', browse('ada', "$origin/settings/sign-out"), logout => 'yes');
-is($page->{url}, "$origin/", 'signing out leads by way of the provider, which asks, to the address in the sample');
-like(browse('ada', "$origin/settings/$shop->{shop_id}/")->{url}, qr{^http://127\.0\.0\.1:$port/interaction/}, 'and has ended both sessions');
+is($page->{url}, "$origin/",
+    'signing out leads by way of the provider, which asks, to the address in the sample');
+like(browse('ada', "$origin/settings/$shop->{shop_id}/")->{url},
+    qr{^http://127\.0\.0\.1:$port/interaction/}, 'and has ended both sessions');
 
 close $hold;
 waitpid $provider, 0;

@@ -1,4 +1,5 @@
-# The first page of a shop: what needs somebody, with a link to where it is mended; and nothing else.
+# The first page of a shop: what needs somebody, with a link to where it is mended; and nothing
+# else.
 #
 # both: the database finds what needs somebody
 use strict;
@@ -17,11 +18,16 @@ my $source = MDL::Source->new;
 my $shop   = new_shop();
 my $id     = $shop->{shop_id};
 my %key    = (key => $shop->{token});
-told('member', 'add', $_->[0], $_->[1], '--shop', $id) for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
+told('member', 'add', $_->[0], $_->[1], '--shop', $id)
+    for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
 my $other = new_shop();
 told('member', 'add', 'other', 'staff', '--shop', $other->{shop_id});
 
-sub overview { my ($user, @more) = @_; return visit($user // 'staff', 'GET', "/$id/", @more)->{body} }
+sub overview
+{
+    my ($user, @more) = @_;
+    return visit($user // 'staff', 'GET', "/$id/", @more)->{body};
+}
 
 # The entries of the section with this heading, without their elements.
 sub section
@@ -34,30 +40,38 @@ sub section
 sub nothing { return overview() =~ /Nothing needs anybody/ ? 1 : 0 }
 
 is(nothing(), 1, 'at first nothing needs anybody');
-like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Nichts braucht jemanden/, 'also in German');
+like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Nichts braucht jemanden/,
+    'also in German');
 
-# --- imports ---------------------------------------------------------------------------------------
+# --- imports -------------------------------------------------------------------------------------
 
 sub import_from
 {
     my ($of, $path, %opt) = @_;
-    my $reply = api('POST', '/assets', key => $of->{token}, json => { source_url => $source->offer($path, { body => 'x', %opt }), filename => $opt{name} // $path });
+    my $url   = $source->offer($path, { body => 'x', %opt });
+    my $reply = api('POST', '/assets', key => $of->{token},
+        json => { source_url => $url, filename => $opt{name} // $path });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     wait_job($of, $reply->{json}{job}{id});
     return $reply->{json};
 }
 
-my $lost = import_from($shop, 'lost.pdf', status => 404, name => 'lost "><img src=x onerror=alert(1)>.pdf');
+my $lost = import_from($shop, 'lost.pdf', status => 404,
+    name => 'lost "><img src=x onerror=alert(1)>.pdf');
 import_from($other, 'theirs.pdf', status => 404);
 my ($line) = section('Imports that failed');
-like($line, qr/^lost &quot;&gt;&lt;img .*pdf File $lost->{asset}{id}/, 'an import that failed is there, with its name');
-like($line, qr/There is no file at its address\..* The reason: .*\bTry again: lost/, 'what to do, why, and a button');
+like($line, qr/^lost &quot;&gt;&lt;img .*pdf File $lost->{asset}{id}/,
+    'an import that failed is there, with its name');
+like($line, qr/There is no file at its address\..* The reason: .*\bTry again: lost/,
+    'what to do, why, and a button');
 is(scalar(section('Imports that failed')), 1, "without another shop's");
 is(nothing(), 0, 'so something needs somebody');
 unlike(overview('reader'), qr/<form/, 'a reader sees no button');
 unlike(overview(), qr/theirs|<img/, 'and what was typed is text');
-like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Unter der Adresse gibt es keine Datei\..*Erneut versuchen/s, 'also in German');
-like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Der Grund: <span lang="en">localhost answered with status 404\./,
+like(overview('staff', headers => { 'accept-language' => 'de' }),
+    qr/Unter der Adresse gibt es keine Datei\..*Erneut versuchen/s, 'also in German');
+like(overview('staff', headers => { 'accept-language' => 'de' }),
+    qr/Der Grund: <span lang="en">localhost answered with status 404\./,
     'with the host and what it did, which is in English');
 
 sub retry
@@ -68,22 +82,26 @@ sub retry
 }
 
 my $before = visit('staff', 'GET', "/$id/");
-is(retry('reader', $lost->{job}{id}, own_form('reader', 'read-only', "/$id/"))->{status}, 403, 'a reader may not try again');
+is(retry('reader', $lost->{job}{id}, own_form('reader', 'read-only', "/$id/"))->{status}, 403,
+    'a reader may not try again');
 is(retry('other', $lost->{job}{id})->{status}, 404, "another shop's import is not there");
 is(retry('staff', 'job_none')->{status}, 404, 'nor is one that never was');
 $source->offer('lost.pdf', { body => 'found' });
 my $again = retry('staff', $lost->{job}{id});
 is($again->{status}, 303, 'staff try again') or diag $again->{body};
-like(visit('staff', 'GET', "/$id/?done=import_retried")->{body}, qr/role="status">The import is on its way/, 'which is said');
+like(visit('staff', 'GET', "/$id/?done=import_retried")->{body},
+    qr/role="status">The import is on its way/, 'which is said');
 is(wait_job($shop, $lost->{job}{id})->{status}, 'succeeded', 'and it succeeds');
 is(nothing(), 1, 'so nothing needs anybody');
 is(retry('staff', $lost->{job}{id}, $before)->{status}, 409, 'what succeeded is not tried again');
-is_deeply([ (sql("SELECT noun, noun_id, action, user_name FROM audit ORDER BY id DESC LIMIT 1"))[0] ], [ [ 'job', $lost->{job}{id}, 'retried', 'staff' ] ],
-    'the audit has who tried again');
+is_deeply(
+    [ (sql("SELECT noun, noun_id, action, user_name FROM audit ORDER BY id DESC LIMIT 1"))[0] ],
+    [ [ 'job', $lost->{job}{id}, 'retried', 'staff' ] ], 'the audit has who tried again');
 
 my $version = import_from($shop, 'version.pdf', status => 404);
 is(scalar(section('Imports that failed')), 1, 'another fails');
-my $new = api('POST', "/assets/$version->{asset}{id}/versions", %key, json => { source_url => $source->offer('good.pdf', { body => 'good' }) });
+my $new = api('POST', "/assets/$version->{asset}{id}/versions", %key,
+    json => { source_url => $source->offer('good.pdf', { body => 'good' }) });
 wait_job($shop, $new->{json}{job}{id});
 is(nothing(), 1, 'which is settled once the file has come by another job');
 $version = import_from($shop, 'deleted.pdf', status => 404);
@@ -95,10 +113,13 @@ is(nothing(), 1, 'or failed long ago');
 {
     my $errors = MDL::Target::slurp(MDL::Target::top_dir() . '/mod_downloads/settings/overview.c');
     sql("UPDATE job SET finished_at = finished_at + 31 * 86400000000 WHERE id = '$old->{job}{id}'");
-    for my $code (($errors =~ /import_errors\[\] = \{(.*?)NULL/s)[0] =~ /"(\w+)"/g, 'internal_error') {
-        sql("UPDATE job SET error_code = '$code', error_message = NULL WHERE id = '$old->{job}{id}'");
+    for my $code (($errors =~ /import_errors\[\] = \{(.*?)NULL/s)[0] =~ /"(\w+)"/g,
+        'internal_error') {
+        sql("UPDATE job SET error_code = '$code', error_message = NULL "
+            . "WHERE id = '$old->{job}{id}'");
         for my $language (qw(en de)) {
-            like(overview('reader', headers => { 'accept-language' => $language }), qr{<p>[^<]{20,}</p>\n</li>}, "$code, $language: says what to do");
+            like(overview('reader', headers => { 'accept-language' => $language }),
+                qr{<p>[^<]{20,}</p>\n</li>}, "$code, $language: says what to do");
         }
     }
 }
@@ -106,7 +127,7 @@ api('POST', "/jobs/$old->{job}{id}/retry", %key);
 wait_job($shop, $old->{job}{id});
 api('DELETE', "/assets/$old->{asset}{id}", %key);
 
-# --- emails ----------------------------------------------------------------------------------------
+# --- emails --------------------------------------------------------------------------------------
 
 my $asset   = ready_asset($shop, 'book.pdf', 'the book');
 my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
@@ -114,9 +135,14 @@ my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
 sub order
 {
     my ($number, $status, $address) = @_;
-    assign($shop, $number, [$product], storefront_customer_id => "$number", send_email => JSON::PP::true, customer => { $address ? (email => "c$number\@example.com") : () });
-    wait_for(sub { api('GET', "/orders/$number", %key)->{json}{email}{status} =~ /^(?:sent|no_recipient)$/ }, 20, "the email of $number");
-    sql("UPDATE email SET $status WHERE order_id = (SELECT id FROM orders WHERE storefront_order_id = '$number')") if $status;
+    assign($shop, $number, [$product], storefront_customer_id => "$number",
+        send_email => JSON::PP::true,
+        customer => { $address ? (email => "c$number\@example.com") : () });
+    wait_for(sub {
+        api('GET', "/orders/$number", %key)->{json}{email}{status} =~ /^(?:sent|no_recipient)$/;
+    }, 20, "the email of $number");
+    sql("UPDATE email SET $status WHERE order_id = (SELECT id FROM orders "
+        . "WHERE storefront_order_id = '$number')") if $status;
     return;
 }
 
@@ -127,40 +153,56 @@ order(8004, '', 1);
 my @lines = section('Emails that did not arrive');
 is(scalar @lines, 3, 'emails that did not arrive are there');
 like($lines[0], qr/^Order 8003: there is no address/, 'one without an address');
-like($lines[1], qr/^Order 8002: the email to c8002\@example\.com came back .*552 mailbox full$/, 'one that came back, with why');
-like($lines[2], qr/^Order 8001: the email to c8001\@example\.com could not be sent .*550 no such &quot;/, 'one that failed');
-like(overview(), qr{<a href="/settings/$id/orders/8001">Order 8001</a>}, 'each with a link to the order');
+like($lines[1], qr/^Order 8002: the email to c8002\@example\.com came back .*552 mailbox full$/,
+    'one that came back, with why');
+like($lines[2],
+    qr/^Order 8001: the email to c8001\@example\.com could not be sent .*550 no such &quot;/,
+    'one that failed');
+like(overview(), qr{<a href="/settings/$id/orders/8001">Order 8001</a>},
+    'each with a link to the order');
 unlike(overview(), qr/<script>alert/, 'and what a mail server says is text');
-is_deeply([ map { s/<[^>]+>//gr } visit('staff', 'GET', "/$id/orders")->{body} =~ m{<td data-label="Email">(.*?)</td>}g ],
+is_deeply([ map { s/<[^>]+>//gr }
+    visit('staff', 'GET', "/$id/orders")->{body} =~ m{<td data-label="Email">(.*?)</td>}g ],
     [ 'sent', 'no address', 'came back', 'failed' ], 'the list of orders says the same');
-unlike(visit('other', 'GET', "/$other->{shop_id}/")->{body}, qr/Emails that/, 'another shop has none of it');
+unlike(visit('other', 'GET', "/$other->{shop_id}/")->{body}, qr/Emails that/,
+    'another shop has none of it');
 api('POST', '/orders/8001/resend', %key, json => {});
-wait_for(sub { api('GET', '/orders/8001', %key)->{json}{email}{status} eq 'sent' }, 20, 'the second email');
+wait_for(sub { api('GET', '/orders/8001', %key)->{json}{email}{status} eq 'sent' }, 20,
+    'the second email');
 is(scalar(section('Emails that did not arrive')), 2, 'sending it again settles it');
 api('POST', '/orders/8002/revoke', %key, json => {});
 is(scalar(section('Emails that did not arrive')), 1, 'as does revoking the order');
 sql("UPDATE email SET created_at = created_at - 31 * 86400000000");
 is(nothing(), 1, 'or time');
 
-# --- license keys ----------------------------------------------------------------------------------
+# --- license keys --------------------------------------------------------------------------------
 
-my $tag = api('POST', '/license-key-tags', %key, json => { name => "Pro $XSS", low_stock_threshold => 1 })->{json};
+my $tag = api('POST', '/license-key-tags', %key,
+    json => { name => "Pro $XSS", low_stock_threshold => 1 })->{json};
 api('POST', '/license-key-tags', %key, json => { name => 'No threshold' });
-is_deeply([ section('License keys that run out') ], ["Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, and you wanted to know at 1. New ones are added through the API, to tag $tag->{id}."],
+is_deeply([ section('License keys that run out') ],
+    ["Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, and you wanted to know at 1. "
+        . "New ones are added through the API, to tag $tag->{id}."],
     'license keys that run out are there');
 api('POST', "/license-key-tags/$tag->{id}/keys", %key, json => { keys => [qw(a b)] });
 is(nothing(), 1, 'and gone when there are enough');
 
-# --- many ------------------------------------------------------------------------------------------
+# --- many ----------------------------------------------------------------------------------------
 
 {
-    my $many = join ', ', map { "('job_00$_', $id, 'asset_import', 'small', $asset->{id}, 'failed', 1, 5, 1, 0, 0, 0, " . time() . "000000)" } 100 .. 350;
-    sql("INSERT INTO job (id, shop_id, type, lane, asset_id, status, attempts, max_attempts, lease_token, bytes_received, created_at, started_at, finished_at) VALUES $many");
-    is(scalar(section('Imports that failed')), 0, 'of one file whose last job succeeded nobody is needed');
-    sql("INSERT INTO asset (shop_id, status, filename, title, version, created_at, updated_at) SELECT $id, 'failed', 'many' || id, 'many', 1, 0, 0 FROM job WHERE id LIKE 'job_00%'");
-    sql("UPDATE job SET asset_id = (SELECT a.id FROM asset a WHERE a.filename = 'many' || job.id) WHERE id LIKE 'job_00%'");
+    my $many = join ', ', map { "('job_00$_', $id, 'asset_import', 'small', $asset->{id}, "
+        . "'failed', 1, 5, 1, 0, 0, 0, " . time() . "000000)" } 100 .. 350;
+    sql("INSERT INTO job (id, shop_id, type, lane, asset_id, status, attempts, max_attempts, "
+        . "lease_token, bytes_received, created_at, started_at, finished_at) VALUES $many");
+    is(scalar(section('Imports that failed')), 0,
+        'of one file whose last job succeeded nobody is needed');
+    sql("INSERT INTO asset (shop_id, status, filename, title, version, created_at, updated_at) "
+        . "SELECT $id, 'failed', 'many' || id, 'many', 1, 0, 0 FROM job WHERE id LIKE 'job_00%'");
+    sql("UPDATE job SET asset_id = (SELECT a.id FROM asset a WHERE a.filename = 'many' || job.id) "
+        . "WHERE id LIKE 'job_00%'");
     my $body = overview();
-    is(scalar(section('Imports that failed', $body)), 20, 'of many failed imports twenty are shown');
+    is(scalar(section('Imports that failed', $body)), 20,
+        'of many failed imports twenty are shown');
     like($body, qr/There are more/, 'and that there are more');
 }
 

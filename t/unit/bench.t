@@ -17,7 +17,11 @@ sub of
     return summary({ name => 'row', title => 'A row', db => 'pgsql', %$row }, @rounds);
 }
 
-sub pair { my ($ours, $beside) = @_; return { ours => { rate => $ours }, beside => { rate => $beside } } }
+sub pair
+{
+    my ($ours, $beside) = @_;
+    return { ours => { rate => $ours }, beside => { rate => $beside } };
+}
 
 is(median(3, 1, 2), 2, 'the median of an odd number is the middle');
 is(median(4, 1, 2, 3), 2.5, 'the median of an even number is the mean of the two in the middle');
@@ -36,7 +40,8 @@ is(of($most, pair(3, 2))->{slower}, 0, 'if less is better the guard is an upper 
 is(of($most, pair(4, 2))->{slower}, 1, 'and a ratio above it is slower');
 
 my $alone = of({ goal => 4, most => 1 }, map { { ours => { p50 => $_ }, beside => {} } } 3, 12, 5);
-is($alone->{ratio}, 5, 'without a yardstick the ratio is the figure itself, or the time if there is no rate');
+is($alone->{ratio}, 5,
+    'without a yardstick the ratio is the figure itself, or the time if there is no rate');
 is($alone->{beside}, undef, 'and there is no figure for the yardstick');
 
 my $path = tempdir(CLEANUP => 1) . '/guards/machine';

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # What tools/dependencies does on machines that lack packages, with mocks of dpkg, apt and sudo that
-# only record their calls; the message of a build that lacks a program or header; how tools/node tries
-# again, with a mock of npm; how tools/step ends, and what it says of processor time.
+# only record their calls; the message of a build that lacks a program or header; how tools/node
+# tries again, with a mock of npm; how tools/step ends, and what it says of processor time.
 use strict;
 use warnings;
 
@@ -49,35 +49,41 @@ sub dependencies
 }
 
 my $all      = 'shift; shift; shift; for name; do printf "installed=%s " "$name"; done';
-my $without  = 'for name; do case $name in gcc) ;; *) printf "installed=%s " "$name" ;; esac; done; exit 1';
+my $without  =
+    'for name; do case $name in gcc) ;; *) printf "installed=%s " "$name" ;; esac; done; exit 1';
 # What apt is asked to install alone, it installs without a question, even with --assume-no.
 my $apt      = qq{echo "as \${ROOT:-user}: \$*" >>$temp/calls
     case "\$*" in *" install "*) ;; *) exit ;; esac
-    case "\$*" in *" -y "*) ;; *) echo "0 upgraded, 3 newly installed"; echo "Need to get 5 MB of archives." ;; esac
+    case "\$*" in *" -y "*) ;; *) echo "0 upgraded, 3 newly installed"
+        echo "Need to get 5 MB of archives." ;; esac
     case "\$*" in *--print-uris*) ;; *) echo installs >>$temp/calls ;; esac};
 my $sudo     = 'ROOT=root exec "$@"';
 
 machine('dpkg-query' => $all, id => 'echo 1000');
-is_deeply([ dependencies() ], [ 0, '', '' ], 'nothing is done or printed when everything is installed');
+is_deeply([ dependencies() ], [ 0, '', '' ],
+    'nothing is done or printed when everything is installed');
 
 machine('dpkg-query' => $without, id => 'echo 1000', sudo => $sudo, 'apt-get' => $apt);
 my ($status, $output, $calls) = dependencies();
 is($status, 0, 'a user with sudo can install what is missing') or diag($output);
 is($output, "Installing: gcc\n0 upgraded, 3 newly installed\nNeed to get 5 MB of archives.\n",
     'the output names the packages and their size');
-like($calls, qr/^as root: .* install -y --no-install-recommends gcc$/m, 'and apt is called as root');
+like($calls, qr/^as root: .* install -y --no-install-recommends gcc$/m,
+    'and apt is called as root');
 unlike($calls, qr/^as user/m, 'and only as root');
 unlike($calls, qr/ install (?!-y ).*\ninstalls/, 'what only asks for the size installs nothing');
 
 machine('dpkg-query' => $without, id => 'echo 0', 'apt-get' => $apt);
 ($status, $output, $calls) = dependencies();
 is($status, 0, 'root installs without sudo') or diag($output);
-like($calls, qr/ install -y --no-install-recommends gcc$/m, 'apt is called with the same arguments');
+like($calls, qr/ install -y --no-install-recommends gcc$/m,
+    'apt is called with the same arguments');
 
 machine('dpkg-query' => $without, id => 'echo 1000', 'apt-get' => $apt);
 ($status, $output, $calls) = dependencies();
 isnt($status, 0, 'a user without sudo gets an error');
-like($output, qr/^    apt-get update && apt-get install gcc$/m, 'the message has the command for root');
+like($output, qr/^    apt-get update && apt-get install gcc$/m,
+    'the message has the command for root');
 is($calls, '', 'nothing is installed');
 
 machine();
@@ -98,7 +104,8 @@ for my $lacking ([ 'CC=no-such-cc', 'no-such-cc' ], [ 'APXS=/no/such/apxs', '/no
 
 # npm's registry that does not answer the first times.
 my $tree = tempdir(DIR => $temp);
-system('cp', '-R', '--parents', 'tools/node', 't/node/package.json', 't/node/package-lock.json', $tree) == 0
+system('cp', '-R', '--parents', 'tools/node', 't/node/package.json', 't/node/package-lock.json',
+    $tree) == 0
     or die "cp\n";
 sub node
 {
@@ -121,7 +128,8 @@ is($calls, 3, 'by a third try');
 ($status, $output, $calls) = node(9);
 isnt($status, 0, 'a registry that never answers is an error');
 is($calls, 4, 'after four tries');
-like($output, qr/^no answer\nnpm could not fetch .*above\.\n\z/m, "which ends with npm's words and a sentence");
+like($output, qr/^no answer\nnpm could not fetch .*above\.\n\z/m,
+    "which ends with npm's words and a sentence");
 
 my $broken = q{printf 'make: *** [Makefile:7: check-x] Error 1\n'; seq 600; exit 3};
 $output = qx(BUILD='$temp/build' tools/step lint sh -c "$broken" 2>&1);

@@ -9,14 +9,16 @@ use lib "$FindBin::Bin/../lib";
 use MDL::Downloadsctl;
 use Test::More;
 
-# --- the command line ------------------------------------------------------------------------------
+# --- the command line ----------------------------------------------------------------------------
 
 subtest 'the command line is parsed strictly, before anything is read' => sub {
     $conf = "$temp/there-is-none.conf";
     my $help = run('--help');
     is($help->{code}, 0, '--help succeeds');
-    like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, '--help lists the commands');
-    is_deeply(run(@$_), $help, "'@$_' does, too") for ['help'], [ 'help', 'key' ], [ '-f', $conf, 'help' ];
+    like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/,
+        '--help lists the commands');
+    is_deeply(run(@$_), $help, "'@$_' does, too")
+        for ['help'], [ 'help', 'key' ], [ '-f', $conf, 'help' ];
 
     my ($version) = slurp("$top/CHANGES") =~ /^(\d+\.\d+\.\d+)/m;
     # Behind it stands the commit, if this was built in a checkout.
@@ -26,7 +28,8 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
         '--version --json prints both as JSON');
 
     refuses(1, qr/command is missing/);
-    refuses(1, qr/usage: downloadsctl shop add\|list\|set\|approve\|suspend\|block\|unblock;/, 'shop');
+    refuses(1, qr/usage: downloadsctl shop add\|list\|set\|approve\|suspend\|block\|unblock;/,
+        'shop');
     refuses(1, qr/no command "sell"/,      'sell');
     refuses(1, qr/no command "shop sell"/, 'shop', 'sell');
     refuses(1, qr/--what/,                 'shop', 'list', '--what');
@@ -35,7 +38,8 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', 'a');
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--scope', 'read');
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--httpd', 'httpd');
-    for my $bad ('0', '-1', '+1', '01', '1x', '1 2', '1.0', '', 'one', '9007199254740992', '9' x 30) {
+    for my $bad ('0', '-1', '+1', '01', '1x', '1 2', '1.0', '', 'one', '9007199254740992',
+        '9' x 30) {
         refuses(1, qr/number of a shop/, 'shop', 'approve', '--', $bad);
     }
     refuses(1, qr/number of a shop/,   'job', 'list',   '--shop',    '1,2');
@@ -49,7 +53,7 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     is(run('--what', '--json')->{json}{error}{code}, 'usage', '--json works in any place');
 };
 
-# --- the configuration -----------------------------------------------------------------------------
+# --- the configuration ---------------------------------------------------------------------------
 
 subtest 'a mistake in the configuration ends with 2 and is reported with its line' => sub {
     fresh('settings');
@@ -61,7 +65,8 @@ subtest 'a mistake in the configuration ends with 2 and is reported with its lin
     refuses(2, qr{downloads\.conf:\d+: DownloadsLeaseTime}, 'shop', 'list');
     $conf = configure(DownloadsMailFrom => undef, DownloadsPublicURL => undef);
     refuses(2, qr/DownloadsPublicURL is missing.*DownloadsMailFrom is missing/, 'shop', 'list');
-    check_finds('settings', qr/PublicURL is missing.*MailFrom is missing/, 'directives are missing');
+    check_finds('settings', qr/PublicURL is missing.*MailFrom is missing/,
+        'directives are missing');
 
     $conf = configure(DBDriver => 'sqlite', DownloadsLeaseTime => 'soon');
     my $check = check();
@@ -102,7 +107,7 @@ SKIP: {
     }
 };
 
-# --- output ----------------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 subtest 'a failure to write the output is reported' => sub {
     fresh('output');
@@ -112,7 +117,7 @@ subtest 'a failure to write the output is reported' => sub {
     like(slurp("$temp/err"), qr/standard output can't be written/, 'the full disk is reported');
 };
 
-# --- root ------------------------------------------------------------------------------------------
+# --- root ----------------------------------------------------------------------------------------
 
 SKIP: {
     skip 'not started by root', 1 if $> != 0;
@@ -127,12 +132,14 @@ SKIP: {
         my @files = split /\n/, qx(find "$dir/data" -mindepth 1);
         cmp_ok(scalar @files, '>', 4, 'files were created');
         is(join(' ', grep { (stat)[4] != $owner } @files), '', "all of them are the owner's");
-        is(join(' ', grep { (stat)[5] == 0 && !/storage$/ } @files), '', "none of them belongs to root's group");
+        is(join(' ', grep { (stat)[5] == 0 && !/storage$/ } @files), '',
+            "none of them belongs to root's group");
 
         ctl('migrate');
         chown 0, 0, $params{params};
         chmod 0600, $params{params};
-        check_finds('database', qr{downloads\.db belongs to root, and nobody can't .*: chown nobody /\S+\.db\.$},
+        check_finds('database',
+            qr{downloads\.db belongs to root, and nobody can't .*: chown nobody /\S+\.db\.$},
             "the database belongs to root");
 
         $owner = 54321;

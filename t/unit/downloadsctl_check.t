@@ -13,7 +13,7 @@ use Test::More;
 
 my $module = "$built/mod_downloads.so";
 
-# --- problems --------------------------------------------------------------------------------------
+# --- problems ------------------------------------------------------------------------------------
 
 subtest 'check reports problems and what to do about them' => sub {
     fresh('check');
@@ -24,7 +24,8 @@ subtest 'check reports problems and what to do about them' => sub {
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");
     check_finds('mail', qr/DownloadsMailTransport .*, DownloadsMailTLS,/, 'no mail server answers');
     $conf = configure(DownloadsMailBounces => "maildir:$dir/data/bounces");
-    check_finds('bounces', qr{\Q$dir\E/data/bounces/new.*mail server}, 'the mailbox for bounces is missing');
+    check_finds('bounces', qr{\Q$dir\E/data/bounces/new.*mail server},
+        'the mailbox for bounces is missing');
 
     system('cp', '-r', "$top/conf/templates", "$dir/templates") == 0 or die 'cp';
     write_file("$dir/templates/page.html", "<p>\n{{#shop}}\n");
@@ -46,10 +47,12 @@ SKIP: {
         check_finds('database', qr/can't be written to/, "SQLite's folder is not writable");
         chmod 0700, "$dir/data";
         chmod 0500, "$dir/data/storage/partial";
-        check_finds('storage', qr/Files can't be stored/, 'the folder of partial files is not writable');
+        check_finds('storage', qr/Files can't be stored/,
+            'the folder of partial files is not writable');
         chmod 0700, "$dir/data/storage/partial";
         chmod 0500, "$dir/data/storage";
-        check_finds('storage', qr/Files can't be stored/, 'only the storage folder itself is not writable');
+        check_finds('storage', qr/Files can't be stored/,
+            'only the storage folder itself is not writable');
         chmod 0700, "$dir/data/storage";
         chmod 0400, $params{params};
         check_finds('database', qr{downloads\.db can't be written to by its owner: chmod u\+rw /},
@@ -58,20 +61,22 @@ SKIP: {
     }
 };
 
-# --- httpd -----------------------------------------------------------------------------------------
+# --- httpd ---------------------------------------------------------------------------------------
 
-# This process stands in for an httpd that runs, and for its background process: t/operate/check.t has a
-# true one.
+# This process stands in for an httpd that runs, and for its background process: t/operate/check.t
+# has a true one.
 sub httpd_runs
 {
     my ($build) = run('--version')->{out} =~ /^downloadsctl (.*)/;
     my ($host, $ahead) = (hostname(), (time + 86400) . '000000');
     write_file("$dir/httpd.pid", $$);
-    sql("INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES ('$host', '$dir/httpd.pid', $$, '$build', $ahead)");
+    sql("INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES ('$host', '$dir/httpd.pid', "
+        . "$$, '$build', $ahead)");
     return;
 }
 
-# Writes a configuration for httpd with these lines, and without a module; returns the command that reads it.
+# Writes a configuration for httpd with these lines, and without a module; returns the command that
+# reads it.
 sub httpd_with
 {
     my ($lines, $without) = @_;
@@ -110,40 +115,48 @@ subtest 'check asks httpd whether it can start' => sub {
         my $command = httpd_with($include . ($lines // ''), $without);
         my $check   = check('--httpd', $command);
         ok($check->{code} == 6 && !$check->{httpd}{ok}
-                && $check->{httpd}{message} =~ /^httpd would not start\.  \Q$command\E -t says: .*$words/,
+                && $check->{httpd}{message}
+                =~ /^httpd would not start\.  \Q$command\E -t says: .*$words/,
             "it finds $what") or diag(explain($check));
     };
 
     my $command = httpd_with($include);
     my $check   = check('--httpd', $command);
     is($check->{code}, 0, 'a good configuration has no problem') or diag(explain($check));
-    is_deeply([ @{ $check->{httpd} }{qw(ok message)} ], [ JSON::PP::true, "$command -t" ], 'the check names the command that it ran');
+    is_deeply([ @{ $check->{httpd} }{qw(ok message)} ], [ JSON::PP::true, "$command -t" ],
+        'the check names the command that it ran');
     is_deeply($check->{warnings}, [], 'there is no warning');
 
     $check = check('--httpd', httpd_with($include, 'reqtimeout_module'));
     is($check->{code}, 0, 'an httpd without mod_reqtimeout would start');
-    like($check->{warnings}[0], qr/mod_reqtimeout is not loaded: .*a2enmod reqtimeout/, 'and there is a warning');
+    like($check->{warnings}[0], qr/mod_reqtimeout is not loaded: .*a2enmod reqtimeout/,
+        'and there is a warning');
 
     $finds->(qr/mod_dbd is not loaded .*a2enmod dbd/, 'that mod_dbd is missing', '', 'dbd_module');
-    $finds->(qr/mod_downloads is not loaded .*a2enmod downloads/, 'that the module itself is missing', '',
-        'downloads_module');
-    $finds->(qr/must not exceed DBDKeep \(8\).*DBDMax/,   'DBDMax below DBDKeep', "DBDMax 5\nDBDKeep 8\n");
+    $finds->(qr/mod_downloads is not loaded .*a2enmod downloads/,
+        'that the module itself is missing', '', 'downloads_module');
+    $finds->(qr/must not exceed DBDKeep \(8\).*DBDMax/,   'DBDMax below DBDKeep',
+        "DBDMax 5\nDBDKeep 8\n");
     $finds->(qr/DownloadsWorker cannot occur within <VirtualHost>/, 'a directive in a virtual host',
         "<VirtualHost *:9>\nDownloadsWorker Off\n</VirtualHost>\n");
-    $finds->(qr/line \d+ of \S+httpd\.conf: Invalid command 'Nonesuch'/, 'a directive of a module that is not loaded',
-        "Nonesuch on\n");
+    $finds->(qr/line \d+ of \S+httpd\.conf: Invalid command 'Nonesuch'/,
+        'a directive of a module that is not loaded', "Nonesuch on\n");
     $conf = configure(DBDriver => 'sqlite');
-    $finds->(qr/line 2 of \S+downloads\.conf: Can't load driver file apr_dbd_sqlite/, 'an invalid driver');
+    $finds->(qr/line 2 of \S+downloads\.conf: Can't load driver file apr_dbd_sqlite/,
+        'an invalid driver');
     $conf = configure();
 
     $check = check('--httpd', httpd_with(''));
     is($check->{code}, 6, 'an httpd that does not read the file is a problem');
-    like($check->{httpd}{message}, qr{does not read \Q$conf\E: .*a2enmod downloads.*Include}, 'the message says what to do');
+    like($check->{httpd}{message}, qr{does not read \Q$conf\E: .*a2enmod downloads.*Include},
+        'the message says what to do');
     $check = check();
     is($check->{code}, 0, 'without --httpd that is not checked');
-    like($check->{httpd}{message}, qr/not asked.*--httpd/, 'the check says that httpd was not asked');
+    like($check->{httpd}{message}, qr/not asked.*--httpd/,
+        'the check says that httpd was not asked');
     $check = check('--httpd', "$dir/nonesuch");
-    ok(!$check->{httpd}{ok} && $check->{httpd}{message} =~ /nonesuch.*not found/, 'an unknown httpd is a problem')
+    ok(!$check->{httpd}{ok} && $check->{httpd}{message} =~ /nonesuch.*not found/,
+        'an unknown httpd is a problem')
         or diag(explain($check));
 };
 
@@ -160,9 +173,10 @@ subtest 'check warns of settings that work but are probably a mistake' => sub {
             "it warns of $what") or diag(explain($check));
     };
     my @url = (DownloadsPublicURL => 'https://shop.test/downloads');
-    $warns->(qr/DBDMax \(3\) is less than an eighth of ThreadsPerChild \(25\).* at least 4\./, 'a small DBDMax',
-        "DBDMax 3\n$HANDLERS");
-    $warns->(qr{DownloadsPublicURL leads to https://shop\.test/downloads, and no <Location> .*\(the first is /d\)},
+    $warns->(qr/DBDMax \(3\) is less than an eighth of ThreadsPerChild \(25\).* at least 4\./,
+        'a small DBDMax', "DBDMax 3\n$HANDLERS");
+    $warns->(qr{DownloadsPublicURL\ leads\ to\ https://shop\.test/downloads,
+        \ and\ no\ <Location>\ .*\(the\ first\ is\ /d\)}x,
         'a public URL that nothing serves', $HANDLERS, @url);
     $warns->(qr{DownloadsUploadURL leads to}, 'an upload URL that nothing serves', $HANDLERS,
         DownloadsUploadURL => 'https://shop.test/uploads');
@@ -171,8 +185,9 @@ subtest 'check warns of settings that work but are probably a mistake' => sub {
     $warns->(qr/^DownloadsPublicURL is still the sample's, /, "the sample's URL", $HANDLERS,
         DownloadsPublicURL => 'https://downloads.example.com/d');
 
-    for my $lines (map { $HANDLERS =~ s{<Location /d>}{$_}r } '<Location "/downloads">', '<Location />',
-        '<Location "/downloads/">', '<Location ~ "^/(d|downloads)">', '<Location /down*>')
+    for my $lines (map { $HANDLERS =~ s{<Location /d>}{$_}r } '<Location "/downloads">',
+        '<Location />', '<Location "/downloads/">', '<Location ~ "^/(d|downloads)">',
+        '<Location /down*>')
     {
         $conf = configure(@url);
         my $check = check('--httpd', httpd_with(qq(Include "$dir/downloads.conf"\n$lines)));
@@ -180,8 +195,10 @@ subtest 'check warns of settings that work but are probably a mistake' => sub {
         is_deeply([ $check->{code}, $check->{warnings} ], [ 0, [] ], "it does not warn of $section")
             or diag(explain($check));
     }
-    $conf = configure(DownloadsMailTransport => 'smtp://127.0.0.1:1', DownloadsMailFrom => 'a@example.com');
-    like(ctl('check')->{out}, qr/^warning +DownloadsMailFrom is still the sample's, a\@example\.com/m,
+    $conf = configure(DownloadsMailTransport => 'smtp://127.0.0.1:1',
+        DownloadsMailFrom => 'a@example.com');
+    like(ctl('check')->{out},
+        qr/^warning +DownloadsMailFrom is still the sample's, a\@example\.com/m,
         "the text has a line for the sample's sender");
 };
 

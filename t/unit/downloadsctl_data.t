@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The commands of downloadsctl that use the database: migrate, check, shop, key, member, job and audit, on SQLite and,
-# if MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.
+# The commands of downloadsctl that use the database: migrate, check, shop, key, member, job and
+# audit, on SQLite and, if MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on
+# PostgreSQL.
 use strict;
 use warnings;
 
@@ -25,7 +26,8 @@ sub test_schema
     like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
         'a second run does nothing');
 
-    sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) VALUES (999, 'later', '', '0.9', 0)");
+    sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) "
+        . "VALUES (999, 'later', '', '0.9', 0)");
     refuses(3, qr/version 999 .*newer/, 'shop', 'list');
     refuses(3, qr/newer/, 'migrate');
     sql('DELETE FROM schema_migration WHERE version = 999');
@@ -46,48 +48,65 @@ sub test_audit
     my ($add) = grep { ($_->{shop_id} // 0) == $shop } reverse @$all;
     like(delete $add->{created_at}, $TIME, 'an entry has a time');
     delete $add->{id};
-    is_deeply($add, { shop_id => $shop, noun => 'shop', noun_id => "$shop", action => 'created', via => 'command', user => $user,
-            key_id => undef, key_name => undef, request_id => undef, detail => undef }, 'the audit says who added the shop');
-    is(scalar(grep { $_->{user} ne $user || $_->{via} ne 'command' } @$all), 0, 'each entry has its user');
+    is_deeply($add, { shop_id => $shop, noun => 'shop', noun_id => "$shop", action => 'created',
+        via => 'command', user => $user,
+            key_id => undef, key_name => undef, request_id => undef, detail => undef },
+        'the audit says who added the shop');
+    is(scalar(grep { $_->{user} ne $user || $_->{via} ne 'command' } @$all), 0,
+        'each entry has its user');
     my %count;
     $count{"$_->{noun} $_->{action}"}++ for @$all;
     is_deeply([ sort keys %count ], [
-            'api_key created', 'api_key revoked', 'job retried', 'member asked', 'member deleted', 'member saved',
+            'api_key created', 'api_key revoked', 'job retried', 'member asked', 'member deleted',
+            'member saved',
             map { "shop $_" } qw(approved blocked changed created suspended unblocked),
         ], 'each kind of change is there');
     is($count{'api_key revoked'}, 1, 'once');
     is($count{'job retried'}, 1, 'a command that was refused is not');
     is($count{'shop blocked'}, 1, 'a change that takes several transactions is one entry');
     my ($retry) = grep { $_->{noun} eq 'job' } @$all;
-    is_deeply([ @$retry{qw(shop_id noun_id)} ], [ $shop, 'job_001' ], 'of a job, whose shop is noted');
+    is_deeply([ @$retry{qw(shop_id noun_id)} ], [ $shop, 'job_001' ],
+        'of a job, whose shop is noted');
     my ($revoked) = grep { $_->{action} eq 'revoked' } @$all;
-    my ($key) = grep { $_->{noun} eq 'api_key' && $_->{detail} } grep { $_->{noun_id} eq $revoked->{noun_id} } @$all;
-    is_deeply([ $revoked->{shop_id}, $key->{detail} ], [ $shop, 'one' ], 'of a key, whose shop and name are');
-    is((grep { $_->{action} eq 'blocked' } @$all)[0]{detail}, 'Complaints', 'of a block, whose reason is');
+    my ($key) = grep { $_->{noun} eq 'api_key' && $_->{detail} }
+        grep { $_->{noun_id} eq $revoked->{noun_id} } @$all;
+    is_deeply([ $revoked->{shop_id}, $key->{detail} ], [ $shop, 'one' ],
+        'of a key, whose shop and name are');
+    is((grep { $_->{action} eq 'blocked' } @$all)[0]{detail}, 'Complaints',
+        'of a block, whose reason is');
     my ($member) = reverse grep { $_->{noun} eq 'member' } @$all;
-    is_deeply([ @$member{qw(shop_id noun_id detail)} ], [ $shop, 'ada', 'owner' ], 'of a member, whose role is');
+    is_deeply([ @$member{qw(shop_id noun_id detail)} ], [ $shop, 'ada', 'owner' ],
+        'of a member, whose role is');
     my ($operator) = grep { $_->{noun_id} eq 'root@example.com' } @$all;
     is($operator->{shop_id}, undef, 'of an operator, who belongs to no shop');
-    unlike(join(' ', map { $_->{detail} // () } @$all), qr/example|shpat|Caf/, 'no detail has an address or a token');
-    is(scalar(grep { $_->{detail} eq 'sender_name, mail_delay' } grep { defined $_->{detail} } @$all), 2, 'but which options were set');
+    unlike(join(' ', map { $_->{detail} // () } @$all), qr/example|shpat|Caf/,
+        'no detail has an address or a token');
+    is(scalar(grep { $_->{detail} eq 'sender_name, mail_delay' } grep { defined $_->{detail} }
+        @$all), 2, 'but which options were set');
 
-    is_deeply(succeeds_json('audit', '--shop', $shop, '--limit', 10000), [ grep { ($_->{shop_id} // 0) == $shop } @{ succeeds_json('audit', '--limit', 10000) } ],
+    is_deeply(succeeds_json('audit', '--shop', $shop, '--limit', 10000),
+        [ grep { ($_->{shop_id} // 0) == $shop } @{ succeeds_json('audit', '--limit', 10000) } ],
         'or those of a shop');
     is(scalar @{ succeeds_json('audit', '--limit', 3) }, 3, 'as many as were asked for');
-    like(ctl('audit', '--limit', 1)->{out}, qr/^CREATED AT .*\n.*\n\(there are older ones/, 'the text says that there are more');
+    like(ctl('audit', '--limit', 1)->{out}, qr/^CREATED AT .*\n.*\n\(there are older ones/,
+        'the text says that there are more');
     refuses_json(4, 'not_found', 'audit', '--shop', 999);
     refuses(1, qr/from 1 to 10000, not "$_"/, 'audit', '--limit', $_) for 0, 10001, 'x';
-    sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES ($shop, 'shop', 'changed', 'command', '\e[2J', 0)");
-    unlike(ctl('audit', '--limit', 1)->{out}, qr/\e/, 'what would steer a terminal is not printed as it is');
+    sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) "
+        . "VALUES ($shop, 'shop', 'changed', 'command', '\e[2J', 0)");
+    unlike(ctl('audit', '--limit', 1)->{out}, qr/\e/,
+        'what would steer a terminal is not printed as it is');
     {
         local $ENV{SUDO_USER} = 'Zoë';
         ctl('shop', 'approve', $shop);
         $ENV{SUDO_USER} = "z\xff";
         ctl('shop', 'suspend', $shop);
     }
-    is_deeply([ map { $_->{user} } @{ succeeds_json('audit', '--limit', 2) } ], [ scalar getpwuid $<, "Zo\x{eb}" ],
+    is_deeply([ map { $_->{user} } @{ succeeds_json('audit', '--limit', 2) } ],
+        [ scalar getpwuid $<, "Zo\x{eb}" ],
         'with sudo it is the user who ran that, if it is a name');
-    sql("INSERT INTO audit (shop_id, noun, action, via, created_at) VALUES " . join ', ', ("($shop, 'shop', 'changed', 'command', 0)") x 60);
+    sql("INSERT INTO audit (shop_id, noun, action, via, created_at) VALUES " . join ', ',
+        ("($shop, 'shop', 'changed', 'command', 0)") x 60);
     is(scalar @{ succeeds_json('audit') }, 50, 'fifty are shown unless it is said');
     return;
 }
@@ -97,31 +116,43 @@ sub test_members
 {
     my ($id) = @_;
     like(ctl('member', 'list')->{out}, qr/^There is no member\.$/, 'at first nobody is a member');
-    is(succeeds_json('member', 'add', 'ada', 'owner', '--shop', $id)->{role}, 'owner', 'an owner is added');
-    is(succeeds_json('member', 'add', 'ada', 'staff', '--shop', $id)->{role}, 'staff', 'the role is changed');
-    is(succeeds_json('member', 'add', 'root@example.com', 'operator')->{shop_id}, undef, 'an operator has no shop');
-    is_deeply([ map { "$_->{user} $_->{role}" } @{ succeeds_json('member', 'list') } ], [ 'root@example.com operator', 'ada staff' ],
-        'all are listed, operators first');
-    is_deeply([ map { $_->{user} } @{ succeeds_json('member', 'list', '--shop', $id) } ], ['ada'], 'or those of a shop');
+    is(succeeds_json('member', 'add', 'ada', 'owner', '--shop', $id)->{role}, 'owner',
+        'an owner is added');
+    is(succeeds_json('member', 'add', 'ada', 'staff', '--shop', $id)->{role}, 'staff',
+        'the role is changed');
+    is(succeeds_json('member', 'add', 'root@example.com', 'operator')->{shop_id}, undef,
+        'an operator has no shop');
+    is_deeply([ map { "$_->{user} $_->{role}" } @{ succeeds_json('member', 'list') } ],
+        [ 'root@example.com operator', 'ada staff' ], 'all are listed, operators first');
+    is_deeply([ map { $_->{user} } @{ succeeds_json('member', 'list', '--shop', $id) } ], ['ada'],
+        'or those of a shop');
     refuses(5, qr/every shop/, 'member', 'add', 'ada', 'operator', '--shop', $id);
     refuses(5, qr/every shop/, 'member', 'add', 'ada', 'owner');
-    refuses(1, qr/read-only, staff, owner or operator/, 'member', 'add', 'ada', 'boss', '--shop', $id);
+    refuses(1, qr/read-only, staff, owner or operator/, 'member', 'add', 'ada', 'boss',
+        '--shop', $id);
     refuses(4, qr/no such shop/, 'member', 'add', 'ada', 'owner', '--shop', 999);
     refuses(5, qr/1 to 255 bytes/, 'member', 'add', 'x' x 256, 'owner', '--shop', $id);
     refuses(5, qr/1 to 255 bytes/, 'member', 'add', "a\nb", 'owner', '--shop', $id);
     sql("INSERT INTO member (user_name, shop_id, role, created_at) VALUES "
             . join ', ', map { "('user$_', $id, 'staff', 0)" } 1 .. 99);
     refuses(5, qr/at most 100 members/, 'member', 'add', 'one-more', 'staff', '--shop', $id);
-    is(ctl('member', 'add', 'user7', 'owner', '--shop', $id)->{code}, 0, 'a full shop can change a role');
+    is(ctl('member', 'add', 'user7', 'owner', '--shop', $id)->{code}, 0,
+        'a full shop can change a role');
     my $owner = 'user1@example.com';
     sql("DELETE FROM member WHERE user_name = 'user1'");
-    like(ctl('member', 'add', $owner, 'owner', '--shop', $id)->{out}, qr/: owner\. The address gets the shop's emails once the link that was sent/,
+    like(ctl('member', 'add', $owner, 'owner', '--shop', $id)->{out},
+        qr/: owner\. The address gets the shop's emails once the link that was sent/,
         'an owner with an address is asked to confirm it');
-    is_deeply([ map { $_->{email} } grep { $_->{user} =~ /^user[12](@|$)/ } @{ succeeds_json('member', 'list', '--shop', $id) } ], [qw(asked none)], 'the list says so');
-    is(ctl('member', 'ask', $owner, '--shop', $id)->{out}, "$owner is sent a link to confirm the address.\n", 'it can be asked again');
-    refuses(4, qr/no address of an owner, nor the shop's own/, 'member', 'ask', 'user2', '--shop', $id);
+    is_deeply([ map { $_->{email} } grep { $_->{user} =~ /^user[12](@|$)/ }
+        @{ succeeds_json('member', 'list', '--shop', $id) } ], [qw(asked none)],
+        'the list says so');
+    is(ctl('member', 'ask', $owner, '--shop', $id)->{out},
+        "$owner is sent a link to confirm the address.\n", 'it can be asked again');
+    refuses(4, qr/no address of an owner, nor the shop's own/, 'member', 'ask', 'user2',
+        '--shop', $id);
     refuses(4, qr/no address of an owner/, 'member', 'ask', $owner);
-    is(ctl('member', 'remove', 'ada', '--shop', $id)->{out}, "ada is removed.\n", 'a member is removed');
+    is(ctl('member', 'remove', 'ada', '--shop', $id)->{out}, "ada is removed.\n",
+        'a member is removed');
     refuses(4, qr/no such member/, 'member', 'remove', 'ada', '--shop', $id);
     refuses(4, qr/no such member/, 'member', 'remove', 'ada');
     is(ctl('member', 'remove', 'root@example.com')->{code}, 0, 'an operator is removed');
@@ -134,19 +165,22 @@ sub test_check
     check_finds('worker', qr/No background process of this host/, 'there was none');
     # As that of an httpd beats, for as long as this script may take.
     my ($host, $build) = (Sys::Hostname::hostname(), json('--version')->{json}{build});
-    sql("INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES ('$host', '/run/httpd.pid', $$, '$build', "
+    sql("INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES ('$host', '/run/httpd.pid', "
+            . "$$, '$build', "
             . (int(time) + 86400) . '000000)');
     my $document = succeeds_json('check');
     ok($document->{ok}, 'a good installation has no problem');
     is(join(' ', map { $_->{name} } @{ $document->{checks} }),
-        'version settings httpd secret database storage files templates imports mail bounces worker', 'there are twelve checks');
+        'version settings httpd secret database storage files templates imports mail '
+            . 'bounces worker', 'there are twelve checks');
     my $text = ctl('check');
     is(scalar(() = $text->{out} =~ /: ok$/mg), 12, 'each line of the text ends in ok')
         or diag($text->{out});
     return;
 }
 
-# The token may be readable by root alone, so it comes from a file or a pipe, never from the command line.
+# The token may be readable by root alone, so it comes from a file or a pipe, never from the command
+# line.
 sub test_storefront
 {
     my ($id) = @_;
@@ -165,7 +199,8 @@ sub test_storefront
         'the token can be read from standard input');
     open STDIN, '<&', $stdin or die $!;
     isnt($sealed->(), $before, 'the new token replaces the former one');
-    refuses(5, qr/needs its access token too/, 'shop', 'set', $id, '--storefront', 'https://b.example');
+    refuses(5, qr/needs its access token too/, 'shop', 'set', $id, '--storefront',
+        'https://b.example');
     refuses(5, qr/visible ASCII/, 'shop', 'set', $id, '--storefront-token-file',
         write_file("$temp/bad", "a\0b", 0600));
     refuses(1, qr/too large/, 'shop', 'set', $id, '--storefront-token-file',
@@ -178,11 +213,14 @@ sub test_storefront
 
 sub test_shops
 {
-    is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'the list without a shop is a sentence');
-    is_deeply(succeeds_json('shop', 'list'), [], 'the list without a shop is an empty array with --json');
+    is(ctl('shop', 'list')->{out}, "There is no shop yet.\n",
+        'the list without a shop is a sentence');
+    is_deeply(succeeds_json('shop', 'list'), [],
+        'the list without a shop is an empty array with --json');
     is(ctl('audit')->{out}, "Nothing was changed yet.\n", 'the audit is empty then');
 
-    my $shop = succeeds_json('shop', 'add', "\xef\xbb\xbfCafé Ä\xc2\xa0", ' a.example', '--email', "help\@a.example\n");
+    my $shop = succeeds_json('shop', 'add', "\xef\xbb\xbfCafé Ä\xc2\xa0", ' a.example', '--email',
+        "help\@a.example\n");
     like(delete $shop->{created_at}, $TIME, 'a shop has a time');
     my $id = $shop->{id};
     is_deeply(
@@ -203,18 +241,19 @@ sub test_shops
         },
         'a shop has the given values'
     );
-    like(ctl('shop', 'add', '--', '-x-', 'b.example')->{out}, qr/^Shop \d+ \(-x-\) waits for approval/,
-        'the text says what comes next');
+    like(ctl('shop', 'add', '--', '-x-', 'b.example')->{out},
+        qr/^Shop \d+ \(-x-\) waits for approval/, 'the text says what comes next');
     is(succeeds_json('shop', 'list')->[1]{email}, undef, 'a missing email is null');
     like(ctl('shop', 'list')->{out}, qr/^ID  NAME    DOMAIN .*\n +1  Café Ä  a\.example /,
         'the table is aligned by characters, not bytes');
 
-    is(succeeds_json('shop', 'block', $id, '--reason', 'Complaints')->{block_reason}, 'Complaints', 'a shop is blocked');
+    is(succeeds_json('shop', 'block', $id, '--reason', 'Complaints')->{block_reason}, 'Complaints',
+        'a shop is blocked');
     is(succeeds_json('shop', 'unblock', $id)->{blocked_at}, undef, 'and not any more');
 
     my $set = succeeds_json('shop', 'set', $id, '--sender-name', 'A & B', '--mail-delay', 15);
-    is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ], [ 'A & B', undef, 15, 'high' ],
-        'given values are set');
+    is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ],
+        [ 'A & B', undef, 15, 'high' ], 'given values are set');
     $set = succeeds_json('shop', 'set', $id, '--reply-to', 're@a.example', '--hold-at', 'medium');
     is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ],
         [ 'A & B', 're@a.example', 15, 'medium' ], 'the other values are kept');
@@ -223,11 +262,13 @@ sub test_shops
     $set = succeeds_json('shop', 'set', $id, '--name', 'Cafe Oil', '--email', 'new@a.example');
     is_deeply([ @$set{qw(name email reply_to)} ], [ 'Cafe Oil', 'new@a.example', 're@a.example' ],
         'a shop can get another name and email');
-    is(succeeds_json('shop', 'set', $id, '--email', '')->{email}, undef, 'an empty email clears it');
+    is(succeeds_json('shop', 'set', $id, '--email', '')->{email}, undef,
+        'an empty email clears it');
     is(succeeds_json('shop', 'list')->[0]{name}, 'Cafe Oil', 'the list shows the new name');
     refuses(1, qr/usage: downloadsctl shop set ID \[--name/, 'shop', 'set', $id);
     like(ctl('shop', 'set', $id, '--name', 'Café Ä')->{out},
-        qr/emails from "Café Ä", answered to re\@a\.example, sent after 0 min; orders are held at medium/,
+        qr/emails\ from\ "Café\ Ä",\ answered\ to\ re\@a\.example,\ sent\ after\ 0\ min;
+            \ orders\ are\ held\ at\ medium/x,
         'the text shows all settings');
     refuses_json(4, 'not_found',       'shop', 'set', 999, '--mail-delay', 1);
     refuses_json(5, 'invalid_reply_to', 'shop', 'set', $id, '--reply-to',    'nobody');
@@ -304,7 +345,8 @@ sub add_job
     my $now = int(time * 1_000_000);
     my $due = defined $due_s ? $now + $due_s * 1_000_000 : 'NULL';
     sql('INSERT INTO job (id, shop_id, type, lane, source_url, status, attempts, max_attempts,'
-            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at, updated_at)'
+            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at, '
+            . 'updated_at)'
             . " VALUES ('$id', $shop, 'asset_import', 'bulk', 'https://s.example/f.zip?sig=SECRET',"
             . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now, $now)");
     return;
@@ -315,45 +357,59 @@ sub test_retry_failed
 {
     my ($shop) = @_;
     my $failed = sub { return scalar @{ succeeds_json('job', 'list', '--status', 'failed') } };
-    refuses(1, qr/usage: downloadsctl job retry ID or downloadsctl job retry --failed/, 'job', 'retry', @$_)
+    refuses(1, qr/usage: downloadsctl job retry ID or downloadsctl job retry --failed/, 'job',
+        'retry', @$_)
         for [], [ '--shop', 1 ], [ 'job_003', '--failed' ];
-    refuses(1, qr/--type is asset_import, /, 'job', 'retry', '--failed', '--type', $_) for 'import', 'unknown';
+    refuses(1, qr/--type is asset_import, /, 'job', 'retry', '--failed', '--type', $_)
+        for 'import', 'unknown';
     refuses(1, qr/--since is a time/, 'job', 'retry', '--failed', '--since', 'yesterday');
     refuses_json(4, 'not_found', 'job', 'retry', '--failed', '--shop', 999);
     my $other = succeeds_json('shop', 'add', 'Other', 'retry.example')->{id};
-    is_deeply(succeeds_json('job', 'retry', '--failed', @$_), { retried => 0, refused => 0, refusals => [] },
-        "'@$_': what does not fit is not tried") for [ '--shop', $other ], [ '--type', 'email' ], [ '--since', '2099-01-01T00:00:00Z' ];
+    is_deeply(succeeds_json('job', 'retry', '--failed', @$_),
+        { retried => 0, refused => 0, refusals => [] }, "'@$_': what does not fit is not tried")
+        for [ '--shop', $other ], [ '--type', 'email' ], [ '--since', '2099-01-01T00:00:00Z' ];
     is($failed->(), 29, 'and stays failed');
     sql("UPDATE job SET finished_at = 1000000 WHERE id < 'job_010'");
-    is(succeeds_json('job', 'retry', '--failed', '--since', '2000-01-01T00:00:00+02:00', '--shop', $shop)->{retried}, 25,
+    is(succeeds_json('job', 'retry', '--failed', '--since', '2000-01-01T00:00:00+02:00', '--shop',
+        $shop)->{retried}, 25,
         'those that failed since a time are queued');
     sql("UPDATE job SET asset_id = 999999 WHERE id = 'job_003'") if $params{driver} eq 'sqlite3';
     like(ctl('job', 'retry', '--failed', '--type', 'asset_import')->{out},
         $params{driver} eq 'sqlite3'
-        ? qr/^Job job_003 is not: The job's asset was deleted\.\n3 jobs are queued again, 1 refused\.$/
-        : qr/^4 jobs are queued again, 0 refused\.$/, 'those that are left follow, and one that must not be is told');
+        ? qr/^Job\ job_003\ is\ not:\ The\ job's\ asset\ was\ deleted\.
+            \n3\ jobs\ are\ queued\ again,\ 1\ refused\.$/x
+        : qr/^4 jobs are queued again, 0 refused\.$/,
+        'those that are left follow, and one that must not be is told');
     is($failed->(), $params{driver} eq 'sqlite3' ? 1 : 0, 'it has changed nothing');
     sql("UPDATE job SET asset_id = NULL, status = 'queued' WHERE id = 'job_003'");
-    is((sql("SELECT count(*) FROM job WHERE status = 'queued' AND attempts = 0"))[0], $params{driver} eq 'sqlite3' ? 29 : 30,
-        'each has all of its attempts');
-    is((sql("SELECT count(*) FROM audit WHERE noun = 'job' AND action = 'retried' AND shop_id = $shop"))[0],
+    is((sql("SELECT count(*) FROM job WHERE status = 'queued' AND attempts = 0"))[0],
+        $params{driver} eq 'sqlite3' ? 29 : 30, 'each has all of its attempts');
+    is((sql("SELECT count(*) FROM audit WHERE noun = 'job' AND action = 'retried' "
+        . "AND shop_id = $shop"))[0],
         $params{driver} eq 'sqlite3' ? 29 : 30, 'and an entry in the audit');
-    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, lease_token, bytes_received, created_at)'
-            . ' WITH RECURSIVE newer (n) AS (SELECT 2001 UNION ALL SELECT n + 1 FROM newer WHERE n < 2250)'
+    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, lease_token, '
+            . 'bytes_received, created_at) WITH RECURSIVE newer (n) AS (SELECT 2001 UNION ALL '
+            . 'SELECT n + 1 FROM newer WHERE n < 2250)'
             . " SELECT 'job_' || n, $shop, 'email', 'mail', 'failed', 5, 5, 0, 0, 0 FROM newer");
     is(succeeds_json('job', 'retry', '--failed')->{retried}, 250, 'however many there are');
     my $later = int(time * 1_000_000) + 3_600_000_000;
     sql("UPDATE job SET attempts = 1, due_at = $later WHERE id BETWEEN 'job_2001' AND 'job_2003'");
     sql("UPDATE job SET due_at = $later WHERE id = 'job_2004'");
-    sql("UPDATE job SET attempts = 1, due_at = $later, lane = 'blocked-mail' WHERE id = 'job_2005'");
+    sql("UPDATE job SET attempts = 1, due_at = $later, lane = 'blocked-mail' "
+        . "WHERE id = 'job_2005'");
     sql("UPDATE job SET attempts = 1, due_at = $later WHERE id = 'job_005'");
     my $entries = scalar @{ succeeds_json('audit', '--limit', 10000) };
-    is(succeeds_json('mail', 'flush')->{flushed}, 3, 'emails that wait for another attempt are flushed');
-    is(join(' ', sql("SELECT id FROM job WHERE due_at = $later ORDER BY id")), 'job_005 job_2004 job_2005',
+    is(succeeds_json('mail', 'flush')->{flushed}, 3,
+        'emails that wait for another attempt are flushed');
+    is(join(' ', sql("SELECT id FROM job WHERE due_at = $later ORDER BY id")),
+        'job_005 job_2004 job_2005',
         'no other job, none that waits for its first attempt, and none of a blocked shop');
-    is(ctl('mail', 'flush')->{out}, "0 emails do not wait any longer.\n", 'nothing is left to flush');
-    is(scalar @{ succeeds_json('audit', '--limit', 10000) }, $entries + 1, 'what changes nothing is not in the audit');
-    sql("DELETE FROM audit WHERE noun = 'email' OR noun_id LIKE 'job%' AND noun_id <> 'job_001' OR shop_id = $other");
+    is(ctl('mail', 'flush')->{out}, "0 emails do not wait any longer.\n",
+        'nothing is left to flush');
+    is(scalar @{ succeeds_json('audit', '--limit', 10000) }, $entries + 1,
+        'what changes nothing is not in the audit');
+    sql("DELETE FROM audit WHERE noun = 'email' OR noun_id LIKE 'job%' AND noun_id <> 'job_001' "
+        . "OR shop_id = $other");
     sql("DELETE FROM shop WHERE id = $other");
     return;
 }
@@ -361,7 +417,8 @@ sub test_retry_failed
 sub test_jobs
 {
     my ($shop) = @_;
-    is_deeply([ grep { $_->{type} ne 'staff_email' } @{ succeeds_json('job', 'list') } ], [], 'there is no job yet, but for questions to addresses');
+    is_deeply([ grep { $_->{type} ne 'staff_email' } @{ succeeds_json('job', 'list') } ], [],
+        'there is no job yet, but for questions to addresses');
     sql("DELETE FROM job");
     add_job($shop, sprintf('job_%03d', $_), $_ % 2 ? 'failed' : 'succeeded') for 1 .. 60;
     add_job($shop, 'job_100', 'running', 60);
@@ -370,22 +427,30 @@ sub test_jobs
     is(scalar @$jobs, 50, 'fifty jobs are listed');
     is($jobs->[0]{id}, 'job_100', 'the newest job is first');
     like(ctl('job', 'list')->{out},
-        qr/^ID .*\njob_100 .*\n50 of 61 jobs; in all 0 queued, 1 running, 30 succeeded, 30 failed, 0 cancelled$/s,
+        qr/^ID\ .*\njob_100\ .*\n50\ of\ 61\ jobs;
+            \ in\ all\ 0\ queued,\ 1\ running,\ 30\ succeeded,\ 30\ failed,\ 0\ cancelled$/sx,
         'the text says how many there are');
-    like(ctl('job', 'list', '--status', 'failed', '--limit', 1)->{out}, qr/^ID .*\njob_059 .*\n1 of 30 failed jobs; in all 0/,
-        'and how many of a status');
-    is(scalar @{ succeeds_json('job', 'list', '--limit', 61) }, 61, 'as many are listed as were asked for');
+    like(ctl('job', 'list', '--status', 'failed', '--limit', 1)->{out},
+        qr/^ID .*\njob_059 .*\n1 of 30 failed jobs; in all 0/, 'and how many of a status');
+    is(scalar @{ succeeds_json('job', 'list', '--limit', 61) }, 61,
+        'as many are listed as were asked for');
     refuses(1, qr/--limit is a whole number from 1 to 10000/, 'job', 'list', '--limit', 0);
     my $failed = succeeds_json('job', 'list', '--status', 'failed');
-    is(scalar(grep { $_->{status} eq 'failed' } @$failed), 30, 'the filter by status looks at all jobs');
+    is(scalar(grep { $_->{status} eq 'failed' } @$failed), 30,
+        'the filter by status looks at all jobs');
     is(scalar @$failed, 30, 'no other jobs are listed');
-    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, lease_token, bytes_received, created_at)'
-            . ' WITH RECURSIVE newer (n) AS (SELECT 2001 UNION ALL SELECT n + 1 FROM newer WHERE n < 4500)'
-            . " SELECT 'job_' || n, $shop, 'webhook', 'webhook', 'queued', 0, 5, 0, 0, 0 FROM newer");
-    is_deeply([ map { $_->{id} } @{ succeeds_json('job', 'list', '--status', 'failed', @$_) } ], [ map { $_->{id} } @$failed ],
-        'however many newer ones there are') for [], [ '--shop', $shop ];
-    is_deeply(succeeds_json('job', 'list', '--status', 'cancelled'), [], 'what is not there is not found');
-    is(scalar @{ succeeds_json('job', 'list', '--status', 'queued') }, 50, 'no more than fifty are listed');
+    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, lease_token, '
+            . 'bytes_received, created_at) WITH RECURSIVE newer (n) AS (SELECT 2001 UNION ALL '
+            . 'SELECT n + 1 FROM newer WHERE n < 4500)'
+            . " SELECT 'job_' || n, $shop, 'webhook', 'webhook', 'queued', 0, 5, 0, 0, "
+            . "0 FROM newer");
+    is_deeply([ map { $_->{id} } @{ succeeds_json('job', 'list', '--status', 'failed', @$_) } ],
+        [ map { $_->{id} } @$failed ], 'however many newer ones there are')
+        for [], [ '--shop', $shop ];
+    is_deeply(succeeds_json('job', 'list', '--status', 'cancelled'), [],
+        'what is not there is not found');
+    is(scalar @{ succeeds_json('job', 'list', '--status', 'queued') }, 50,
+        'no more than fifty are listed');
     sql("DELETE FROM job WHERE type = 'webhook'");
     is_deeply(succeeds_json('job', 'list', '--shop', $shop + 1), [], 'another shop has no jobs');
     refuses_json(4, 'not_found', 'job', 'list', '--shop', 999);
@@ -393,10 +458,12 @@ sub test_jobs
     my $job = json('job', 'show', 'job_001');
     is($job->{json}{error_code},  'source_timeout', 'a job shows its error');
     is($job->{json}{bytes_total}, undef,            'an unknown size is null');
-    is($job->{json}{source_url},  'https://s.example/f.zip?***', 'its source is shown without the query');
+    is($job->{json}{source_url},  'https://s.example/f.zip?***',
+        'its source is shown without the query');
     unlike($_->{out}, qr/SECRET/, 'no signed URL is printed')
         for $job, ctl('job', 'show', 'job_001'), json('job', 'list');
-    like(ctl('job', 'show', 'job_001')->{out}, qr/^status +failed$/m, 'the text has one line for each field');
+    like(ctl('job', 'show', 'job_001')->{out}, qr/^status +failed$/m,
+        'the text has one line for each field');
 
     my $again = succeeds_json('job', 'retry', 'job_001');
     is_deeply([ @$again{qw(status attempts error_code)} ], [ 'queued', 0, undef ],
@@ -408,12 +475,15 @@ sub test_jobs
     test_retry_failed($shop);
     is(json('check')->{code}, 0, 'a job that is due is not a problem');
     add_job($shop, 'job_101', 'queued', -120);
-    is(json('check')->{code}, 0, 'a job that waits while a worker has another job is not a problem');
+    is(json('check')->{code}, 0,
+        'a job that waits while a worker has another job is not a problem');
     sql("DELETE FROM job WHERE id = 'job_100'");
-    check_finds('worker', qr/No background process seems to take jobs.*bulk/, 'a job has waited too long');
+    check_finds('worker', qr/No background process seems to take jobs.*bulk/,
+        'a job has waited too long');
     for my $lane (qw(small hash mail lookup)) {
         sql("UPDATE job SET lane = '$lane' WHERE id = 'job_101'");
-        check_finds('worker', qr/No background process seems to take jobs.*$lane/, "a job in the lane $lane has waited too long");
+        check_finds('worker', qr/No background process seems to take jobs.*$lane/,
+            "a job in the lane $lane has waited too long");
     }
     sql('DELETE FROM job');
     return;
@@ -451,7 +521,8 @@ SKIP: {
     my $name = "downloadsctl_$$";
     subtest 'all commands on PostgreSQL' => sub {
         fresh('pgsql', driver => 'pgsql', params => "$server dbname=$name");
-        system(MDL::Database::psql(), $server, '-qX', '-c', "CREATE DATABASE $name") == 0 or die 'no database';
+        system(MDL::Database::psql(), $server, '-qX', '-c', "CREATE DATABASE $name") == 0
+            or die 'no database';
         test_database();
         $conf = configure(DBDParams => qq("host=$dir user=x dbname=x connect_timeout=2"));
         refuses(3, qr/out of reach/, 'shop', 'list');

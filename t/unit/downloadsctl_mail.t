@@ -10,8 +10,8 @@ use POSIX ();
 use MDL::Downloadsctl;
 use Test::More;
 
-# Starts an SMTP server that answers each recipient with the status in its local part, and everything else
-# with success; returns its pid and port.
+# Starts an SMTP server that answers each recipient with the status in its local part, and
+# everything else with success; returns its pid and port.
 sub answering_server
 {
     my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5) or die $!;
@@ -43,7 +43,8 @@ subtest 'mail test sends one email and prints what the mail server answered' => 
     my $mail = slurp($path // '/dev/null');
     like($mail, qr/^Return-Path: <shop\@example.com>\nDelivered-To: ada\@buyer.example\n/,
         'the Maildir has the email');
-    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m, 'the email has the Message-ID that was printed');
+    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m,
+        'the email has the Message-ID that was printed');
 
     my ($pid, $port) = answering_server();
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");

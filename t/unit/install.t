@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Where `make install` puts files, what an upgrade replaces, and what `make uninstall` leaves, tried in
-# a temporary folder.
+# Where `make install` puts files, what an upgrade replaces, and what `make uninstall` leaves, tried
+# in a temporary folder.
 use strict;
 use warnings;
 
@@ -92,23 +92,29 @@ subtest 'files are installed below DESTDIR, at the paths in the guides' => sub {
     my @output = install();
     my @shown  = map { /^    (\S+)/ ? $1 : () } @output;
     cmp_ok(scalar @output, '<=', 12, 'a person can read what is printed');
-    is_deeply([ grep { !m{^\Q$dest\E/} || !-e } @shown ], [], 'what is shown is there, below DESTDIR');
-    is_deeply([ grep { my $file = "$dest$_"; !grep { $file eq $_ || $file =~ m{^\Q$_\E/} } @shown } files() ],
+    is_deeply([ grep { !m{^\Q$dest\E/} || !-e } @shown ], [],
+        'what is shown is there, below DESTDIR');
+    is_deeply([ grep { my $file = "$dest$_"; !grep { $file eq $_ || $file =~ m{^\Q$_\E/} } @shown }
+        files() ],
         [], 'nothing else is installed');
-    like($output[-1], qr{^Next: a2enmod downloads, .*/install\.md}, 'the last line says what to do next');
+    like($output[-1], qr{^Next: a2enmod downloads, .*/install\.md},
+        'the last line says what to do next');
     my @put = map { "$dest$_" } files();
 
     my $docs = "$dest/usr/share/doc/mod_downloads";
     for my $file (grep { $_ ne 'docs/extend.md' } glob 'docs/*.md') {
-        is(slurp("$docs/" . basename($file)), slurp($file), "$file is installed with the documentation");
+        is(slurp("$docs/" . basename($file)), slurp($file),
+            "$file is installed with the documentation");
         my @targets = slurp($file) =~ /\]\(([^)#]+\.[a-z]+)(?:#[^)]*)?\)/g;
-        is_deeply([ grep { !m{^https?://} && !-e "$docs/$_" } @targets ], [], "$file links only to installed files");
+        is_deeply([ grep { !m{^https?://} && !-e "$docs/$_" } @targets ], [],
+            "$file links only to installed files");
     }
 
     my ($sample) = grep { m{/etc/.*downloads\.conf$} || m{/extra/mod_downloads\.conf$} } @put;
     my @named = slurp($sample) =~ m{(\S*\.md)\b}g;
     ok(@named > 0, 'the sample configuration names the documentation');
-    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'it names the documentation by the installed path');
+    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [],
+        'it names the documentation by the installed path');
 
     open my $out, '>>', $sample or die "$sample: $!\n";
     print $out "# mine\n";
@@ -139,17 +145,21 @@ subtest 'an upgrade replaces templates that were not edited' => sub {
     is(slurp("$templates/page.html"), 'new page.html', 'an unchanged template is replaced');
     ok(!-e "$templates/page.html.new", 'it has no .new file');
     is(slurp("$templates/email.html"), 'my email', 'an edited template is kept');
-    is(slurp("$templates/email.html.new"), 'new email.html', 'the new one is put beside the edited template');
-    like($output, qr/was edited and is kept; the new one is \S+email\.html\.new$/, 'the output names both files');
+    is(slurp("$templates/email.html.new"), 'new email.html',
+        'the new one is put beside the edited template');
+    like($output, qr/was edited and is kept; the new one is \S+email\.html\.new$/,
+        'the output names both files');
     ok(!-e "$templates/date.mustache", 'a template that this version does not have is removed');
 
     rename "$templates/email.html.new", "$templates/email.html" or die "rename: $!\n";
     write_file("$templates/page.html", 'my page');
     write_file("$tree/conf/templates/$_", "newer $_") for qw(page.html email.html);
     install();
-    is(slurp("$templates/email.html"), 'newer email.html', 'a new template that replaced an edited one is replaced again');
+    is(slurp("$templates/email.html"), 'newer email.html',
+        'a new template that replaced an edited one is replaced again');
     is(slurp("$templates/page.html"), 'my page', 'a template that was edited later is kept');
-    is(slurp("$templates/page.html.new"), 'newer page.html', 'the new one is put beside the edited template');
+    is(slurp("$templates/page.html.new"), 'newer page.html',
+        'the new one is put beside the edited template');
     write_file("$templates/page.html", 'newer page.html');
     install();
     ok(!-e "$templates/page.html.new", 'a .new file that is no longer needed is removed');
@@ -171,7 +181,8 @@ subtest 'uninstalling removes installed files and leaves edited ones' => sub {
     symlink "../mods-available/downloads.$_", "$etc/mods-enabled/downloads.$_" for qw(load conf);
     write_file("$tree/conf/templates/page.html", 'new');
     @output = install();
-    like($output[-1], qr/^Next: .*restart httpd/, 'where the module is enabled, the next step is another one');
+    like($output[-1], qr/^Next: .*restart httpd/,
+        'where the module is enabled, the next step is another one');
     @output = remove();
     is_deeply(
         [ files() ],

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# make run, make demo and make clean in one checkout: a demo is kept beside a running server, and make
-# clean removes both.
+# make run, make demo and make clean in one checkout: a demo is kept beside a running server, and
+# make clean removes both.
 #
 #   BUILD=dir    where mod_downloads.so and downloadsctl are (build)
 use strict;
@@ -78,7 +78,8 @@ for (1 .. 600) {
     last if -e 'instance/env' || waitpid($runner, WNOHANG);
     select undef, undef, undef, 0.1;
 }
-like(qx(tools/run 2>&1), qr/^A service runs in instance already/, 'a second make run of the same instance is refused');
+like(qx(tools/run 2>&1), qr/^A service runs in instance already/,
+    'a second make run of the same instance is refused');
 isnt($?, 0, 'and ends as a failure');
 is(ping(env('instance'))->{shop}{name}, 'Sample Shop', 'the first one goes on');
 kill TERM => $runner;

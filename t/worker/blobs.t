@@ -26,7 +26,11 @@ sub blob
     return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
 }
 
-sub asset { my ($of, $bytes) = @_; return ready_asset($of, 'file-' . ++$number . '.txt', $bytes)->{id} }
+sub asset
+{
+    my ($of, $bytes) = @_;
+    return ready_asset($of, 'file-' . ++$number . '.txt', $bytes)->{id};
+}
 
 sub remove
 {
@@ -36,8 +40,8 @@ sub remove
     return;
 }
 
-# Sweeps as if everything had been released an hour ago: a new background process begins with a sweep,
-# which removes the mark of each blob that it has looked at.
+# Sweeps as if everything had been released an hour ago: a new background process begins with a
+# sweep, which removes the mark of each blob that it has looked at.
 sub sweep
 {
     sql('UPDATE blob SET released_at = 1 WHERE released_at IS NOT NULL');
@@ -46,7 +50,8 @@ sub sweep
     return;
 }
 
-# Executes a statement in a transaction that holds up other writers; returns a function that commits.
+# Executes a statement in a transaction that holds up other writers; returns a function that
+# commits.
 sub hold_writes
 {
     my ($statement) = @_;
@@ -56,11 +61,12 @@ sub hold_writes
         flock $lock, LOCK_EX or die "flock: $!\n";
         return sub { sql($statement); return flock $lock, LOCK_UN };
     }
-    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', $params or die "psql: $!\n";
+    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', $params
+        or die "psql: $!\n";
     $psql->autoflush;
     print $psql "BEGIN; $statement;\n";
-    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'UPDATE %'
-            AND state = 'idle in transaction'}) }, 10, 'the lock');
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+        AND query LIKE 'UPDATE %' AND state = 'idle in transaction'}) }, 10, 'the lock');
     return sub { print $psql "COMMIT;\n"; return close $psql };
 }
 
@@ -71,7 +77,8 @@ subtest 'the bytes of a deleted asset are removed' => sub {
     ok -e blob('of one alone'), 'and for an hour more';
     sweep();
     ok !-e blob('of one alone'), 'then they are gone';
-    is_deeply [ sql(q{SELECT sha256 FROM blob WHERE sha256 = '} . sha256_hex('of one alone') . q{'}) ],
+    is_deeply [
+        sql(q{SELECT sha256 FROM blob WHERE sha256 = '} . sha256_hex('of one alone') . q{'}) ],
         [], 'and so is their row';
 };
 
@@ -114,8 +121,8 @@ subtest 'the bytes of an upload that expired are removed, those of a completed o
     is complete_upload($shop, $kept)->{status}, 201, 'one is completed';
     sql("UPDATE upload SET expires_at = 1 WHERE id = '$late->{id}'");
     httpd_graceful();
-    wait_for(sub { sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'aborted'") }, 20,
-        'the other to be given up');
+    wait_for(sub { sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'aborted'") },
+        20, 'the other to be given up');
     sweep();
     ok !-e blob('late'), 'the bytes of the expired upload are gone';
     ok -e blob('kept'), 'those of the completed one are there';
@@ -126,7 +133,8 @@ subtest 'the bytes of an import that is cancelled just as they are stored are re
     my $source = MDL::Source->new;
     my $reply  = api('POST', '/assets', key => $shop->{token},
         json => { source_url => $source->offer('in-vain', { body => $bytes, hold => 3 }) });
-    my $cancel = "UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = 1, finished_at = 1"
+    my $cancel =
+        "UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = 1, finished_at = 1"
         . " WHERE id = '$reply->{json}{job}{id}'";
     wait_for(sub { $source->requests('in-vain') }, 10, 'the import to begin');
     my $lock = hold_writes($cancel);
@@ -180,13 +188,15 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
     my $bytes  = 'under the hands';
     my $sha256 = sha256_hex($bytes);
     remove($shop, asset($shop, $bytes));
-    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', MDL::Database::patient()
+    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d',
+        MDL::Database::patient()
         or die "psql: $!\n";
     $psql->autoflush;
     print $psql "BEGIN; UPDATE asset SET sha256 = NULL, size = NULL WHERE sha256 = '$sha256';",
         " DELETE FROM blob WHERE sha256 = '$sha256';\n";
-    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'DELETE FROM blob%'
-            AND state = 'idle in transaction'}) }, 10, 'a sweep that is not over');
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+        AND query LIKE 'DELETE FROM blob%' AND state = 'idle in transaction'}) }, 10,
+        'a sweep that is not over');
     my $reply = api('POST', '/assets', key => $shop->{token},
         json => { source_url => source('again-' . ++$number, $bytes) });
     is $reply->{status}, 202, 'they come again';
@@ -201,7 +211,7 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
     ok -e blob($bytes), 'and the bytes are there';
 };
 
-# --- what a kill leaves -----------------------------------------------------------------------------
+# --- what a kill leaves --------------------------------------------------------------------------
 
 # A file that was last written so many days ago.
 sub old_file
@@ -225,13 +235,15 @@ sub look_for_orphans
     return;
 }
 
-subtest 'bytes that are stored just before a kill, and that nobody wants any more, are removed' => sub {
+subtest 'bytes that are stored just before a kill, and that nobody wants any more, '
+    . 'are removed' => sub {
     my $bytes  = 'orphaned';
     my $source = MDL::Source->new;
     my $reply  = api('POST', '/assets', key => $shop->{token},
         json => { source_url => $source->offer('orphaned', { body => $bytes, hold => 3 }) });
     wait_for(sub { $source->requests('orphaned') }, 10, 'the import to begin');
-    my $lock = hold_writes("UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = 1, finished_at = 1"
+    my $lock = hold_writes(
+        "UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = 1, finished_at = 1"
         . " WHERE id = '$reply->{json}{job}{id}'");
     $source->release('orphaned');
     wait_for(sub { -e blob($bytes) }, 10, 'its bytes to be stored');

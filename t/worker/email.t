@@ -1,5 +1,6 @@
-# The delivery email through other people's mail servers: a real Postfix accepts it, two parsers read
-# what was sent, in the shop's name and the customer's language, and a bounce is noted on the order.
+# The delivery email through other people's mail servers: a real Postfix accepts it, two parsers
+# read what was sent, in the shop's name and the customer's language, and a bounce is noted on the
+# order.
 #
 # once: Postfix and its bounces; mail.t and mail_connections.t have the jobs on both databases
 use strict;
@@ -20,7 +21,7 @@ use Test::More;
 my $true = JSON::PP::true();
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
 
-# --- servers ----------------------------------------------------------------------------------------
+# --- servers -------------------------------------------------------------------------------------
 
 my $server = MDL::Instance->new;
 my $folder = $server->{folder};
@@ -125,7 +126,8 @@ sub read_by_both
 sub set_shop
 {
     my ($shop, @options) = @_;
-    my ($code, undef, $text) = ctl('shop', 'set', $shop->{shop_id}, map { encode_utf8($_) } @options);
+    my ($code, undef, $text) = ctl('shop', 'set', $shop->{shop_id},
+        map { encode_utf8($_) } @options);
     is $code, 0, "shop set @options" or diag $text;
     return;
 }
@@ -149,13 +151,16 @@ sub switched_off
     my $path = "/webhook-endpoints/$endpoint->{id}";
     api('POST', "$path/test", %key);
     wait_for(sub { api('GET', $path, %key)->{json}{failing_since} }, 20, 'the first failure');
-    sql("UPDATE webhook_endpoint SET failing_since = failing_since - 432000000000 WHERE id = $endpoint->{id}");
-    api('POST', "$path/deliveries/" . api('GET', "$path/deliveries", %key)->{json}{data}[0]{id} . '/resend', %key);
-    wait_for(sub { !api('GET', $path, %key)->{json}{is_active} }, 20, 'the endpoint to be switched off');
+    sql("UPDATE webhook_endpoint SET failing_since = failing_since - 432000000000 "
+        . "WHERE id = $endpoint->{id}");
+    api('POST', "$path/deliveries/" . api('GET', "$path/deliveries", %key)->{json}{data}[0]{id}
+        . '/resend', %key);
+    wait_for(sub { !api('GET', $path, %key)->{json}{is_active} }, 20,
+        'the endpoint to be switched off');
     return $endpoint;
 }
 
-# --- what arrives -------------------------------------------------------------------------------------
+# --- what arrives --------------------------------------------------------------------------------
 
 # Everything that a mail server could change on the way.
 my $naughty = join "\n",
@@ -167,17 +172,20 @@ my $naughty = join "\n",
 subtest 'a real Postfix accepts an email, and two parsers read it as it was written' => sub {
     my $shop = shop_with_product('店 "Ünïcode" 🛒', title => '第一章 – „Anfang“ 🎉 & <b>');
     write_template($shop, 'email.subject',
-        '📦 {{#files}}{{title}}{{/files}} für {{#customer}}{{first_name}}{{/customer}} {{order_id}}');
+        '📦 {{#files}}{{title}}{{/files}} für {{#customer}}{{first_name}}{{/customer}} '
+            . '{{order_id}}');
     write_template($shop, "email.$_",
         "$naughty\n{{#files}}{{{title}}}\n{{/files}}{{{page_url}}}\n") for qw(txt html);
     my $order = order_for($shop, 'naughty@buyer.test', first_name => '李雷 O\'Neill');
-    is wait_email($shop, $order, sub { $_[0]{status} ne 'queued' })->{status}, 'sent', 'Postfix took it';
+    is wait_email($shop, $order, sub { $_[0]{status} ne 'queued' })->{status}, 'sent',
+        'Postfix took it';
     my $mail = read_by_both(arrived('naughty@buyer.test'));
     my $url  = api('GET', "/orders/$order", key => $shop->{token})->{json}{download_page_url};
     my $text = "$naughty\n第一章 – „Anfang“ 🎉 & <b>\n$url\n";
     is $mail->{headers}{subject}, "📦 第一章 – „Anfang“ 🎉 & <b> für 李雷 O'Neill $order", 'the subject';
     is $mail->{from}[0], '店 "Ünïcode" 🛒', "the sender's name";
-    is_deeply [ map { $_->{type} } @{ $mail->{parts} } ], [ 'text/plain', 'text/html' ], 'two parts';
+    is_deeply [ map { $_->{type} } @{ $mail->{parts} } ], [ 'text/plain', 'text/html' ],
+        'two parts';
     is $mail->{parts}[$_]{text}, $text, "$mail->{parts}[$_]{type} is what was written" for 0, 1;
     my $head = (split /\n\n/, MDL::Test::slurp(arrived('naughty@buyer.test')))[0];
     like $head, qr/^Return-Path: <shop\+[0-9a-f]{32}\@example\.com>$/m,
@@ -205,14 +213,15 @@ subtest 'an email is in the customer\'s language' => sub {
 subtest 'an email about nothing does not say that it is ready' => sub {
     my $shop = shop_with_product('Empty shop');
     my $mapping = mapping_of($shop, []);
-    is assign($shop, digits(), [ $mapping->{storefront_product_id} ], send_email => JSON::PP::true(),
-        customer => { email => 'nothing@buyer.test' })->{status}, 201, 'a product without content is assigned';
+    is assign($shop, digits(), [ $mapping->{storefront_product_id} ],
+        send_email => JSON::PP::true(), customer => { email => 'nothing@buyer.test' })->{status},
+        201, 'a product without content is assigned';
     my $mail = read_by_both(arrived('nothing@buyer.test'));
     like $mail->{parts}[$_]{text}, qr/Thank you for your order at Empty shop\./, 'thanks' for 0, 1;
     unlike $mail->{parts}[$_]{text}, qr/ready|waiting/i, 'and no more' for 0, 1;
 };
 
-# --- what a shop decides --------------------------------------------------------------------------------
+# --- what a shop decides -------------------------------------------------------------------------
 
 subtest 'a shop gives its emails a sender and an address for answers' => sub {
     my $shop = shop_with_product('Legal Name Ltd.');
@@ -275,7 +284,7 @@ subtest 'a shop delays its emails' => sub {
     ok arrived('soon@buyer.test'), 'without a delay it comes at once';
 };
 
-# --- headers ----------------------------------------------------------------------------------------------
+# --- headers -------------------------------------------------------------------------------------
 
 my @headers = sort qw(return-path x-original-to delivered-to received date from reply-to to subject
     message-id auto-submitted mime-version content-type);
@@ -317,7 +326,8 @@ subtest 'no name or title adds a header' => sub {
         $shop //= shop_with_product('Plain');
         my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--sender-name', encode_utf8($evil));
         my $asset = api('GET', '/assets', key => $shop->{token})->{json}{data}[0]{id};
-        my $title = api('PATCH', "/assets/$asset", key => $shop->{token}, json => { title => $evil });
+        my $title = api('PATCH', "/assets/$asset", key => $shop->{token},
+            json => { title => $evil });
         write_template($shop, 'email.subject',
             '{{#files}}{{title}}{{/files}} {{#customer}}{{first_name}}{{/customer}}');
         my $order = next_order_id();
@@ -334,10 +344,12 @@ subtest 'no name or title adds a header' => sub {
 
 subtest 'nor does one that is already in the database' => sub {
     my $chr  = database() eq 'pgsql' ? 'chr' : 'char';
-    my $evil = join '||', map { /^\d+$/ ? "$chr($_)" : "'$_'" } 'a', 13, 10, 'X-Evil: 1', 10, 13, 10,
+    my $evil = join '||',
+        map { /^\d+$/ ? "$chr($_)" : "'$_'" } 'a', 13, 10, 'X-Evil: 1', 10, 13, 10,
         'Bcc: c@d.example', 13, 10, 13, 10, 'body';
     my $shop = shop_with_product('Plain');
-    write_template($shop, 'email.subject', '{{#files}}{{title}}{{/files}} {{#shop}}{{name}}{{/shop}}');
+    write_template($shop, 'email.subject',
+        '{{#files}}{{title}}{{/files}} {{#shop}}{{name}}{{/shop}}');
     sql("UPDATE shop SET name = $evil, sender_name = $evil WHERE id = $shop->{shop_id}");
     sql("UPDATE asset SET title = $evil WHERE shop_id = $shop->{shop_id}");
     order_for($shop, 'database@buyer.test');
@@ -350,7 +362,7 @@ subtest 'nor does one that is already in the database' => sub {
     like $email->{last_error}, qr/address/, 'an address with line ends is not written to';
 };
 
-# --- bounces ------------------------------------------------------------------------------------------------
+# --- bounces -------------------------------------------------------------------------------------
 
 sub email_check
 {
@@ -385,8 +397,8 @@ subtest 'Postfix sends back what it can\'t deliver' => sub {
     my $order = order_for($shop, 'jane@gone.test');
     comes_back($shop, $order);
     wait_for(sub { !glob "$bounces/new/*" }, 10, 'the message to be moved');
-    is scalar(my @read = grep { MDL::Test::slurp($_) =~ /jane\@gone\.test/ } glob "$bounces/cur/*"), 1,
-        'the message is in cur/';
+    is scalar(my @read = grep { MDL::Test::slurp($_) =~ /jane\@gone\.test/ } glob "$bounces/cur/*"),
+        1, 'the message is in cur/';
     my $reply = api('POST', "/orders/$order/resend", key => $shop->{token},
         json => { email => 'jane@buyer.test' });
     is $reply->{status}, 202, 'the email is sent to another address';
@@ -458,9 +470,11 @@ subtest 'only a failure of a message of ours counts' => sub {
     }
     deliver(report(uc $path, $failed));
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'bounced' });
-    is $email->{last_error}, '550 5.1.1 forged', 'a failure does, also with its address in capitals';
+    is $email->{last_error}, '550 5.1.1 forged',
+        'a failure does, also with its address in capitals';
     deliver(report($path, $failed =~ s/forged/again/r));
-    is email_of($shop, $order)->{last_error}, '550 5.1.1 forged', 'and a second report does not replace it';
+    is email_of($shop, $order)->{last_error}, '550 5.1.1 forged',
+        'and a second report does not replace it';
 };
 
 subtest 'a bounce that is read before the email is known to be sent is kept' => sub {
@@ -502,7 +516,7 @@ subtest 'bounces are read from an mbox as well' => sub {
     ok !-e "$mbox.lock", 'no lock is left behind';
 };
 
-# --- a server that misbehaves ---------------------------------------------------------------------------------
+# --- a server that misbehaves --------------------------------------------------------------------
 
 $server->stop;
 configure(DownloadsMailTransport => "smtp://127.0.0.1:$direct");
@@ -519,7 +533,8 @@ for (
     [ 'is busy for the message',                [ '-r', '.' ],    'queued', qr/^450 / ],
     [ 'breaks off at the greeting',             [ '-q', 'EHLO' ], 'queued', qr/No SMTP transfer/ ],
     [ 'breaks off at the recipient',            [ '-q', 'RCPT' ], 'queued', qr/No SMTP transfer/ ],
-    [ 'breaks off after the message',             [ '-q', '.' ],    'queued', qr/before the SMTP server answered/ ],
+    [ 'breaks off after the message',             [ '-q', '.' ],    'queued',
+        qr/before the SMTP server answered/ ],
     )
 {
     my ($what, $how, $status, $words) = @$_;
@@ -532,8 +547,8 @@ for (
         like $email->{last_error}, $words, 'with the words on the order';
         stop_sink($sink);
         if ($status eq 'queued') {
-            is((sql("SELECT due_at > created_at FROM job ORDER BY id DESC LIMIT 1"))[0][0] =~ /^[1t]/,
-                1, 'and will be tried again');
+            is((sql("SELECT due_at > created_at FROM job ORDER BY id DESC LIMIT 1"))[0][0]
+                =~ /^[1t]/, 1, 'and will be tried again');
             my ($before) = sql('SELECT message_id FROM email ORDER BY id DESC LIMIT 1');
             $sink = start_sink($direct, '-d', "$folder/sunk.");
             attempt_now($order);
@@ -549,10 +564,11 @@ for (
     };
 }
 
-# --- what a shop's staff are told -----------------------------------------------------------------------
+# --- what a shop's staff are told ----------------------------------------------------------------
 
 subtest 'the owners of a shop are told that a webhook endpoint was switched off' => sub {
-    configure(DownloadsSettingsURL => 'https://downloads.example.com/settings', DownloadsAPIURL => 'https://downloads.example.com/api/v1');
+    configure(DownloadsSettingsURL => 'https://downloads.example.com/settings',
+        DownloadsAPIURL => 'https://downloads.example.com/api/v1');
     httpd_graceful();
     my $shop = new_shop(name => '店 & <b>');
     ctl('shop', 'set', $shop->{shop_id}, '--email', 'shop@buyer.test');
@@ -563,7 +579,8 @@ subtest 'the owners of a shop are told that a webhook endpoint was switched off'
     my $endpoint = switched_off($shop, $url);
     my $path = arrived('ada@buyer.test');
     my $mail = read_by_both($path);
-    is $mail->{headers}{subject}, "A webhook endpoint is switched off: shop $shop->{shop_id}", 'the subject has no word of the shop';
+    is $mail->{headers}{subject}, "A webhook endpoint is switched off: shop $shop->{shop_id}",
+        'the subject has no word of the shop';
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
     like $text, qr/endpoint of 店 & <b> has/, 'which the text names';
     like $text, qr/^\Q$url\E$/m, 'it has the URL';
@@ -571,32 +588,50 @@ subtest 'the owners of a shop are told that a webhook endpoint was switched off'
     like $text, qr/last attempt: localhost refuses connections on that port\.$/m, 'and how';
     my $page = "https://downloads.example.com/settings/$shop->{shop_id}/webhooks/$endpoint->{id}";
     like $text, qr/^\Q$page\E$/m, 'and the address of its page';
-    like $html, qr{<code[^>]*>http://localhost:$direct/a&amp;b\?c=%3Cd%3E</code>.*href="\Q$page\E"}s, 'so has the HTML, escaped';
-    wait_for(sub { (sql('SELECT count(*) FROM staff_email'))[0][0] == 0 }, 10, 'the email to be gone');
+    like $html,
+        qr{<code[^>]*>http://localhost:$direct/a&amp;b\?c=%3Cd%3E</code>.*href="\Q$page\E"}s,
+        'so has the HTML, escaped';
+    wait_for(sub { (sql('SELECT count(*) FROM staff_email'))[0][0] == 0 }, 10,
+        'the email to be gone');
     is scalar(my @once = $postfix->delivered('buyers/', 'ada@buyer.test')), 1, 'it is sent once';
-    is((sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0], 3, 'and to the owner with an address alone, not to that of the shop: the others have asked');
-    is_deeply api('GET', '/jobs', key => $shop->{token})->{json}{data}, [], 'which is no job that the shop sees';
+    is((sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} "
+        . "AND type = 'staff_email'"))[0][0], 3,
+        'and to the owner with an address alone, not to that of the shop: the others have asked');
+    is_deeply api('GET', '/jobs', key => $shop->{token})->{json}{data}, [],
+        'which is no job that the shop sees';
 };
 
 subtest 'the owners of a shop are told that license keys run low, once a day at most' => sub {
-    configure(DownloadsSettingsURL => 'https://downloads.example.com/settings', DownloadsAPIURL => 'https://downloads.example.com/api/v1');
+    configure(DownloadsSettingsURL => 'https://downloads.example.com/settings',
+        DownloadsAPIURL => 'https://downloads.example.com/api/v1');
     httpd_graceful();
     my $shop = new_shop(name => 'Low & Co');
     ctl('member', 'add', 'low@buyer.test', 'owner', '--shop', $shop->{shop_id});
     confirm('low@buyer.test');
-    my $call = sub { my ($path, $json) = @_; return api('POST', $path, key => $shop->{token}, json => $json)->{json} };
+    my $call = sub {
+        my ($path, $json) = @_;
+        return api('POST', $path, key => $shop->{token}, json => $json)->{json};
+    };
     my $tag = $call->('/license-key-tags', { name => 'Pro & <b>', low_stock_threshold => 1 })->{id};
     $call->("/license-key-tags/$tag/keys", { keys => [qw(A B C)] });
     my $product = mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_product_id};
-    my $queued = sub { (sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} AND type = 'staff_email'"))[0][0] - 1 };
+    my $queued = sub {
+        (sql("SELECT count(*) FROM job WHERE shop_id = $shop->{shop_id} "
+            . "AND type = 'staff_email'"))[0][0] - 1;
+    };
     assign($shop, digits(), [$product]);
     is $queued->(), 0, 'two of three are enough';
     assign($shop, digits(), [$product]);
     my $mail = read_by_both(arrived('low@buyer.test'));
-    is $mail->{headers}{subject}, "License keys run low: shop $shop->{shop_id}", 'the subject has no word of the shop';
+    is $mail->{headers}{subject}, "License keys run low: shop $shop->{shop_id}",
+        'the subject has no word of the shop';
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
-    like $text, qr/license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1: one is left\.$/m, 'the text';
-    like $text, qr{^https://downloads\.example\.com/settings/$shop->{shop_id}/$}m, 'with the address of the settings';
+    my $low = 'license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1: '
+        . 'one is left\.';
+    like $text, qr/$low$/m,
+        'the text';
+    like $text, qr{^https://downloads\.example\.com/settings/$shop->{shop_id}/$}m,
+        'with the address of the settings';
     like $html, qr{<bdi>Pro &amp; &lt;b&gt;</bdi>}, 'the HTML is escaped';
     assign($shop, digits(), [$product]);
     $call->("/license-key-tags/$tag/keys", { keys => [qw(D E)] });
@@ -606,11 +641,14 @@ subtest 'the owners of a shop are told that license keys run low, once a day at 
     $call->("/license-key-tags/$tag/keys", { keys => ['F'] });
     assign($shop, digits(), [$product]);
     is $queued->(), 2, 'a day later there is';
-    my ($key) = grep { $_->{license_key} eq 'F' } @{ api('GET', "/license-key-tags/$tag/keys?status=available", key => $shop->{token})->{json}{data} };
-    my $events = sub { scalar grep { $_->{type} eq 'license_key.low' } @{ api('GET', '/events?limit=100', key => $shop->{token})->{json}{data} } };
+    my ($key) = grep { $_->{license_key} eq 'F' } @{ api('GET',
+        "/license-key-tags/$tag/keys?status=available", key => $shop->{token})->{json}{data} };
+    my $events = sub { scalar grep { $_->{type} eq 'license_key.low' }
+        @{ api('GET', '/events?limit=100', key => $shop->{token})->{json}{data} } };
     wait_for(sub { $events->() == 3 }, 10, 'three events');
     $call->("/license-key-tags/$tag/keys", { keys => ['G'] });
-    is api('DELETE', "/license-key-tags/$tag/keys/$key->{id}", key => $shop->{token})->{status}, 204, 'a key is deleted';
+    is api('DELETE', "/license-key-tags/$tag/keys/$key->{id}", key => $shop->{token})->{status},
+        204, 'a key is deleted';
     wait_for(sub { $events->() == 4 }, 10, 'a fourth event');
     is $queued->(), 2, 'which is an event, too';
 };
@@ -624,7 +662,8 @@ subtest 'a shop whose owners have no address is told at its own' => sub {
     confirm('shop-staff@buyer.test');
     switched_off($shop, "http://localhost:$direct/");
     my $mail = read_by_both(arrived('shop-staff@buyer.test'));
-    like $mail->{parts}[0]{text}, qr/has it\.\n\z/, 'without the address of a page where there are no settings';
+    like $mail->{parts}[0]{text}, qr/has it\.\n\z/,
+        'without the address of a page where there are no settings';
 };
 
 $server->stop;

@@ -47,8 +47,10 @@ sub running_in
 {
     my ($kind, $n) = @_;
     my $lane = $kind eq 'large' ? 'bulk' : $kind;
-    my $look = "SELECT count(*) FROM job WHERE status = 'running' AND lane = '$lane' AND shop_id = $shop->{shop_id}";
-    return ok wait_for(sub { (sql($look))[0][0] == $n }, 30, "$n $kind imports that run"), "$n $kind imports run";
+    my $look = "SELECT count(*) FROM job WHERE status = 'running' AND lane = '$lane' "
+        . "AND shop_id = $shop->{shop_id}";
+    return ok wait_for(sub { (sql($look))[0][0] == $n }, 30, "$n $kind imports that run"),
+        "$n $kind imports run";
 }
 
 # Kills the background process, as a job does that takes more memory than there is.
@@ -56,7 +58,8 @@ sub kill_worker
 {
     my ($worker) = worker_pids();
     kill KILL => $worker;
-    return wait_for(sub { my ($pid) = worker_pids(); $pid && $pid != $worker }, 10, 'another background process');
+    return wait_for(sub { my ($pid) = worker_pids(); $pid && $pid != $worker }, 10,
+        'another background process');
 }
 
 subtest 'a job that ended the process three times is set aside, and its neighbours go on' => sub {
@@ -81,17 +84,19 @@ subtest 'a job that ended the process three times is set aside, and its neighbou
         $ended++;
     }
     my $job = job($poison);
-    is_deeply [ $job->{status}, $job->{error}{code} ], [ 'failed', 'internal_error' ], 'it has failed';
+    is_deeply [ $job->{status}, $job->{error}{code} ], [ 'failed', 'internal_error' ],
+        'it has failed';
     for my $id (@others) {
         $job = job($id);
-        is_deeply [ @$job{qw(status attempts)} ], [ 'succeeded', 1 ], 'a neighbour succeeds, in its first attempt';
+        is_deeply [ @$job{qw(status attempts)} ], [ 'succeeded', 1 ],
+            'a neighbour succeeds, in its first attempt';
     }
     my @given_up = error_log_since($log) =~ /MDL0322: job (job_\w+) /g;
     is_deeply \@given_up, [$poison], 'the log says which was given up';
 };
 
-# Queues work while the background process stands still, so that it is claimed together; returns what the
-# work returns.
+# Queues work while the background process stands still, so that it is claimed together; returns
+# what the work returns.
 sub queued_together
 {
     my ($queue) = @_;
@@ -102,26 +107,37 @@ sub queued_together
     return @made;
 }
 
-sub status_of { my (@ids) = @_; return map { (sql("SELECT status FROM job WHERE id = '$_'"))[0][0] } @ids }
+sub status_of
+{
+    my (@ids) = @_;
+    return map { (sql("SELECT status FROM job WHERE id = '$_'"))[0][0] } @ids;
+}
 
 subtest "an import that ends the process at once fails, and none of five other shops'" => sub {
-    httpd_graceful();    # resets the count of deaths, after each of which the next process waits for longer
+    # resets the count of deaths, after each of which the next process waits for longer
+    httpd_graceful();
     my @shops = ($shop, map { new_shop() } 1 .. 5);
-    my @ids = queued_together(sub { map { held_imports($shops[$_], { size => 1000, hold => 0 }, "shop-$_") } 0 .. 5 });
+    my @ids = queued_together(
+        sub { map { held_imports($shops[$_], { size => 1000, hold => 0 }, "shop-$_") } 0 .. 5 });
     # What is given back in a transaction of its own is given back late.
-    sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END'; "
-        . "CREATE TRIGGER slow BEFORE UPDATE ON job FOR EACH ROW WHEN (OLD.status = 'running' AND NEW.status = 'queued') "
+    sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); "
+        . "RETURN NEW; END'; CREATE TRIGGER slow BEFORE UPDATE "
+        . "ON job FOR EACH ROW WHEN (OLD.status = 'running' AND NEW.status = 'queued') "
         . 'EXECUTE FUNCTION slow()') if database() eq 'pgsql';
     for my $deaths (0, 1) {
         running(6, $deaths);
         kill_worker();
     }
     my ($worker) = worker_pids();
-    my ($poison) = wait_for(sub { my ($n) = grep { $source->requests("shop-$_") > 2 } 0 .. 5; defined $n && [$n] }, 30, 'the third try')->[0];
+    my ($poison) = wait_for(sub {
+        my ($n) = grep { $source->requests("shop-$_") > 2 } 0 .. 5;
+        defined $n && [$n];
+    }, 30, 'the third try')->[0];
     kill KILL => $worker;
     $source->release("shop-$_") for grep { $_ != $poison } 0 .. 5;
     is wait_job($shops[$_], $ids[$_], 60)->{status}, $_ == $poison ? 'failed' : 'succeeded',
-        $_ == $poison ? 'it has failed after three deaths' : 'that of another shop succeeds' for 0 .. 5;
+        $_ == $poison ? 'it has failed after three deaths' : 'that of another shop succeeds'
+        for 0 .. 5;
     sql('DROP FUNCTION slow CASCADE') if database() eq 'pgsql';
 };
 
@@ -133,19 +149,25 @@ subtest 'what was claimed and not begun pays for no death' => sub {
         my @ids = held_imports($shop, { size => 1000, hold => undef }, map { "claimed-$_" } 1 .. 5);
         order_for($shop, "claimed$_\@buyer.example") for 1 .. 3;
         $lock = lock_tables('asset', 'email');
-        return (@ids, map { $_->[0] } sql("SELECT id FROM job WHERE type = 'email' ORDER BY id DESC LIMIT 3"));
+        return (@ids, map { $_->[0] }
+            sql("SELECT id FROM job WHERE type = 'email' ORDER BY id DESC LIMIT 3"));
     });
     my $imports = join ', ', map { "'$_'" } @jobs[ 0 .. 4 ];
     for my $deaths (1 .. 4) {
-        wait_for(sub { (sql("SELECT min(lease_token) FROM job WHERE id IN ($imports)"))[0][0] >= $deaths }, 60, 'the claim');
+        wait_for(sub {
+            (sql("SELECT min(lease_token) FROM job WHERE id IN ($imports)"))[0][0] >= $deaths;
+        }, 60, 'the claim');
         kill_worker();
     }
     unlock($lock);
-    wait_for(sub { !grep { $_ !~ /^(?:succeeded|failed)$/ } status_of(@jobs) }, 60, 'the end of all');
-    is_deeply [ status_of(@jobs) ], [ ('succeeded') x 8 ], 'after four deaths imports and emails succeed';
+    wait_for(sub { !grep { $_ !~ /^(?:succeeded|failed)$/ } status_of(@jobs) }, 60,
+        'the end of all');
+    is_deeply [ status_of(@jobs) ], [ ('succeeded') x 8 ],
+        'after four deaths imports and emails succeed';
 };
 
-# A shop alone has four in five of a lane's slots: 64 of 80 for small imports, 8 of 10 for large ones.
+# A shop alone has four in five of a lane's slots: 64 of 80 for small imports, 8 of 10 for large
+# ones.
 for my $case (
     [ 'small', 64, { size => 1000, hold => 0 } ],
     [ 'large', 8, { size => 3 << 20, hold => 2 << 20, etag => '"large"' } ],
@@ -160,7 +182,8 @@ for my $case (
             is wait_job($other, $id)->{status}, 'succeeded', "an import of another shop";
         }
         running_in($kind, $slots);
-        is scalar(grep { $_->[0] eq 'succeeded' } map { sql("SELECT status FROM job WHERE id = '$_'") } @slow), 0,
+        is scalar(grep { $_->[0] eq 'succeeded' }
+            map { sql("SELECT status FROM job WHERE id = '$_'") } @slow), 0,
             'while those of the first wait for their sources';
         $source->release($_) for @names;
         is wait_job($shop, $_)->{status}, 'succeeded', 'which are imported in the end' for @slow;
@@ -173,9 +196,12 @@ subtest 'a backlog of emails does not delay those of another shop' => sub {
     order_for($shop,  "busy$_\@buyer.example")  for 1 .. 200;
     order_for($other, "other$_\@buyer.example") for 1 .. 5;
     kill CONT => $worker;
-    wait_for(sub { !sql("SELECT 1 FROM job WHERE type = 'email' AND status <> 'succeeded' LIMIT 1") }, 60, 'all emails');
-    my ($row) = sql("SELECT count(*) FROM job WHERE type = 'email' AND shop_id = $shop->{shop_id} AND finished_at <= "
-        . "(SELECT max(finished_at) FROM job WHERE type = 'email' AND shop_id = $other->{shop_id})");
+    wait_for(
+        sub { !sql("SELECT 1 FROM job WHERE type = 'email' AND status <> 'succeeded' LIMIT 1") },
+        60, 'all emails');
+    my ($row) = sql("SELECT count(*) FROM job WHERE type = 'email' AND shop_id = $shop->{shop_id} "
+        . "AND finished_at <= (SELECT max(finished_at) FROM job WHERE type = 'email' "
+        . "AND shop_id = $other->{shop_id})");
     diag "$row->[0] of 200 emails of the backlog were sent before";
     cmp_ok $row->[0], '<=', 60, "the other shop's emails were among the first";
 };
@@ -190,10 +216,14 @@ subtest 'a job that a thread has lost is done again, and its slot is free' => su
     running(1, 0);
     my ($worker) = worker_pids();
     # No fault is known that does this: the debugger takes the task out of the list of its thread.
-    my $said = qx(gdb -nx -batch -p $worker -ex 'thread apply all -s frame apply all -s set var runner->active = 0' 2>&1);
-    ok eval { wait_for(sub { error_log_since($log) =~ /MDL0353: job $job was lost/ }, 30, 'the line') }, 'the log says so'
+    my $said = qx(gdb -nx -batch -p $worker \\
+        -ex 'thread apply all -s frame apply all -s set var runner->active = 0' 2>&1);
+    ok eval {
+        wait_for(sub { error_log_since($log) =~ /MDL0353: job $job was lost/ }, 30, 'the line');
+    }, 'the log says so'
         or diag $said;
-    wait_for(sub { (sql("SELECT lease_token FROM job WHERE id = '$job'"))[0][0] > 1 }, 60, 'the next claim');
+    wait_for(sub { (sql("SELECT lease_token FROM job WHERE id = '$job'"))[0][0] > 1 }, 60,
+        'the next claim');
     $source->release('lost');
     is wait_job($shop, $job, 60)->{status}, 'succeeded', 'another claim brings it to its end';
 };

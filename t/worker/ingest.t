@@ -62,9 +62,11 @@ sub blob_path
 sub tls_source
 {
     my $folder = MDL::Test::suite_dir();
-    system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2 -subj /CN=localhost"
-            . " -keyout $folder/source.key -out $folder/source.crt 2>/dev/null") == 0 or die "openssl failed\n";
-    my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 8) or die "no port: $@\n";
+    system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2 "
+            . "-subj /CN=localhost -keyout $folder/source.key -out $folder/source.crt 2>/dev/null")
+        == 0 or die "openssl failed\n";
+    my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 8)
+        or die "no port: $@\n";
     state $helper = MDL::Helper->begin(sub {
         my ($self, $watch) = @_;
         my $select = IO::Select->new($listener, $watch);
@@ -72,8 +74,8 @@ sub tls_source
             for my $ready ($select->can_read) {
                 return if $ready == $watch;
                 my $socket = $listener->accept or next;
-                IO::Socket::SSL->start_SSL($socket, SSL_server => 1, SSL_cert_file => "$folder/source.crt",
-                    SSL_key_file => "$folder/source.key");
+                IO::Socket::SSL->start_SSL($socket, SSL_server => 1,
+                    SSL_cert_file => "$folder/source.crt", SSL_key_file => "$folder/source.key");
             }
         }
     });
@@ -144,7 +146,8 @@ succeeds 'a chunked body has no Content-Length and is imported',
     $source->offer('chunked', { size => 3 * MB, length => 'chunked' }), $large, 3 * MB;
 
 # What a source says about its file ends up in the database and in customers' browsers.
-for my $odd ("text/html\x01<script>", "\xff\xfe/\xc3", 'multipart/byteranges; boundary=x', 'x' x 4000) {
+for my $odd ("text/html\x01<script>", "\xff\xfe/\xc3", 'multipart/byteranges; boundary=x',
+    'x' x 4000) {
     state $count = 0;
     my $url = $source->offer('odd' . ++$count,
         { size => 100, headers => ["Content-Type: $odd"], etag => qq("\xff$count") });
@@ -169,7 +172,8 @@ subtest 'the same bytes are stored once' => sub {
     my ($job, $asset) = done($source->offer('again', { size => 100 * KB }));
     is $asset->{sha256}, $small, 'another asset has the same SHA-256';
     is +(stat $path)[1], $inode, 'the file is the one that was there';
-    is +(sql("SELECT count(*) FROM blob WHERE sha256 = '$small'"))[0][0], 1, 'the database has one row for it';
+    is +(sql("SELECT count(*) FROM blob WHERE sha256 = '$small'"))[0][0], 1,
+        'the database has one row for it';
 };
 
 # --- redirects ------------------------------------------------------------------------------------
@@ -191,12 +195,17 @@ succeeds 'ten redirects are followed', $hops, $small, 100 * KB;
 fails 'an eleventh redirect is not followed', redirect('hop11', $hops), 'source_redirects', 1,
     says => qr/^localhost redirects again, after 10 redirects\. \w/;
 fails 'a redirect to a host outside of the allowlist is not followed',
-    redirect('outside', 'http://user:pass@cdn.example.com/x?signature=5EC2E7'), 'source_host_not_allowed', 1;
+    redirect('outside', 'http://user:pass@cdn.example.com/x?signature=5EC2E7'),
+    'source_host_not_allowed', 1;
 fails 'a redirect off the allowlist names the host',
-    redirect('off-list', 'https://CDN.example.com/x?signature=5EC2E7'), 'source_host_not_allowed', 1,
-    says => qr/^localhost redirects to cdn\.example\.com, where imports may not go\. Ask the operator/;
+    redirect('off-list', 'https://CDN.example.com/x?signature=5EC2E7'),
+    'source_host_not_allowed', 1,
+    says =>
+        qr/^localhost redirects to cdn\.example\.com, where imports may not go\. Ask the operator/;
 my $log = error_log_since(0);
-like $log, qr/MDL0302: import \S+ \(req_\S+\), attempt 1: source_host_not_allowed: localhost redirects to cdn\.example\.com,/,
+like $log,
+    qr/MDL0302:\ import\ \S+\ \(req_\S+\),\ attempt\ 1:
+        \ source_host_not_allowed:\ localhost\ redirects\ to\ cdn\.example\.com,/x,
     'so does the log';
 unlike $log, qr/5EC2E7/, 'which has no query';
 fails 'a redirect to a numeric address is not followed',
@@ -206,7 +215,8 @@ fails 'a redirect to a numeric address is not followed',
 succeeds 'a host beyond ASCII is the one that it stands for', $wide, $small, 100 * KB;
 succeeds 'and so it is in a redirect', redirect('wide', encode_utf8($wide)), $small, 100 * KB;
 fails 'which is not followed to a numeric address in other digits',
-    redirect('digits', encode_utf8("http://\x{ff11}\x{ff12}\x{ff17}.0.0.1/x")), 'source_host_not_allowed', 1;
+    redirect('digits', encode_utf8("http://\x{ff11}\x{ff12}\x{ff17}.0.0.1/x")),
+    'source_host_not_allowed', 1;
 fails 'a redirect to another scheme is not followed',
     redirect('file', 'file:///etc/passwd'), 'source_host_not_allowed', 1;
 fails 'a redirect without a target is refused',
@@ -216,8 +226,8 @@ is scalar(grep { ($_->{sent} // 0) > 0 } map { $source->requests($_) } qw(outsid
 
 # --- statuses -------------------------------------------------------------------------------------
 
-fails 'a 404 ends an import at once', $source->offer('s404', { status => 404 }), 'source_not_found', 1,
-    says => qr/^localhost answered with status 404\. Check source_url/;
+fails 'a 404 ends an import at once', $source->offer('s404', { status => 404 }),
+    'source_not_found', 1, says => qr/^localhost answered with status 404\. Check source_url/;
 fails 'a 403 too', $source->offer('s403', { status => 403 }), 'source_refused', 1,
     says => qr/^localhost answered with status 403\. .*signing in/;
 fails 'a 500 is tried as often as allowed', $source->offer('s500', { status => 500 }),
@@ -232,7 +242,8 @@ fails 'a source that is not there is tried as often as allowed', 'http://localho
 fails 'a certificate that is not to be trusted is something else', tls_source() . '/x',
     'source_certificate_invalid', 3,
     says => qr/^localhost shows a certificate whose issuer is not trusted\./;
-fails 'and so is a name without an address', 'http://no-such-host.invalid/x', 'source_name_unknown', 3,
+fails 'and so is a name without an address', 'http://no-such-host.invalid/x',
+    'source_name_unknown', 3,
     says => qr/^no-such-host\.invalid has no address: the name can't be resolved\./;
 
 subtest 'a source that says when to come again is asked no earlier' => sub {
@@ -242,8 +253,9 @@ subtest 'a source that says when to come again is asked no earlier' => sub {
         my $made = import_of($source->offer('wait' . ++$count, { status => 503,
             headers => [ "Retry-After: $says", 'Date: Sun, 06 Nov 1994 08:49:37 GMT' ] }));
         my $id = $made->{job}{id};
-        wait_for(sub { scalar sql("SELECT 1 FROM job WHERE id = '$id' AND status = 'queued' AND attempts = 1") },
-            20, 'the first attempt');
+        wait_for(sub {
+            scalar sql("SELECT 1 FROM job WHERE id = '$id' AND status = 'queued' AND attempts = 1");
+        }, 20, 'the first attempt');
         my ($row) = sql("SELECT due_at - updated_at FROM job WHERE id = '$id'");
         cmp_ok abs($row->[0] / 1e6 - $seconds), '<', 60, "Retry-After: $says";
         api('POST', "/jobs/$id/cancel", key => $shop->{token}, json => {});
@@ -265,8 +277,8 @@ subtest 'attempts are further and further apart' => sub {
 
 # --- bodies ---------------------------------------------------------------------------------------
 
-# A file of more than 1 MB is requested twice: the first answer only shows that the import belongs to the
-# lane of large ones.
+# A file of more than 1 MB is requested twice: the first answer only shows that the import belongs
+# to the lane of large ones.
 subtest 'a transfer that is cut goes on where it was cut' => sub {
     my $url = $source->offer('cut', { size => 3 * MB, etag => '"one"', cut => 2 * MB },
         {}, { cut => undef });
@@ -317,10 +329,12 @@ for my $protocol ('HTTP/1.0', 'HTTP/1.1') {
     succeeds 'unless its checksum was given', $url, $small, 100 * KB, sha256 => $small;
 }
 succeeds 'one that was cut is tried again then',
-    $source->offer('unknown-cut', { size => 100 * KB, length => 'none', cut => KB }, { cut => undef }),
+    $source->offer('unknown-cut', { size => 100 * KB, length => 'none', cut => KB },
+        { cut => undef }),
     $small, 100 * KB, sha256 => $small;
 succeeds 'a length that is there twice, in one line, is a length',
-    $source->offer('list', { size => 100 * KB, length => 'none', headers => ['Content-Length: 102400, 102400'] }),
+    $source->offer('list',
+        { size => 100 * KB, length => 'none', headers => ['Content-Length: 102400, 102400'] }),
     $small, 100 * KB;
 fails 'an encoded body is refused',
     $source->offer('encoded', { size => 100 * KB, headers => ['Content-Encoding: gzip'] }),
@@ -338,7 +352,8 @@ fails 'bytes with another SHA-256 than was announced are not taken',
     $source->offer('mismatch', { size => 300 * KB, version => 'x' }), 'checksum_mismatch', 1,
     sha256 => 'ab' x 32;
 ok !-e blob_path(MDL::Source::sha256(300 * KB, 'x')), 'nor stored';
-succeeds 'bytes with the SHA-256 that was announced are taken', $target, $small, 100 * KB, sha256 => $small;
+succeeds 'bytes with the SHA-256 that was announced are taken', $target, $small, 100 * KB,
+    sha256 => $small;
 
 # --- what the source calls its file, and pages in its place --------------------------------------
 
@@ -352,8 +367,10 @@ subtest 'the file has the name that the source gives it' => sub {
         my $asset = api('GET', "/assets/$made->{asset}{id}", key => $shop->{token})->{json};
         return ($asset->{filename}, $asset->{title});
     };
-    is_deeply [ $named->('uc', q{attachment; filename="a.zip"; filename*=UTF-8''%e2%82%ac%20rates.zip}) ],
-        [ ("\x{20ac} rates.zip") x 2 ], 'in place of the last segment of the URL, and so is the title';
+    is_deeply [
+        $named->('uc', q{attachment; filename="a.zip"; filename*=UTF-8''%e2%82%ac%20rates.zip}) ],
+        [ ("\x{20ac} rates.zip") x 2 ],
+        'in place of the last segment of the URL, and so is the title';
     is_deeply [ $named->('uc2', 'attachment; filename="../../a.zip"', title => 'Mine') ],
         [ 'a.zip', 'Mine' ], 'of a path the end alone; a title that was given stays';
     is_deeply [ $named->('uc3', 'attachment; filename="a.zip"', filename => 'mine.zip') ],
@@ -361,7 +378,8 @@ subtest 'the file has the name that the source gives it' => sub {
     is_deeply [ $named->('uc4', 'attachment') ], [ 'uc4', 'uc4' ], 'without one the URL decides';
     my $made = import_of($source->offer('uc5', { size => 100, hold => 10,
         headers => ['Content-Disposition: attachment; filename=a.zip'] }));
-    is api('PATCH', "/assets/$made->{asset}{id}", key => $shop->{token}, json => { filename => 'b.zip' })->{status},
+    is api('PATCH', "/assets/$made->{asset}{id}", key => $shop->{token},
+        json => { filename => 'b.zip' })->{status},
         200, 'an asset is renamed while it is imported';
     $source->release('uc5');
     wait_job($shop, $made->{job}{id});
@@ -379,24 +397,29 @@ sub page_of
 for ([ 'view' => {} ], [ 'book.zip' => {} ], [ 'open' => { filename => 'book.pdf' } ],
     [ 'index.html' => { filename => 'book.pdf' } ]) {
     my ($name, $more) = @$_;
-    fails "a page of HTML that comes for $name is not the file", page_of($name), 'source_is_html', 1,
-        says => qr/^localhost sent a page of HTML in place of the file, .*content_type as text\/html/, %$more;
+    fails "a page of HTML that comes for $name is not the file", page_of($name),
+        'source_is_html', 1,
+        says =>
+            qr/^localhost sent a page of HTML in place of the file, .*content_type as text\/html/,
+        %$more;
 }
-for ([ 'page.html' => {} ], [ 'page' => { filename => 'manual.HTM' } ], [ 'page2' => { content_type => 'text/html' } ]) {
+for ([ 'page.html' => {} ], [ 'page' => { filename => 'manual.HTM' } ],
+    [ 'page2' => { content_type => 'text/html' } ]) {
     my ($name, $more) = @$_;
-    is +(done(page_of($name), %$more))[0]{status}, 'succeeded', "a page that is the file is taken: $name";
+    is +(done(page_of($name), %$more))[0]{status}, 'succeeded',
+        "a page that is the file is taken: $name";
 }
-is +(done(page_of('page3', 'Content-Disposition: attachment; filename=a.html')))[0]{status}, 'succeeded',
-    'so is one whose name the source says';
+is +(done(page_of('page3', 'Content-Disposition: attachment; filename=a.html')))[0]{status},
+    'succeeded', 'so is one whose name the source says';
 
 subtest 'a URL may have 8,192 characters' => sub {
     my $url = $source->offer('presigned', { size => 10 }) . '?X-Amz-Security-Token=';
     my $long = $url . 'x' x (8192 - length $url);
     is +(done($long))[0]{status}, 'succeeded', 'as one that is signed with a session has thousands';
-    is length(($source->requests('presigned'))[0]{path}), length($long) - length("http://localhost:$source->{port}/"),
-        'the source gets all of it';
-    is api('POST', '/assets', key => $shop->{token}, json => { source_url => "${long}x" })->{status}, 400,
-        'and no more';
+    is length(($source->requests('presigned'))[0]{path}),
+        length($long) - length("http://localhost:$source->{port}/"), 'the source gets all of it';
+    is api('POST', '/assets', key => $shop->{token}, json => { source_url => "${long}x" })
+        ->{status}, 400, 'and no more';
 };
 
 # --- many at once ---------------------------------------------------------------------------------
@@ -465,8 +488,8 @@ subtest 'a transfer that stalls is given up' => sub {
 
 # --- addresses ------------------------------------------------------------------------------------
 
-# The machine's own name usually resolves to another address than 127.0.0.1; otherwise the source is on
-# ::1, to which that name then does not resolve.
+# The machine's own name usually resolves to another address than 127.0.0.1; otherwise the source is
+# on ::1, to which that name then does not resolve.
 sub addresses_of
 {
     my ($error, @found) = getaddrinfo(shift, '', { socktype => SOCK_STREAM });

@@ -44,16 +44,19 @@ sub partial_files { my @files = glob storage_dir() . '/partial/*'; return @files
 sub wait_no_partial
 {
     my ($name) = @_;
-    return ok(wait_for(sub { !partial_files() }, 20, 'the partial file to go'), "$name: no partial file is left");
+    return ok(wait_for(sub { !partial_files() }, 20, 'the partial file to go'),
+        "$name: no partial file is left");
 }
 
 # Begins an import of $size bytes, whose source stops after $hold of them until it is released.
 sub held_import
 {
     my ($name, $size, $hold) = @_;
-    my $made = import_from($source->offer($name, { size => $size, etag => qq("$name"), hold => $hold,
+    my $made = import_from(
+        $source->offer($name, { size => $size, etag => qq("$name"), hold => $hold,
         version => $name }));
-    wait_for(sub { job($made->{job}{id})->{progress}{bytes_received} >= $hold }, 10, "$hold bytes of $name");
+    wait_for(sub { job($made->{job}{id})->{progress}{bytes_received} >= $hold }, 10,
+        "$hold bytes of $name");
     return $made;
 }
 
@@ -82,14 +85,15 @@ sub succeeds
     return wait_no_partial($name);
 }
 
-# --- cancelling what runs --------------------------------------------------------------------------
+# --- cancelling what runs ------------------------------------------------------------------------
 
 for my $case ([ 'large', 3 * MB, 2 * MB ], [ 'small', 600 * KB, 300 * KB ]) {
     my ($name, $size, $hold) = @$case;
     my $made  = held_import($name, $size, $hold);
     my $began = time;
     is_cancelled(cancel($made->{job}{id}), $made, "a $name import that runs");
-    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests($name) }, 20, 'the end of the transfer'),
+    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests($name) }, 20,
+        'the end of the transfer'),
         'the source sees its connection cut');
     wait_no_partial("a $name import");
     diag sprintf 'a running import was gone %.0f ms after it was cancelled', 1000 * (time - $began);
@@ -119,7 +123,8 @@ subtest 'an import that is cancelled and tried again at once begins anew' => sub
         is(retry($made->{job}{id})->{status},  202, 'and tried again');
     }
     kill CONT => $worker;
-    ok(wait_for(sub { ($source->requests('at-once'))[ $old - 1 ]{ended} }, 20, 'the end of the transfer'),
+    ok(wait_for(sub { ($source->requests('at-once'))[ $old - 1 ]{ended} }, 20,
+        'the end of the transfer'),
         'the transfer that ran is broken off');
     $source->release('at-once');
     succeeds($made, MDL::Source::sha256(3 * MB, 'at-once'), 'in the end');
@@ -129,16 +134,18 @@ subtest 'an asset whose import runs is deleted' => sub {
     my $made = held_import('deleted', 3 * MB, 2 * MB);
     is(api('DELETE', "/assets/$made->{asset}{id}", key => $key)->{status}, 204, 'it is deleted');
     is(job($made->{job}{id})->{status}, 'cancelled', 'the import is cancelled with it');
-    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests('deleted') }, 20, 'the end of the transfer'),
+    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests('deleted') }, 20,
+        'the end of the transfer'),
         'the transfer ends');
     wait_no_partial('a deleted asset');
     is_error(retry($made->{job}{id}), 409, 'job_finished', 'it is not tried again');
 };
 
-# --- cancelling what waits -------------------------------------------------------------------------
+# --- cancelling what waits -----------------------------------------------------------------------
 
 subtest 'a queued job that has kept a part of its file' => sub {
-    my $made = import_from($source->offer('cut', { size => 3 * MB, etag => '"cut"', version => 'cut' },
+    my $made = import_from(
+        $source->offer('cut', { size => 3 * MB, etag => '"cut"', version => 'cut' },
         { cut => 2 * MB }, { cut => undef }));
     wait_for(sub { job($made->{job}{id})->{error} }, 10, 'the end of the first attempt');
     my ($file) = partial_files();
@@ -150,7 +157,7 @@ subtest 'a queued job that has kept a part of its file' => sub {
     is(($source->requests('cut'))[-1]{range}, undef, 'from the beginning');
 };
 
-# --- when the background process dies --------------------------------------------------------------
+# --- when the background process dies ------------------------------------------------------------
 
 for my $case ('running', 'queued') {
     subtest "the background process dies before it has seen that a $case job was cancelled" => sub {
@@ -160,7 +167,8 @@ for my $case ('running', 'queued') {
             $made = held_import($name, 3 * MB, 2 * MB);
         }
         else {
-            $made = import_from($source->offer($name, { size => 3 * MB, etag => '"x"', version => $name },
+            $made = import_from(
+                $source->offer($name, { size => 3 * MB, etag => '"x"', version => $name },
                 { cut => 2 * MB }, { cut => undef }));
             wait_for(sub { job($made->{job}{id})->{error} }, 10, 'the end of the first attempt');
         }
@@ -169,7 +177,8 @@ for my $case ('running', 'queued') {
         is_cancelled(cancel($made->{job}{id}), $made, 'cancelled meanwhile');
         is(scalar(partial_files()), 1, 'the partial file is still there');
         kill KILL => $worker;
-        ok(wait_for(sub { !partial_files() }, 10, 'the partial file to go'), 'its successor removes it');
+        ok(wait_for(sub { !partial_files() }, 10, 'the partial file to go'),
+            'its successor removes it');
         is(job($made->{job}{id})->{status}, 'cancelled', 'the job stays cancelled');
         is(retry($made->{job}{id})->{status}, 202, 'it is tried again');
         $source->release($name);
@@ -183,8 +192,8 @@ subtest 'the server is stopped before the background process has seen it' => sub
     pause_process($worker);
     is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
     kill TERM => $server->pid;
-    wait_for(sub { MDL::Test::slurp("/proc/$worker/status") =~ /^ShdPnd:\s+\S*[4-7c-f]\S{3}$/m }, 10,
-        'the signal to the background process');
+    wait_for(sub { MDL::Test::slurp("/proc/$worker/status") =~ /^ShdPnd:\s+\S*[4-7c-f]\S{3}$/m },
+        10, 'the signal to the background process');
     kill CONT => $worker;
     wait_for(sub { !$server->processes }, 10, 'the end of the server');
     is(scalar(partial_files()), 0, 'no partial file is left');
@@ -192,14 +201,15 @@ subtest 'the server is stopped before the background process has seen it' => sub
     is(job($made->{job}{id})->{status}, 'cancelled', 'the job stays cancelled');
 };
 
-# --- what can't be done ----------------------------------------------------------------------------
+# --- what can't be done --------------------------------------------------------------------------
 
 my $done = import_from(source("done-$$.txt", 'done'));
 is(wait_job($shop, $done->{job}{id})->{status}, 'succeeded', 'a job that succeeded');
 my $broken = import_from(source_url("none-$$.txt"));
 is(wait_job($shop, $broken->{job}{id})->{status}, 'failed', 'a job that failed');
 unstored();
-refused(cancel($_->{job}{id}), 409, 'job_finished', "cancelling it: $_->{job}{id}") for $done, $broken;
+refused(cancel($_->{job}{id}), 409, 'job_finished', "cancelling it: $_->{job}{id}")
+    for $done, $broken;
 refused(retry($done->{job}{id}), 409, 'job_finished', 'trying again what succeeded');
 refused(cancel($done->{job}{id}, json => { x => 1 }), 400, 'invalid_request', 'a member', '/x');
 
@@ -234,9 +244,11 @@ is($replay->{headers}{'idempotent-replayed'}, 'true', 'which says that it is a r
 my $ready   = asset($done->{asset}{id});
 my $version = sub {
     my ($url) = @_;
-    return api('POST', "/assets/$ready->{id}/versions", key => $key, json => { source_url => $url });
+    return api('POST', "/assets/$ready->{id}/versions", key => $key,
+        json => { source_url => $url });
 };
-my $cancelled = $version->($source->offer('version', { size => 600 * KB, hold => KB }))->{json}{job}{id};
+my $cancelled = $version->($source->offer('version', { size => 600 * KB, hold => KB }))
+    ->{json}{job}{id};
 is(cancel($cancelled)->{json}{status}, 'cancelled', 'the import of a version is cancelled');
 is_deeply(asset($ready->{id}), $ready, 'the asset stays as it was');
 my $next = $version->($source->url('version'))->{json}{job}{id};
@@ -245,7 +257,7 @@ is_error(retry($cancelled), 409, 'asset_not_ready', 'trying the first again mean
 $source->release('version');
 is(wait_job($shop, $next)->{status}, 'succeeded', 'the other one arrives');
 
-# --- the list --------------------------------------------------------------------------------------
+# --- the list ------------------------------------------------------------------------------------
 
 sub get { my ($path, $of) = @_; return api('GET', $path, key => ($of // $shop)->{token}) }
 
@@ -272,9 +284,10 @@ my @ids = map { $_->[0] }
 my $list = get('/jobs?limit=100');
 is_answer($list, 200, 'the list');
 is_shape($list->{json}, 'jobs', 'the list');
-is_deeply([ map { $_->{id} } @{ $list->{json}{data} } ], \@ids, 'has every job but those of emails, newest first');
-is_deeply((grep { $_->{id} eq $done->{job}{id} } @{ $list->{json}{data} })[0], job($done->{job}{id}),
-    'each as it is when read alone');
+is_deeply([ map { $_->{id} } @{ $list->{json}{data} } ], \@ids,
+    'has every job but those of emails, newest first');
+is_deeply((grep { $_->{id} eq $done->{job}{id} } @{ $list->{json}{data} })[0],
+    job($done->{job}{id}), 'each as it is when read alone');
 
 my ($path, @seen) = ('/jobs?limit=4');
 while ($path) {
@@ -288,6 +301,7 @@ is_error(get('/jobs?state=open&limit=101'), 400, 'invalid_request', 'invalid par
     '/state', '/limit');
 
 $source->release('waits');
-is(wait_job($shop, $waits->{job}{id})->{status}, 'succeeded', 'a job that nobody cancelled succeeds');
+is(wait_job($shop, $waits->{job}{id})->{status}, 'succeeded',
+    'a job that nobody cancelled succeeds');
 $server->stop;
 done_testing;

@@ -1,5 +1,5 @@
-# The delivery email (contract, section 10): its content as another program reads it, and its way to an
-# SMTP server that accepts, refuses, hesitates, hangs or is not there.
+# The delivery email (contract, section 10): its content as another program reads it, and its way to
+# an SMTP server that accepts, refuses, hesitates, hangs or is not there.
 #
 # once: the content of emails and what mail servers say; mail_connections.t sends on both databases
 use strict;
@@ -228,7 +228,8 @@ subtest 'a server without SMTPUTF8 is not told of an address that takes it' => s
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'failed' });
     is $email->{status}, 'failed', 'the email has failed';
     is $email->{to}, 'jürgen@xn--bcher-kva.example', 'its domain has the xn-- form';
-    like $email->{last_error}, qr/^The mail server does not accept addresses with such characters/, 'in our own words';
+    like $email->{last_error}, qr/^The mail server does not accept addresses with such characters/,
+        'in our own words';
 };
 
 stop_peer($peer);
@@ -280,26 +281,37 @@ subtest 'an operator has what waits for another attempt leave now' => sub {
     my ($code, $answer, $text) = ctl('mail', 'flush');
     is $code, 0, 'mail flush succeeds' or diag $text;
     cmp_ok $answer->{flushed}, '>=', 3, 'and says how many';
-    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'each is sent' for @orders;
-    is_deeply [ map { scalar(my @mails = accepted("flushed$_\@buyer.example")) } 1 .. 3 ], [ 1, 1, 1 ], 'once';
-    cmp_ok minutes_until_next($delayed), '>', 50, "one that waits for the shop's delay goes on waiting";
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'each is sent'
+        for @orders;
+    is_deeply [ map { scalar(my @mails = accepted("flushed$_\@buyer.example")) } 1 .. 3 ],
+        [ 1, 1, 1 ], 'once';
+    cmp_ok minutes_until_next($delayed), '>', 50,
+        "one that waits for the shop's delay goes on waiting";
 };
 
 subtest 'an operator has what failed tried again' => sub {
-    my ($before) = map { $_->[0] } sql("SELECT count(*) FROM job WHERE status = 'failed' AND type = 'email'");
+    my ($before) = map { $_->[0] }
+        sql("SELECT count(*) FROM job WHERE status = 'failed' AND type = 'email'");
     cmp_ok $before, '>=', 2, 'emails have failed';
-    my ($code, $answer, $text) = ctl('job', 'retry', '--failed', '--type', 'email', '--shop', $shop->{shop_id});
+    my ($code, $answer, $text) = ctl('job', 'retry', '--failed', '--type', 'email', '--shop',
+        $shop->{shop_id});
     is $code, 0, 'job retry --failed succeeds' or diag $text;
     is $answer->{retried}, $before, 'each is queued again';
-    wait_for(sub { !sql("SELECT 1 FROM job WHERE status IN ('queued', 'running') AND type = 'email' AND attempts = 0"
-            . " AND due_at < " . int(time * 1e6)) }, 20, 'the attempts');
-    wait_for(sub { (sql("SELECT count(*) FROM job WHERE status = 'failed' AND type = 'email'"))[0][0] == $before }, 20,
+    wait_for(sub { !sql("SELECT 1 FROM job WHERE status IN ('queued', 'running') "
+            . "AND type = 'email' AND attempts = 0 AND due_at < " . int(time * 1e6)) }, 20,
+        'the attempts');
+    wait_for(sub {
+        (sql("SELECT count(*) FROM job WHERE status = 'failed' AND type = 'email'"))[0][0]
+            == $before;
+    }, 20,
         'the second refusals');
     my ($job) = map { $_->[0] } sql("SELECT j.id FROM job j JOIN email e ON e.id = j.email_id"
             . " WHERE e.recipient = 'rcpt550\@buyer.example'");
-    my ($order) = map { $_->[0] } sql("SELECT o.storefront_order_id FROM orders o JOIN email e ON e.order_id = o.id"
+    my ($order) = map { $_->[0] }
+        sql("SELECT o.storefront_order_id FROM orders o JOIN email e ON e.order_id = o.id"
             . " WHERE e.recipient = 'rcpt550\@buyer.example'");
-    is ctl_of('job', 'show', $job)->{storefront_order_id}, $order, "the job of an email has the order's number";
+    is ctl_of('job', 'show', $job)->{storefront_order_id}, $order,
+        "the job of an email has the order's number";
 };
 
 sub ctl_of { my (@arguments) = @_; return (ctl(@arguments))[1] }
@@ -347,7 +359,8 @@ subtest 'a background process that dies before the answer sends the same message
     };
     my ($first, $message) = $take->();
     my ($second, $again);
-    for my $kills (1 .. 4) {    # that are no fault of an email which waits for the mail server's answer
+    # deaths that are no fault of an email which waits for the mail server's answer
+    for my $kills (1 .. 4) {
         my ($worker) = worker_pids();
         kill KILL => $worker;
         ($second, $again) = $take->();
@@ -376,7 +389,8 @@ sub held_then_approved
         . "WHERE o.storefront_order_id = '$order')";
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'held' });
     is $email->{status}, 'held', 'it is held';
-    is_deeply [ sql("SELECT status FROM job WHERE $job") ], [ ['cancelled'] ], 'and its job is cancelled';
+    is_deeply [ sql("SELECT status FROM job WHERE $job") ], [ ['cancelled'] ],
+        'and its job is cancelled';
     $peer = start_peer();
     is api('POST', "/orders/$order/approve", key => $shop->{token}, json => {})->{status}, 200,
         'the order is approved';

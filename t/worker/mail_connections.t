@@ -1,7 +1,7 @@
-# Emails over several connections at once: an email's result is committed before its connection carries
-# the next one, so that a kill repeats one for each connection at most; a graceful restart repeats none
-# that the server takes within two seconds; and a server that hesitates over one email holds up no
-# other.
+# Emails over several connections at once: an email's result is committed before its connection
+# carries the next one, so that a kill repeats one for each connection at most; a graceful restart
+# repeats none that the server takes within two seconds; and a server that hesitates over one email
+# holds up no other.
 #
 # both: each email is committed before the next
 use strict;
@@ -54,7 +54,8 @@ sub answer_line
     return "250 fine\r\n" if $line ne 'DATA';
     $c->{data} = 1;
     note_down('early', $c->{id}, $c->{to}, 'after', $c->{last})
-        if defined $c->{last} && $c->{last} =~ /\@buyer\.example$/ && status_of($c->{last}) ne 'sent';
+        if defined $c->{last} && $c->{last} =~ /\@buyer\.example$/
+        && status_of($c->{last}) ne 'sent';
     return "354 go on\r\n";
 }
 
@@ -99,7 +100,8 @@ sub serve
     return;
 }
 
-$server->configure(extra => 'DownloadsMailTransport smtp://127.0.0.1:' . $listener->sockport . <<'END');
+$server->configure(extra => 'DownloadsMailTransport smtp://127.0.0.1:' . $listener->sockport
+    . <<'END');
 
 DownloadsPollInterval 1
 END
@@ -141,8 +143,8 @@ sub backlog
 sub all_sent
 {
     my (%orders) = @_;
-    return wait_for(sub { my @open = sql("SELECT id FROM email WHERE status <> 'sent'"); !@open }, 300,
-        'all emails to be sent');
+    return wait_for(sub { my @open = sql("SELECT id FROM email WHERE status <> 'sent'"); !@open },
+        300, 'all emails to be sent');
 }
 
 subtest 'a backlog goes over several connections, each used again' => sub {
@@ -153,7 +155,8 @@ subtest 'a backlog goes over several connections, each used again' => sub {
     $used{ (split / /)[1] }++ for grep { / many/ } lines('taken');
     cmp_ok scalar(keys %used), '>', 1, 'over more than one connection';
     cmp_ok scalar(keys %used), '<=', CONNECTIONS, 'and no more than there may be';
-    is_deeply [ lines('early') ], [], "each email's result was committed before its connection's next DATA";
+    is_deeply [ lines('early') ], [],
+        "each email's result was committed before its connection's next DATA";
 };
 
 subtest 'a server that hesitates over one email holds up no other' => sub {
@@ -163,11 +166,13 @@ subtest 'a server that hesitates over one email holds up no other' => sub {
     wait_for(sub { grep { / tarpit/ } lines('taken') }, 60, 'the email that gets no answer');
     my %orders = backlog('beside', 30);
     for my $order (values %orders) {
-        is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email beside it';
+        is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+            'an email beside it';
     }
     is email_of($shop, $slow)->{status}, 'queued', 'while that one waits for its answer';
     unlink $hold;
-    is wait_email($shop, $slow, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'which comes in the end';
+    is wait_email($shop, $slow, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+        'which comes in the end';
     is_deeply copies('tarpit'), { 'tarpit@buyer.example' => 1 }, 'once';
 };
 
@@ -177,12 +182,15 @@ subtest "a server that hesitates over all emails of a shop leaves connections to
     open my $file, '>', $hold or die "$hold: $!";
     close $file;
     my %slow = backlog('tarpit', 2 * CONNECTIONS);
-    wait_for(sub { CONNECTIONS * 4 / 5 <= grep({ / tarpit/ } lines('taken')) - $ended }, 120, 'the conversations');
+    wait_for(sub { CONNECTIONS * 4 / 5 <= grep({ / tarpit/ } lines('taken')) - $ended }, 120,
+        'the conversations');
     for my $number (1 .. 5) {
         my $order = order_for($other, "free$number\@buyer.example");
-        is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "another shop's email";
+        is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+            "another shop's email";
     }
-    is grep({ / tarpit/ } lines('taken')) - $ended, CONNECTIONS * 4 / 5, 'beside as many as a shop may have';
+    is grep({ / tarpit/ } lines('taken')) - $ended, CONNECTIONS * 4 / 5,
+        'beside as many as a shop may have';
     unlink $hold;
     ok all_sent(%slow), 'and the others are sent in the end';
 };
@@ -206,13 +214,15 @@ subtest 'graceful restarts repeat no email that a slow server takes' => sub {
     my $taken  = lines('taken');
     my %orders = backlog('slow', 60);
     for my $round (1 .. 3) {
-        wait_for(sub { lines('taken') >= $taken + 15 * $round }, 120, 'emails that wait for their answers');
+        wait_for(sub { lines('taken') >= $taken + 15 * $round }, 120,
+            'emails that wait for their answers');
         httpd_graceful();
     }
     ok all_sent(%orders), 'all are sent';
     is_deeply copies('slow'), { map { $_ => 1 } keys %orders }, 'each once';
-    is_deeply [ sql("SELECT recipient, attempts FROM email WHERE attempts <> 1 AND recipient LIKE 'slow%'") ], [],
-        'and each at its first attempt';
+    is_deeply [ sql(
+        "SELECT recipient, attempts FROM email WHERE attempts <> 1 AND recipient LIKE 'slow%'") ],
+        [], 'and each at its first attempt';
 };
 
 subtest 'connections without work are closed' => sub {
@@ -223,7 +233,8 @@ subtest 'connections without work are closed' => sub {
         !%open;
     }, 30, 'the end of all connections'), 'all of them';
     my $order = order_for($shop, 'after@buyer.example');
-    is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'the next email makes another';
+    is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+        'the next email makes another';
 };
 
 is_deeply [ lines('died') ], [], 'the mail server of this test was well';

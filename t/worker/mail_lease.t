@@ -1,4 +1,5 @@
-# An email is sent by who has its lease: a node that stood still while another sent it does not send it again.
+# An email is sent by who has its lease: a node that stood still while another sent it does not send
+# it again.
 #
 # pgsql: SQLite serves one node
 use strict;
@@ -11,11 +12,13 @@ use MDL::Test;
 use Test::More;
 
 my $mail = MDL::MailServer->new;
-my $conf = "DownloadsPollInterval 1\nDownloadsLeaseTime 2\nDownloadsMailTransport smtp://127.0.0.1:$mail->{port}\n";
+my $conf = "DownloadsPollInterval 1\nDownloadsLeaseTime 2\n"
+    . "DownloadsMailTransport smtp://127.0.0.1:$mail->{port}\n";
 my $node = MDL::Instance->new(extra => $conf)->start;
 my $other = MDL::Instance->new(
     without => qr/^DBDParams/,
-    extra   => $conf . qq(DBDParams "$node->{vars}{db_params}"\nDownloadsStorage "$node->{folder}/storage"\n),
+    extra   => $conf
+        . qq(DBDParams "$node->{vars}{db_params}"\nDownloadsStorage "$node->{folder}/storage"\n),
 )->start;
 my ($second) = worker_pids();
 $node->aim;
@@ -32,7 +35,8 @@ wait_for(sub { sql("SELECT 1 FROM job WHERE id = '$job' AND status = 'running'")
 pause_process($first);
 kill CONT => $second;
 wait_for(sub { taken('held@buyer.example') }, 60, 'the other node to send the email');
-is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'another node sends it when the lease has ended';
+is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+    'another node sends it when the lease has ended';
 
 my $log = -s "$node->{folder}/error_log";
 kill CONT => $first;
@@ -41,7 +45,8 @@ wait_for(sub { substr($node->error_log, $log) =~ /MDL032[35]: .*$job/ }, 10, 'th
 my $next = order_for($shop, 'next@buyer.example');
 is wait_email($shop, $next, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'the first goes on';
 is scalar taken('held@buyer.example'), 1, 'and does not send the email that it had begun';
-is_deeply [ sql("SELECT status, lease_token FROM job WHERE id = '$job'") ], [ [ 'succeeded', 2 ] ], 'nor changes its job';
+is_deeply [ sql("SELECT status, lease_token FROM job WHERE id = '$job'") ], [ [ 'succeeded', 2 ] ],
+    'nor changes its job';
 
 $_->stop for $node, $other;
 done_testing;

@@ -1,5 +1,5 @@
-# Emails an hour of a shop (contract, section 10): those beyond wait for their turn, which their orders
-# say, use up no attempt, and hold up no other shop's.
+# Emails an hour of a shop (contract, section 10): those beyond wait for their turn, which their
+# orders say, use up no attempt, and hold up no other shop's.
 #
 # both: the database counts
 use strict;
@@ -15,7 +15,8 @@ use Time::Local qw(timegm);
 
 use constant RATE => 12;    # a turn each five minutes
 
-my $server = MDL::Instance->new(extra => "DownloadsPollInterval 1\nDownloadsMailRate @{[RATE]}\n")->start;
+my $server = MDL::Instance->new(extra => "DownloadsPollInterval 1\nDownloadsMailRate @{[RATE]}\n")
+    ->start;
 my $shop   = shop_with_product('Busy Shop');
 my $other  = shop_with_product('Other Shop');
 
@@ -27,7 +28,8 @@ sub waits { my ($email) = @_; return $email->{status} eq 'queued' && defined $em
 sub leaves_in
 {
     my ($email) = @_;
-    my @at = $email->{last_error} =~ /leaves at (\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/ or return;
+    my @at = $email->{last_error} =~ /leaves at (\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/
+        or return;
     return timegm(@at[ 5, 4, 3, 2 ], $at[1] - 1, $at[0]) - time;
 }
 
@@ -35,7 +37,8 @@ my @orders = map { order_for($shop, "customer$_\@buyer.example") } 1 .. RATE + 3
 my @late   = @orders[ RATE .. $#orders ];
 
 subtest 'as many as the shop may send leave at once, and the others wait' => sub {
-    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email' for @orders[ 0 .. RATE - 1 ];
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email'
+        for @orders[ 0 .. RATE - 1 ];
     for my $i (0 .. $#late) {
         my $email = wait_email($shop, $late[$i], \&waits);
         is $email->{attempts}, 0, 'another uses up no attempt';
@@ -62,7 +65,8 @@ sub other_is_sent
 {
     my ($to) = @_;
     my $order = order_for($other, "$to\@buyer.example");
-    return is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "the other shop's email leaves";
+    return is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+        "the other shop's email leaves";
 }
 
 subtest 'which holds up no other shop' => sub { other_is_sent('free') };
@@ -70,7 +74,8 @@ subtest 'which holds up no other shop' => sub { other_is_sent('free') };
 subtest 'what waits is not looked at before its turn' => sub {
     my $claims = "SELECT sum(lease_token) FROM job WHERE shop_id = $shop->{shop_id}";
     my ($before) = sql($claims);
-    is_deeply [ (ctl('mail', 'flush'))[ 0, 1 ] ], [ 0, { flushed => 0 } ], 'mail flush finds nothing that it may send';
+    is_deeply [ (ctl('mail', 'flush'))[ 0, 1 ] ], [ 0, { flushed => 0 } ],
+        'mail flush finds nothing that it may send';
     other_is_sent("meanwhile$_") for 1 .. 3;
     my ($after) = sql($claims);
     is $after->[0], $before->[0], 'no job was claimed with the three of the other shop';
@@ -90,7 +95,8 @@ subtest 'a restart loses none, and keeps their turns' => sub {
     other_is_sent('restarted');
     ok waits(email_of($shop, $_)), 'an email waits' for @late[ 1, 2 ];
     attempt_now($_) for @late[ 1, 2 ];
-    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'and is sent' for @late[ 1, 2 ];
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'and is sent'
+        for @late[ 1, 2 ];
 };
 
 $server->stop;
@@ -99,7 +105,8 @@ $server->start;
 
 subtest '0: there is no limit' => sub {
     my @more = map { order_for($shop, "more$_\@buyer.example") } 1 .. 2 * RATE;
-    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email' for @more;
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email'
+        for @more;
 };
 
 $server->stop;

@@ -23,16 +23,18 @@ sub insert_event
 # Waits until each event that is committed has its number.
 sub numbered
 {
-    return wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 20, 'the numbers');
+    return wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 20,
+        'the numbers');
 }
 
 # Each look for times of before the clock was set back changes when this job is due.
 subtest 'times of before the clock was set back are looked for ever less often' => sub {
     my $ahead = (time + 3600) * 1_000_000;
     my $due   = $ahead + 360_000_000_000;
-    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, lease_token, '
-        . "bytes_received, created_at, updated_at) VALUES ('job_ahead', $shop->{shop_id}, 'email', 'mail', "
-        . "'queued', 0, 1, $due, 0, 0, $ahead, $ahead)");
+    sql('INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, '
+        . 'lease_token, '
+        . "bytes_received, created_at, updated_at) VALUES ('job_ahead', $shop->{shop_id}, "
+        . "'email', 'mail', 'queued', 0, 1, $due, 0, 0, $ahead, $ahead)");
     httpd_graceful();    # a background process that begins looks most often
     my %seen = ($due => 1);
     for (1 .. 8) {
@@ -55,7 +57,8 @@ subtest 'an event that is committed after 1,001 later ones gets its number' => s
     close $in;
     waitpid $pid, 0;
     numbered();
-    is_deeply [ sql('SELECT id FROM event ORDER BY number DESC LIMIT 1') ], [ [$late] ], 'behind theirs';
+    is_deeply [ sql('SELECT id FROM event ORDER BY number DESC LIMIT 1') ], [ [$late] ],
+        'behind theirs';
 } if database() eq 'pgsql';
 
 $server->stop;

@@ -36,7 +36,11 @@ sub job_of
 
 my $count = 0;
 
-sub offer { my (%answer) = @_; return $source->offer('file-' . ++$count, { version => $count, %answer }) }
+sub offer
+{
+    my (%answer) = @_;
+    return $source->offer('file-' . ++$count, { version => $count, %answer });
+}
 
 # Performs an import, or adds a version, which must succeed; returns its asset.
 sub fits
@@ -86,7 +90,8 @@ is(stored_bytes(), 100 * KB, 'until it is taken again');
 
 # As if an operator had lowered the quota.
 sql("UPDATE shop SET bytes_stored = bytes_stored + 50000 WHERE id = $shop->{shop_id}");
-fits('a shop beyond its quota: a version of the same size', "/assets/$first/versions", size => 40 * KB);
+fits('a shop beyond its quota: a version of the same size', "/assets/$first/versions",
+    size => 40 * KB);
 fails('a shop beyond its quota: one byte more', "/assets/$first/versions", size => 40 * KB + 1);
 sql("UPDATE shop SET bytes_stored = bytes_stored - 50000 WHERE id = $shop->{shop_id}");
 
@@ -96,20 +101,24 @@ is(stored_bytes(), 40 * KB, 'what it took is free again');
 # Both are admitted at first, because each would fit alone.
 my @made = map { job_of('/assets', offer(size => 40 * KB, hold => KB, etag => '"x"')) } 1, 2;
 for my $made (@made) {
-    wait_for(sub { api('GET', "/jobs/$made->{job}{id}", key => $key)->{json}{progress}{bytes_received} },
+    wait_for(
+        sub { api('GET', "/jobs/$made->{job}{id}", key => $key)->{json}{progress}{bytes_received} },
         10, 'its first bytes');
 }
 $source->release("file-$_") for $count - 1, $count;
 my @jobs = map { wait_job($shop, $_->{job}{id}) } @made;
-is(join(' ', sort map { $_->{status} } @jobs), 'failed succeeded', 'of two of which only one fits, one fails');
+is(join(' ', sort map { $_->{status} } @jobs), 'failed succeeded',
+    'of two of which only one fits, one fails');
 my ($failed) = grep { $_->{status} eq 'failed' } @jobs;
 is($failed->{error}{code}, 'storage_quota_exceeded', 'because of the quota');
-is(api('GET', "/assets/$failed->{asset_id}", key => $key)->{json}{status}, 'failed', 'and its asset has failed');
+is(api('GET', "/assets/$failed->{asset_id}", key => $key)->{json}{status}, 'failed',
+    'and its asset has failed');
 is(stored_bytes(), 80 * KB, 'the other is counted');
 my ($rows) = sql("SELECT sum(b.size) FROM asset a JOIN blob b ON b.sha256 = a.sha256 "
         . "WHERE a.shop_id = $shop->{shop_id} AND a.deleted_at IS NULL");
 is($rows->[0], 80 * KB, 'exactly as large as the assets are');
-my ($left) = glob storage_dir() . '/blobs/*/' . MDL::Source::sha256(40 * KB, $failed->{id} eq $made[0]{job}{id} ? $count - 1 : $count);
+my ($left) = glob storage_dir() . '/blobs/*/' . MDL::Source::sha256(40 * KB,
+    $failed->{id} eq $made[0]{job}{id} ? $count - 1 : $count);
 ok(-e $left, 'the bytes of the one that failed are in storage');
 sql('UPDATE blob SET released_at = 1 WHERE released_at IS NOT NULL');
 httpd_graceful();

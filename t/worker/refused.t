@@ -1,5 +1,6 @@
-# The database refuses what came of a job (here by a trigger, as it may for want of memory or by a fault of the
-# disk): it is written down a little later, and only what is refused for long has failed.
+# The database refuses what came of a job (here by a trigger, as it may for want of memory or by a
+# fault of the disk): it is written down a little later, and only what is refused for long has
+# failed.
 #
 # both: each refuses in its own way
 use strict;
@@ -12,7 +13,8 @@ use MDL::Source;
 use MDL::Test;
 use Test::More;
 
-my $server   = MDL::Instance->new(extra => "DownloadsRetryDelay 100\nDownloadsMailConnections 1\n")->start;
+my $server   = MDL::Instance->new(extra => "DownloadsRetryDelay 100\nDownloadsMailConnections 1\n")
+    ->start;
 my $source   = MDL::Source->new;
 my $receiver = MDL::Receiver->new;
 my $shop     = shop_with_product('Refused');
@@ -22,17 +24,23 @@ sub refuse
 {
     my ($table, $rows) = @_;
     return sql(database() eq 'pgsql'
-        ? "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END'; "
-            . "CREATE TRIGGER refuse BEFORE UPDATE ON $table FOR EACH ROW WHEN ($rows) EXECUTE FUNCTION refuse()"
-        : "CREATE TRIGGER refuse BEFORE UPDATE ON $table WHEN $rows BEGIN SELECT RAISE(ABORT, 'refused'); END");
+        ? "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION "
+        . "''refused''; END'; CREATE TRIGGER refuse BEFORE UPDATE "
+        . "ON $table FOR EACH ROW WHEN ($rows) EXECUTE FUNCTION refuse()"
+        : "CREATE TRIGGER refuse BEFORE UPDATE ON $table WHEN $rows BEGIN "
+        . "SELECT RAISE(ABORT, 'refused'); END");
 }
 
-sub take_again { return sql(database() eq 'pgsql' ? 'DROP FUNCTION refuse CASCADE' : 'DROP TRIGGER refuse') }
+sub take_again
+{
+    return sql(database() eq 'pgsql' ? 'DROP FUNCTION refuse CASCADE' : 'DROP TRIGGER refuse');
+}
 
 sub wait_refused
 {
     my ($offset, $times) = @_;
-    return wait_for(sub { (() = error_log_since($offset) =~ /MDL0101.*refused/g) >= $times }, 30, "$times refusals");
+    return wait_for(sub { (() = error_log_since($offset) =~ /MDL0101.*refused/g) >= $times }, 30,
+        "$times refusals");
 }
 
 sub import_of
@@ -50,7 +58,8 @@ subtest 'what the database refuses once' => sub {
     my $order = order_for($shop, 'once@buyer.example');
     wait_refused($log, 1);
     take_again();
-    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent', 'an email is sent';
+    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent',
+        'an email is sent';
     is scalar mails('once@buyer.example'), 1, 'and only once';
 
     $log = error_log_size();
@@ -63,7 +72,12 @@ subtest 'what the database refuses once' => sub {
 };
 
 # How often the background process has gone round, or more.
-sub turns { my ($pid) = @_; return (MDL::Test::slurp("/proc/$pid/task/$pid/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m)[0] }
+sub turns
+{
+    my ($pid) = @_;
+    return (
+        MDL::Test::slurp("/proc/$pid/task/$pid/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m)[0];
+}
 
 subtest 'what the database refuses, and then is away for' => sub {
     my $log = error_log_size();
@@ -77,7 +91,8 @@ subtest 'what the database refuses, and then is away for' => sub {
     wait_for(sub { turns($worker) > $turns + 15 }, 60, 'some tries');
     give_database($worker);
     take_again() if database() eq 'pgsql';
-    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent', 'an email is sent';
+    is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent',
+        'an email is sent';
     is scalar mails('away@buyer.example'), 1, 'and only once';
     $order = order_for($shop, 'next@buyer.example');
     is wait_email($shop, $order, sub { $_[0]{status} =~ /^(?:sent|failed)$/ })->{status}, 'sent',
@@ -94,7 +109,8 @@ subtest 'what the database refuses each time' => sub {
 
 subtest "an endpoint's job lasts" => sub {
     my $endpoint = $receiver->endpoint($shop, 'hook');
-    my $test     = sub { api('POST', "/webhook-endpoints/$endpoint->{id}/test", key => $shop->{token}) };
+    my $test     =
+        sub { api('POST', "/webhook-endpoints/$endpoint->{id}/test", key => $shop->{token}) };
     my $log      = error_log_size();
     refuse('webhook_delivery', '1 = 1');
     $test->();
@@ -102,12 +118,14 @@ subtest "an endpoint's job lasts" => sub {
     take_again();
     my $deliveries;
     wait_for(sub {
-        $deliveries = api('GET', "/webhook-endpoints/$endpoint->{id}/deliveries", key => $shop->{token})->{json}{data};
+        $deliveries = api('GET', "/webhook-endpoints/$endpoint->{id}/deliveries",
+            key => $shop->{token})->{json}{data};
         return $deliveries->[0]{status} eq 'succeeded';
     }, 20, 'the delivery');
     is $deliveries->[0]{attempts}, 1, 'after refusals, the delivery goes on';
 
-    wait_for(sub { (sql("SELECT status FROM job WHERE type = 'webhook'"))[0][0] eq 'queued' }, 10, 'its job to wait');
+    wait_for(sub { (sql("SELECT status FROM job WHERE type = 'webhook'"))[0][0] eq 'queued' }, 10,
+        'its job to wait');
     sql("UPDATE job SET interruptions = 3 WHERE type = 'webhook'");
     my $before = () = $receiver->received('hook');
     $test->();

@@ -1,5 +1,5 @@
-# The part of the disk that stays free (DownloadsStorageReserve): what would take it is refused or tried
-# again later, and downloads go on.
+# The part of the disk that stays free (DownloadsStorageReserve): what would take it is refused or
+# tried again later, and downloads go on.
 #
 # once: the disk is asked, not the database
 use strict;
@@ -27,7 +27,8 @@ my $bytes  = MDL::Customer::random_bytes(1000 * KB);
 sub imported
 {
     my ($name, %more) = @_;
-    return api('POST', '/assets', key => $key, json => { source_url => $source->offer($name, { size => 500 * KB }) }, %more);
+    return api('POST', '/assets', key => $key,
+        json => { source_url => $source->offer($name, { size => 500 * KB }) }, %more);
 }
 
 sub restart_with
@@ -52,10 +53,11 @@ is_answer($held, 202, 'an import whose source answers later');
 restart_with('16384G');
 
 is_error(imported('second'), 507, 'insufficient_storage', 'another import');
-is_error(api('POST', "/assets/$file->{id}/versions", key => $key, json => { source_url => $source->url('first') }),
+is_error(api('POST', "/assets/$file->{id}/versions", key => $key,
+    json => { source_url => $source->url('first') }),
     507, 'insufficient_storage', 'a new version');
-is_error(api('POST', '/assets/uploads', key => $key, json => { filename => 'a', size => 1 }), 507, 'insufficient_storage',
-    'another upload');
+is_error(api('POST', '/assets/uploads', key => $key, json => { filename => 'a', size => 1 }), 507,
+    'insufficient_storage', 'another upload');
 my $replay = imported('first', %again);
 is($replay->{body}, $first->{body}, 'the first request again has its answer');
 is_error(patch_bytes($upload, 400 * KB, substr $bytes, 400 * KB), 507, 'insufficient_storage',
@@ -69,13 +71,16 @@ my $job = wait_for(sub {
     my $now = api('GET', "/jobs/$held->{json}{job}{id}", key => $key)->{json};
     return $now->{error} && $now;
 }, 20, 'the import that waited');
-is($job->{error}{code}, 'insufficient_storage', 'the import that waited is told that there is no room');
+is($job->{error}{code}, 'insufficient_storage',
+    'the import that waited is told that there is no room');
 is(page('GET', link_of($page))->{body}, $file->{bytes}, 'a download goes on');
 
 restart_with('0');
 api('POST', "/jobs/$held->{json}{job}{id}/retry", key => $key, json => {});
-is(wait_job($shop, $held->{json}{job}{id})->{status}, 'succeeded', 'with room again the import succeeds');
-is(patch_bytes($upload, 400 * KB, substr $bytes, 400 * KB)->{status}, 204, 'the upload goes on where it was');
+is(wait_job($shop, $held->{json}{job}{id})->{status}, 'succeeded',
+    'with room again the import succeeds');
+is(patch_bytes($upload, 400 * KB, substr $bytes, 400 * KB)->{status}, 204,
+    'the upload goes on where it was');
 is(complete_upload($shop, $upload)->{status}, 202, 'and is completed');
 
 done_testing();

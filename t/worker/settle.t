@@ -1,4 +1,5 @@
-# What has ended is written down: one locked row holds back one job, which nobody else gets meanwhile.
+# What has ended is written down: one locked row holds back one job, which nobody else gets
+# meanwhile.
 #
 # pgsql: only PostgreSQL locks rows
 use strict;
@@ -16,7 +17,8 @@ my $conf  = "DownloadsPollInterval 1\nDownloadsLeaseTime @{[LEASE]}\n";
 my $node  = MDL::Instance->new(extra => $conf)->start;
 my $other = MDL::Instance->new(
     without => qr/^(?:DBDParams|DownloadsMailTransport)/,
-    extra   => $conf . qq(DBDParams "$node->{vars}{db_params}"\nDownloadsStorage "$node->{folder}/storage"\n)
+    extra   => $conf
+        . qq(DBDParams "$node->{vars}{db_params}"\nDownloadsStorage "$node->{folder}/storage"\n)
         . qq(DownloadsMailTransport "maildir:$node->{folder}/mail"\n),
 )->start;
 my ($second) = worker_pids();
@@ -40,16 +42,18 @@ sub job_row { my ($what, $id) = @_; return (sql("SELECT $what FROM job WHERE id 
 sub outlast_lease
 {
     my ($id) = @_;
-    return wait_for(sub { job_row('updated_at - started_at', $id) > (LEASE + 3) * 1e6 }, 40, "the lease of $id");
+    return wait_for(sub { job_row('updated_at - started_at', $id) > (LEASE + 3) * 1e6 }, 40,
+        "the lease of $id");
 }
 
-# One that ends while its asset is locked, one that is sent while its email is, one that runs while it is
-# locked itself, and one that runs beside them.  The other node waits for their leases to end.
+# One that ends while its asset is locked, one that is sent while its email is, one that runs while
+# it is locked itself, and one that runs beside them. The other node waits for their leases to end.
 pause_process($second);
 my $ended   = import_of('ended', hold => MB / 2);
 my $running = import_of('running', hold => MB / 2);
 my $held    = import_of('held', hold => MB / 2);
-wait_for(sub { job_row('status', $_->{job}) eq 'running' }, 10, 'an import') for $ended, $running, $held;
+wait_for(sub { job_row('status', $_->{job}) eq 'running' }, 10, 'an import')
+    for $ended, $running, $held;
 pause_process($worker);
 my $order = order_for($shop, 'locked@buyer.example');
 my ($email) = map { $_->[0] } sql('SELECT max(id) FROM email');
@@ -57,23 +61,27 @@ my @locks = map { lock_rows($_) } "asset WHERE id = $ended->{asset}", "email WHE
     "job WHERE id = '$held->{job}'";
 $source->release('ended');
 kill CONT => $worker;
-wait_for(sub { scalar grep { $_->{ended} } $source->requests('ended') }, 10, 'the end of a transfer');
+wait_for(sub { scalar grep { $_->{ended} } $source->requests('ended') }, 10,
+    'the end of a transfer');
 wait_mail('locked@buyer.example');
 
 my @beside = map { import_of("beside-$_") } 1 .. 8;
 is_deeply [ map { wait_job($shop, $_->{job}, 10)->{status} } @beside ], [ ('succeeded') x 8 ],
     'other imports succeed beside locked rows';
 my $sent = order_for($shop, 'beside@buyer.example');
-is wait_email($shop, $sent, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'and another email is sent';
+is wait_email($shop, $sent, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+    'and another email is sent';
 
 kill CONT => $second;
 outlast_lease($_) for $ended->{job}, $running->{job};
 unlock($_) for @locks;
 $source->release($_) for 'running', 'held';
-is_deeply [ map { wait_job($shop, $_->{job}, 20)->{status} } $ended, $running, $held ], [ ('succeeded') x 3 ],
-    'what was locked succeeds, too';
-is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "and the email's result is written down";
-is_deeply [ map { job_row('lease_token', $_->{job}) } $ended, $running ], [ 1, 1 ], 'no other node had the imports';
+is_deeply [ map { wait_job($shop, $_->{job}, 20)->{status} } $ended, $running, $held ],
+    [ ('succeeded') x 3 ], 'what was locked succeeds, too';
+is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+    "and the email's result is written down";
+is_deeply [ map { job_row('lease_token', $_->{job}) } $ended, $running ], [ 1, 1 ],
+    'no other node had the imports';
 is scalar $source->requests('ended'), 1, 'what had ended was not done again';
 is scalar mails('locked@buyer.example'), 1, 'nor the email sent again';
 

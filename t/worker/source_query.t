@@ -1,5 +1,5 @@
-# The query of a source's URL may be a credential, as that of a pre-signed URL is: the source gets it, and
-# nobody else does, from no answer, no log and no copy of the database.
+# The query of a source's URL may be a credential, as that of a pre-signed URL is: the source gets
+# it, and nobody else does, from no answer, no log and no copy of the database.
 #
 # both: each is copied in its own way
 use strict;
@@ -19,16 +19,25 @@ my $QUERY  = 'X-Amz-Expires=300&X-Amz-Signature=5EC2E7&a=%3F';
 sub import_from
 {
     my ($url, $path) = @_;
-    my $reply = api('POST', $path // '/assets', key => $shop->{token}, json => { source_url => $url });
+    my $reply = api('POST', $path // '/assets', key => $shop->{token},
+        json => { source_url => $url });
     is_answer($reply, 202, "an import from $url");
     unlike($reply->{body}, qr/5EC2E7/, 'whose answer does not have the query');
     return $reply->{json};
 }
 
-sub shown { my ($asset) = @_; return api('GET', "/assets/$asset->{id}", key => $shop->{token})->{json}{source_url} }
+sub shown
+{
+    my ($asset) = @_;
+    return api('GET', "/assets/$asset->{id}", key => $shop->{token})->{json}{source_url};
+}
 
 # What the database has of the job's source.
-sub kept { my ($job) = @_; return (sql("SELECT source_url FROM job WHERE id = '$job->{id}'"))[0][0] }
+sub kept
+{
+    my ($job) = @_;
+    return (sql("SELECT source_url FROM job WHERE id = '$job->{id}'"))[0][0];
+}
 
 sub paths { my ($name) = @_; return map { $_->{path} } $source->requests($name) }
 
@@ -46,14 +55,17 @@ is(wait_job($shop, $made->{job}{id})->{status}, 'succeeded', 'the import succeed
 is(kept($made->{job}), "$url?***", 'then the job has it no more');
 is(shown($made->{asset}), "$url?***", 'nor has the asset');
 
-my $second = import_from($source->offer('second', { size => 2000 }) . "?$QUERY", "/assets/$made->{asset}{id}/versions");
+my $second = import_from($source->offer('second', { size => 2000 }) . "?$QUERY",
+    "/assets/$made->{asset}{id}/versions");
 is(wait_job($shop, $second->{job}{id})->{status}, 'succeeded', 'a new version comes the same way');
 is(shown($made->{asset}), $source->url('second') . '?***', 'and is shown the same way');
 
 # One that fails keeps it for the next try.
-my $gone = import_from($source->offer('gone', { status => 404 }, { status => 200, size => 10 }) . "?$QUERY");
+my $gone = import_from($source->offer('gone', { status => 404 }, { status => 200, size => 10 })
+    . "?$QUERY");
 is(wait_job($shop, $gone->{job}{id})->{status}, 'failed', 'an import fails');
-is(api('POST', "/jobs/$gone->{job}{id}/retry", key => $shop->{token})->{status}, 202, 'it is tried again');
+is(api('POST', "/jobs/$gone->{job}{id}/retry", key => $shop->{token})->{status}, 202,
+    'it is tried again');
 is(wait_job($shop, $gone->{job}{id})->{status}, 'succeeded', 'with success');
 is_deeply([ paths('gone') ], [ ("gone?$QUERY") x 2 ], 'and the same query');
 
@@ -69,9 +81,11 @@ wait_job($shop, $other->{job}{id});
 sql("UPDATE job SET source_url = '" . kept($stolen->{job}) . "' WHERE id = '$other->{job}{id}'");
 api('POST', "/jobs/$other->{job}{id}/retry", key => $shop->{token});
 my $refused = wait_job($shop, $other->{job}{id});
-is("$refused->{status} $refused->{error}{code}", 'failed source_unreadable', 'what was sealed for one job is of no use to another');
+is("$refused->{status} $refused->{error}{code}", 'failed source_unreadable',
+    'what was sealed for one job is of no use to another');
 
-my @dump = map { join "\t", map { $_ // '' } @$_ } map { sql("SELECT * FROM $_") } qw(asset job idempotency audit);
+my @dump = map { join "\t", map { $_ // '' } @$_ } map { sql("SELECT * FROM $_") }
+    qw(asset job idempotency audit);
 is(scalar(grep { /5EC2E7/ } @dump), 0, 'a copy of the database has no query');
 my $log = $server->error_log;
 unlike($log, qr/5EC2E7/, 'nor has the error log');

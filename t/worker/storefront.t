@@ -1,5 +1,6 @@
-# The look-up at a shop's storefront: when it is asked and when not, what its answer does to the order
-# and its email, and how invalid answers are treated.  The storefront is a mock (MDL::Storefront).
+# The look-up at a shop's storefront: when it is asked and when not, what its answer does to the
+# order and its email, and how invalid answers are treated. The storefront is a mock
+# (MDL::Storefront).
 #
 # once: answers of a storefront are read above the database; storefront_fraud.t has the job on both
 use strict;
@@ -62,16 +63,21 @@ subtest 'a customer without data is looked up, and gets the email' => sub {
 subtest 'names count in characters, and domains beyond ASCII get their email' => sub {
     my $shop     = shop_with_product();
     my $customer = number();
-    $storefront->customer($customer, email => 'zoe@bücher.example', first_name => 'Ж' x 100, last_name => 'ü' x 101);
+    $storefront->customer($customer, email => 'zoe@bücher.example', first_name => 'Ж' x 100,
+        last_name => 'ü' x 101);
     my ($order) = order_of($shop, customer_id => $customer);
     wait_email($shop, $order, 'sent');
     ok wait_mail('zoe@xn--bcher-kva.example'), 'the email arrives';
     my $of = order($shop, $order)->{customer};
-    is_deeply [ @$of{qw(email first_name last_name)} ], [ 'zoe@xn--bcher-kva.example', 'Ж' x 100, undef ],
+    is_deeply [ @$of{qw(email first_name last_name)} ],
+        [ 'zoe@xn--bcher-kva.example', 'Ж' x 100, undef ],
         'a name of 100 characters is taken, one of 101 is not';
-    my ($same) = order_of($shop, customer_id => $customer, customer => { email => 'zoe@bücher.example' });
-    is order($shop, $same)->{customer}{email}, 'zoe@xn--bcher-kva.example', 'a request gives the same address';
-    my $found = api('GET', '/orders?email=zoe@b%C3%BCcher.example', key => $shop->{token})->{json}{data};
+    my ($same) = order_of($shop, customer_id => $customer,
+        customer => { email => 'zoe@bücher.example' });
+    is order($shop, $same)->{customer}{email}, 'zoe@xn--bcher-kva.example',
+        'a request gives the same address';
+    my $found = api('GET', '/orders?email=zoe@b%C3%BCcher.example', key => $shop->{token})
+        ->{json}{data};
     is scalar @$found, 2, 'and its orders are found by either form';
 };
 
@@ -86,13 +92,15 @@ subtest 'no call is made where none is needed' => sub {
     my $known = number();
     order_of($shop, customer_id => $known, customer => { email => 'known@buyer.example' });
     my ($again) = order_of($shop, customer_id => $known);
-    is wait_email($shop, $again, 'sent')->{to}, 'known@buyer.example', 'a customer with an address gets the email';
+    is wait_email($shop, $again, 'sent')->{to}, 'known@buyer.example',
+        'a customer with an address gets the email';
     my $other = shop_with_product(url => undef);
     my ($alone) = order_of($other);
     is wait_email($other, $alone, 'no_recipient')->{last_error}, undef,
         "a shop without a storefront can't look anything up";
     is check($other, $alone, 'recipient')->{status}, 'fail', 'and the diagnosis says so';
-    is_deeply [ map { lookups($shop, $_) } $told, $nameless, $silent, $again ], [], 'there is no job';
+    is_deeply [ map { lookups($shop, $_) } $told, $nameless, $silent, $again ], [],
+        'there is no job';
     is_deeply [ lookups($other, $alone) ], [], 'nor one of the other shop';
     is_deeply [ map { $storefront->requests($_) } $told, $nameless, $silent, $again, $alone ], [],
         'and the storefront was not asked';
@@ -121,8 +129,10 @@ subtest 'an email waits for the address, and the order says so' => sub {
     order_of($shop, order => $order, customer_id => $customer);
     wait_for(sub { $storefront->requests($order) }, 10, 'the call');
     my $email = order($shop, $order)->{email};
-    is_deeply [ @$email{qw(status to)} ], [ 'queued', undef ], 'it is queued, without a recipient yet';
-    is check($shop, $order, 'recipient')->{status}, 'warn', 'the diagnosis: the recipient is asked for';
+    is_deeply [ @$email{qw(status to)} ], [ 'queued', undef ],
+        'it is queued, without a recipient yet';
+    is check($shop, $order, 'recipient')->{status}, 'warn',
+        'the diagnosis: the recipient is asked for';
     like check($shop, $order, 'email')->{message}, qr/waits for the customer's address/,
         'and the email waits';
     my $reply = assign($shop, $order, [ $shop->{product} ], send_email => $true,
@@ -176,7 +186,8 @@ subtest 'the order says that its customer has no address' => sub {
     }
 };
 
-subtest 'an order whose customer gets an address later is looked up again when it is assigned again' => sub {
+subtest 'an order whose customer gets an address later is looked up again when it '
+    . 'is assigned again' => sub {
     my $shop = shop_with_product();
     my ($order, $customer) = order_of($shop);
     wait_email($shop, $order, 'no_recipient');
@@ -188,7 +199,8 @@ subtest 'an order whose customer gets an address later is looked up again when i
 # --- a storefront that does not answer at once ----------------------------------------------------
 
 my %patient = (
-    'a storefront that throttles by HTTP' => [ { status => 429, headers => { 'Retry-After' => 1 } } ],
+    'a storefront that throttles by HTTP' =>
+        [ { status => 429, headers => { 'Retry-After' => 1 } } ],
     'a storefront that throttles by GraphQL' => [
         {
             body => {
@@ -198,7 +210,8 @@ my %patient = (
                         requestedQueryCost => 4,
                         actualQueryCost    => undef,
                         throttleStatus =>
-                            { maximumAvailable => 2000.0, currentlyAvailable => 1, restoreRate => 2.5 },
+                            { maximumAvailable => 2000.0, currentlyAvailable => 1,
+                                restoreRate => 2.5 },
                     },
                 },
             },
@@ -298,9 +311,11 @@ my $denied = {
     ],
 };
 my %refusals = (
-    'a storefront that is not authorized' => [ { status => 403, body => { errors => 'no' } }, 'storefront_refused' ],
+    'a storefront that is not authorized' => [ { status => 403, body => { errors => 'no' } },
+        'storefront_refused' ],
     'a token that may not read customers' => [ { body => $denied }, 'storefront_refused' ],
-    'a shop that is frozen' => [ { status => 402, body => { errors => 'x' } }, 'storefront_refused' ],
+    'a shop that is frozen' => [ { status => 402, body => { errors => 'x' } },
+        'storefront_refused' ],
     'a query that is not understood' =>
         [ { body => { errors => [ { message => 'x' } ] } }, 'storefront_refused' ],
     'a URL without the API' => [ { status => 404, body => 'no' }, 'storefront_not_found' ],
@@ -331,7 +346,8 @@ subtest 'a wrong token is reported, and the look-up goes on once there is a righ
     my ($order) = order_of($shop, customer_id => $customer);
     my $job = wait_lookup($shop, $order);
     is $job->{error}{code}, 'storefront_refused', 'the job says that the token is refused';
-    like wait_email($shop, $order, 'no_recipient')->{last_error}, qr/access token/, 'so does the order';
+    like wait_email($shop, $order, 'no_recipient')->{last_error}, qr/access token/,
+        'so does the order';
     my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--storefront-token-file',
         $storefront->token_file);
     is $code, 0, 'the operator sets another token';
@@ -351,9 +367,11 @@ subtest 'after invalid answers the look-up is given up in the end' => sub {
         'null data'     => { body => { data => undef } },
         'a number'      => { body => { data => { customer => 5 } } },
         'a list'        => { body => { data => { customer => [] } } },
-        'a wrong email' => { body => { data => { customer => { defaultEmailAddress => 'x@y.example' } } } },
+        'a wrong email' =>
+            { body => { data => { customer => { defaultEmailAddress => 'x@y.example' } } } },
         'an email that is a number' =>
-            { body => { data => { customer => { defaultEmailAddress => { emailAddress => 5 } } } } },
+            { body =>
+                { data => { customer => { defaultEmailAddress => { emailAddress => 5 } } } } },
         'a name that is an object' => { body => { data => { customer => { firstName => {} } } } },
         deep  => { body => '[' x 100_000 },
         huge  => { body => 'x' x 1000, repeat => 2000 },

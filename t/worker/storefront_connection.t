@@ -1,5 +1,5 @@
-# A shop's connection to its storefront: how the operator makes and ends it, that its token is sealed,
-# and which host the service calls.
+# A shop's connection to its storefront: how the operator makes and ends it, that its token is
+# sealed, and which host the service calls.
 #
 # once: which host is called is decided above the database
 use strict;
@@ -29,11 +29,16 @@ subtest 'the connection is made by the operator, and its token is never seen aga
     unlike $row->[0], qr/very-secret/, 'the database has it sealed';
     for my $faulty (
         [ 'a new URL without a token', '--storefront', 'https://other.example' ],
-        [ 'no URL',      '--storefront', 'shop',                       '--storefront-token-file', $file ],
-        [ 'a query',     '--storefront', 'https://shop.example/?x=1',  '--storefront-token-file', $file ],
-        [ 'an IP',       '--storefront', 'https://127.0.0.1',          '--storefront-token-file', $file ],
-        [ 'a user',      '--storefront', 'https://a:b@shop.example',   '--storefront-token-file', $file ],
-        [ 'another scheme', '--storefront', 'ftp://shop.example',      '--storefront-token-file', $file ],
+        [ 'no URL',      '--storefront', 'shop',                       '--storefront-token-file',
+            $file ],
+        [ 'a query',     '--storefront', 'https://shop.example/?x=1',  '--storefront-token-file',
+            $file ],
+        [ 'an IP',       '--storefront', 'https://127.0.0.1',          '--storefront-token-file',
+            $file ],
+        [ 'a user',      '--storefront', 'https://a:b@shop.example',   '--storefront-token-file',
+            $file ],
+        [ 'another scheme', '--storefront', 'ftp://shop.example',      '--storefront-token-file',
+            $file ],
         [ 'no token', '--storefront-token-file', '/dev/null' ],
         [ 'a token with a line end', '--storefront-token-file', $storefront->token_file("a\nb") ],
     ) {
@@ -61,7 +66,8 @@ subtest 'a token that was moved or sealed with another secret is not used' => su
     my ($order) = order_of($two);
     my $job = wait_lookup($two, $order);
     is $job->{error}{code}, 'storefront_token_unreadable', "another shop's token is refused";
-    like $job->{error}{message}, qr/operator has to set it anew/, 'with a message that says what to do';
+    like $job->{error}{message}, qr/operator has to set it anew/,
+        'with a message that says what to do';
     like error_log_since(0), qr/MDL0360.*downloadsctl shop set/, 'the log tells the operator';
     sql("UPDATE shop SET storefront_url = 'https://elsewhere.example' WHERE id = $one->{shop_id}");
     ($order) = order_of($one);

@@ -61,9 +61,11 @@ subtest 'an order without an address waits for the address and for the risk' => 
     $storefront->order($good, risks => ['LOW']);
     $storefront->order($bad,  risks => ['HIGH']);
     order_of($shop, order => $_, customer_id => $_, fraud_check => $true) for $good, $bad;
-    is wait_email($shop, $good, 'sent')->{to}, "both$good\@buyer.example", 'of low risk its email is sent';
+    is wait_email($shop, $good, 'sent')->{to}, "both$good\@buyer.example",
+        'of low risk its email is sent';
     wait_lookup($shop, $bad);
-    is wait_email($shop, $bad, 'held')->{to}, "both$bad\@buyer.example", 'of high risk it is held, with its address';
+    is wait_email($shop, $bad, 'held')->{to}, "both$bad\@buyer.example",
+        'of high risk it is held, with its address';
     my $reply = api('POST', "/orders/$bad/approve", key => $shop->{token});
     is $reply->{status}, 200, 'and once it is approved';
     wait_email($shop, $bad, 'sent');
@@ -97,7 +99,8 @@ subtest "a risk that can't be found out holds nothing up for ever" => sub {
     wait_email($shop, $id, 'sent');
 
     my $cancelled = number();
-    $storefront->order($cancelled, answers => [ { status => 429, headers => { 'Retry-After' => 60 } } ]);
+    $storefront->order($cancelled,
+        answers => [ { status => 429, headers => { 'Retry-After' => 60 } } ]);
     connect_shop($shop, $storefront->url);
     order_of($shop, order => $cancelled, fraud_check => $true,
         customer => { email => 'cancelled@buyer.example' });
@@ -105,13 +108,15 @@ subtest "a risk that can't be found out holds nothing up for ever" => sub {
     my ($job) = lookups($shop, $cancelled);
     is api('POST', "/jobs/$job->{id}/cancel", key => $shop->{token})->{status}, 200,
         'a look-up is cancelled';
-    is_deeply [ signals(order($shop, $cancelled)) ], ['risk_unknown low'], 'its risk is unknown, too';
+    is_deeply [ signals(order($shop, $cancelled)) ], ['risk_unknown low'],
+        'its risk is unknown, too';
     wait_email($shop, $cancelled, 'sent');
 
     my $unknown = number();
     order_of($shop, order => $unknown, fraud_check => $true,
         customer => { email => 'unknown@buyer.example' });
-    is wait_lookup($shop, $unknown)->{status}, 'succeeded', 'an order that the storefront does not know';
+    is wait_lookup($shop, $unknown)->{status}, 'succeeded',
+        'an order that the storefront does not know';
     is_deeply [ signals(order($shop, $unknown)) ], ['risk_unknown low'], 'is of unknown risk';
     wait_email($shop, $unknown, 'sent');
 };
@@ -139,7 +144,8 @@ subtest "a customer's name that the storefront knows moves updated_at" => sub {
     my $id   = number();
     $storefront->customer($id, first_name => 'Zoe');
     $storefront->order($id, risks => ['HIGH'], answers => [ { hold => 1 } ]);
-    order_of($shop, order => $id, customer_id => $id, fraud_check => $true, customer => { email => 'named@buyer.example' });
+    order_of($shop, order => $id, customer_id => $id, fraud_check => $true,
+        customer => { email => 'named@buyer.example' });
     wait_for(sub { $storefront->requests($id) }, 10, 'the call');
     api('POST', "/orders/$id/approve", key => $shop->{token});
     wait_email($shop, $id, 'sent');
@@ -156,7 +162,8 @@ subtest 'a risk that is not known yet is waited for' => sub {
     my $shop  = shop_with_product();
     my $order = number();
     my $pending = { data => { customer => undef,
-        order => { clientIp => 'nonsense', risk => { assessments => [ { riskLevel => 'PENDING' } ] } } } };
+        order => { clientIp => 'nonsense',
+            risk => { assessments => [ { riskLevel => 'PENDING' } ] } } } };
     $storefront->order($order, risks => ['LOW'], answers => [ { body => $pending }, {} ]);
     order_of($shop, order => $order, fraud_check => $true,
         customer => { email => 'pending@buyer.example' });

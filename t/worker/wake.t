@@ -1,5 +1,5 @@
-# When the background process looks for jobs, and what it costs: it does for a job that is due, and for
-# nothing else.
+# When the background process looks for jobs, and what it costs: it does for a job that is due, and
+# for nothing else.
 #
 # both: the database finds what is due
 use strict;
@@ -11,8 +11,8 @@ use MDL::Mail;
 use MDL::Test;
 use Test::More;
 
-# So long a poll interval that nothing happens here but by a wake-up, and a look for idle downloads each
-# second (sweeps).
+# So long a poll interval that nothing happens here but by a wake-up, and a look for idle downloads
+# each second (sweeps).
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsLeaseTime 300
 DownloadsPollInterval 60
@@ -26,14 +26,16 @@ sub begin_anew
 {
     my $before = $worker;
     httpd_graceful();
-    wait_for(sub { ($worker) = my @pids = worker_pids(); @pids == 1 && $worker != $before }, 30, 'its successor');
+    wait_for(sub { ($worker) = my @pids = worker_pids(); @pids == 1 && $worker != $before }, 30,
+        'its successor');
     return at_rest();
 }
 
 # How often the thread that looks for jobs has waited.
 sub waits
 {
-    my ($count) = MDL::Test::slurp("/proc/$worker/task/$worker/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
+    my ($count) = MDL::Test::slurp("/proc/$worker/task/$worker/status")
+        =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
     return $count;
 }
 
@@ -41,15 +43,20 @@ sub waits
 sub at_rest
 {
     my $before = -1;
-    wait_for(sub { my $last = $before; $before = waits(); select undef, undef, undef, 0.1; $before == $last },
-        10, 'the background process to wait');
+    wait_for(sub {
+        my $last = $before;
+        $before = waits();
+        select undef, undef, undef, 0.1;
+        $before == $last;
+    }, 10, 'the background process to wait');
     return $before;
 }
 
 # Waits until each event has its number, for which the background process wakes.
 sub numbered
 {
-    return wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 10, 'the numbers');
+    return wait_for(sub { !(sql('SELECT count(*) FROM event WHERE number IS NULL'))[0][0] }, 10,
+        'the numbers');
 }
 
 # A job that is due, of which nobody was told.
@@ -93,7 +100,8 @@ subtest 'a job that is due later has nobody look for jobs' => sub {
 subtest 'a job is seen at once, whatever came before' => sub {
     for my $number (1 .. 20) {
         my $order = order_for($shop, "quick$number\@buyer.example");
-        is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "email $number is sent";
+        is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+            "email $number is sent";
     }
     is scalar(my @none = grep { $_->[0] ne 'succeeded' }
             sql("SELECT status FROM job WHERE attempts > 0 AND shop_id = $shop->{shop_id}")),
@@ -104,15 +112,16 @@ subtest 'a job is seen at once, whatever came before' => sub {
 sub counted
 {
     my ($index) = @_;
-    my ($row) = sql("SELECT idx_scan, idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '$index'");
+    my ($row) = sql(
+        "SELECT idx_scan, idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '$index'");
     return $row;
 }
 
 # How often the background process has looked for idle downloads, as far as PostgreSQL has counted.
 sub sweeps { return counted('download_session_idle')->[0] }
 
-# A session reports all its counts together, a second after the last time at the earliest: once a later sweep
-# is counted, so is what was before it.
+# A session reports all its counts together, a second after the last time at the earliest: once a
+# later sweep is counted, so is what was before it.
 sub counted_at_rest
 {
     my ($index) = @_;
@@ -124,14 +133,15 @@ sub counted_at_rest
 
 subtest 'what ended jobs leave costs a look nothing' => sub {
     my $holder = hold_snapshot();
-    sql("INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, lease_token, "
-        . "bytes_received, created_at) SELECT 'job_' || i, $shop->{shop_id}, 'email', 'small', 'failed', "
-        . "1, 1, i, 1, 0, i FROM generate_series(1, 10000) AS i");
+    sql("INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, "
+        . "lease_token, bytes_received, created_at) SELECT 'job_' || i, $shop->{shop_id}, 'email', "
+        . "'small', 'failed', 1, 1, i, 1, 0, i FROM generate_series(1, 10000) AS i");
     sql('UPDATE job SET due_at = NULL WHERE due_at <= 10000');
     my ($scans, $entries);
     for my $try (1 .. 3) {    # a poll may come between
         my $before = counted_at_rest('job_due');
-        ok ready_asset($shop, "beside-$try.txt", "an import beside an old snapshot, $try"), 'a file is imported';
+        ok ready_asset($shop, "beside-$try.txt", "an import beside an old snapshot, $try"),
+            'a file is imported';
         my $after = counted_at_rest('job_due');
         ($scans, $entries) = map { $after->[$_] - $before->[$_] } 0, 1;
         last if $scans == 15;
@@ -145,7 +155,9 @@ subtest 'what ended jobs leave costs a look nothing' => sub {
 # Has an event numbered, and returns what that has brought the counts to.
 sub counted_behind_event
 {
-    my $last   = sub { (sql("SELECT COALESCE(max(last), 0) FROM event_count WHERE id = $shop->{shop_id}"))[0][0] };
+    my $last   = sub {
+        (sql("SELECT COALESCE(max(last), 0) FROM event_count WHERE id = $shop->{shop_id}"))[0][0];
+    };
     my $before = $last->();
     assign($shop, digits(), [ $shop->{product} ]);
     wait_for(sub { $last->() > $before }, 10, 'the number');
@@ -156,7 +168,8 @@ subtest 'what has its number costs the next events nothing' => sub {
     my ($scans, $entries);
     for my $try (1 .. 3) {    # a poll may come between
         my $holder = hold_snapshot();
-        sql("INSERT INTO event (shop_id, type, data, created_at) SELECT $shop->{shop_id}, 'order.assigned', '{}', i "
+        sql("INSERT INTO event (shop_id, type, data, created_at) "
+            . "SELECT $shop->{shop_id}, 'order.assigned', '{}', i "
             . 'FROM generate_series(1, 10000) AS i');
         sql('UPDATE event SET number = 0 WHERE number IS NULL');
         my $before = counted_behind_event();
@@ -177,7 +190,8 @@ sub hold_snapshot
     $psql->autoflush;
     print $psql "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM job;\n";
     wait_for(sub { (sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' "
-        . "AND datname = current_database() AND query LIKE '%FROM job%'"))[0][0] }, 10, 'the snapshot');
+        . "AND datname = current_database() AND query LIKE '%FROM job%'"))[0][0] }, 10,
+        'the snapshot');
     return $psql;
 }
 
@@ -185,9 +199,10 @@ sub hold_snapshot
 sub allow_connections
 {
     my ($allow) = @_;
-    system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), '-qX', '-o', '/dev/null',
-        '-c', "ALTER DATABASE $server->{name} ALLOW_CONNECTIONS $allow",
-        '-c', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$server->{name}'") == 0
+    system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), '-qX', '-o',
+        '/dev/null', '-c', "ALTER DATABASE $server->{name} ALLOW_CONNECTIONS $allow",
+        '-c', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        . "WHERE datname = '$server->{name}'") == 0
         or die "psql failed\n";
     return;
 }

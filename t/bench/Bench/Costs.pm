@@ -82,7 +82,8 @@ sub of
     my ($db, @rows) = @_;
     my $counter = build() . '/allocations';
     unlink $counter;
-    my $on = Bench::Service->new($db, files => $ENV{FILES}, orders => 1000, downloads => REQUESTS, conf => conf(),
+    my $on = Bench::Service->new($db, files => $ENV{FILES}, orders => 1000, downloads => REQUESTS,
+        conf => conf(),
         environment => { LD_PRELOAD => build() . '/preload.so', BENCH_ALLOCATIONS => $counter });
     my @costs = map { cost($on, $_) } @rows;
     $on->stop;
@@ -96,7 +97,8 @@ sub cost
     my $run = sub {
         my ($kind, @request) = @_;
         wrk($on, @request, kind => $kind, connections => 1, stop => REQUESTS);
-        return wait_for(sub { my @lines = lines_of($on, $kind); @lines >= REQUESTS && \@lines }, 10, "lines of $kind");
+        return wait_for(sub { my @lines = lines_of($on, $kind); @lines >= REQUESTS && \@lines }, 10,
+            "lines of $kind");
     };
     Bench::Row::prepare($row, $on);
     my ($first) = @{ $run->("$row->{name}-first", $row->{request}->($on)) };

@@ -37,9 +37,11 @@ sub imported
     my ($on, $url) = @_;
     my $answer = $on->api('POST', '/assets', { source_url => $url });
     my $path   = "/jobs/$answer->{job}{id}";
-    my $job    = wait_for(sub { my $job = $on->api('GET', $path); $job->{status} !~ /queued|running/ && $job },
-        600, "the import of $url");
-    die "the import of $url has $job->{status}: $job->{error}{message}\n" if $job->{status} ne 'succeeded';
+    my $job    = wait_for(
+        sub { my $job = $on->api('GET', $path); $job->{status} !~ /queued|running/ && $job }, 600,
+        "the import of $url");
+    die "the import of $url has $job->{status}: $job->{error}{message}\n"
+        if $job->{status} ne 'succeeded';
     return $answer->{asset}{id};
 }
 
@@ -48,20 +50,23 @@ my %MAPPED = (
     file => sub {
         my ($on, $product) = @_;
         my $asset = imported($on, random_file($on, 'large.bin', $ENV{LARGE} << 20));
-        $on->api('POST', '/mappings', { %$product, file_ids => [$asset], download_type => 'FILES' });
+        $on->api('POST', '/mappings',
+            { %$product, file_ids => [$asset], download_type => 'FILES' });
     },
     zip => sub {
         my ($on, $product) = @_;
         random_file($on, 'large.bin', $ENV{LARGE} << 20);
-        my @assets = map { imported($on, random_file($on, "half-$_.bin", $ENV{LARGE} << 19)) } 1 .. 2;
+        my @assets = map { imported($on, random_file($on, "half-$_.bin", $ENV{LARGE} << 19)) }
+            1 .. 2;
         $on->api('POST', '/mappings', { %$product, file_ids => \@assets, download_type => 'ZIP' });
     },
     'zip-small' => sub {
         my ($on, $product) = @_;
         random_file($on, 'hundred.bin', $ENV{FILES} * 100_000);
-        my $id = $on->api('POST', '/mappings', { %$product, file_ids => [1], download_type => 'ZIP' })->{id};
-        $on->sql(Bench::Rows::rows('mapping_file', 1, $on->{files} - 1, mapping_id => $id, asset_id => 'i',
-            position => 'i'));
+        my $id = $on->api('POST', '/mappings',
+            { %$product, file_ids => [1], download_type => 'ZIP' })->{id};
+        $on->sql(Bench::Rows::rows('mapping_file', 1, $on->{files} - 1, mapping_id => $id,
+            asset_id => 'i', position => 'i'));
     },
 );
 

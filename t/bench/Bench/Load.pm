@@ -34,14 +34,18 @@ sub wrk
     my $origin      = delete $opt{origin} // $on->{origin};
     $opt{path} = "/api/v1$opt{path}" if $opt{path} && $key;
     $opt{from} //= number();
-    local %ENV = (%ENV, BENCH_CONNECTIONS => $connections, $key ? (BENCH_KEY => $on->{API_TOKEN}) : (),
+    local %ENV = (%ENV, BENCH_CONNECTIONS => $connections,
+        $key ? (BENCH_KEY => $on->{API_TOKEN}) : (),
         map { ('BENCH_' . uc $_ => $opt{$_}) } grep { defined $opt{$_} } keys %opt);
     my $seconds = $opt{stop} ? 600 : $ENV{SECONDS};
-    my $output = qx(wrk -t1 -c$connections -d${seconds}s --timeout 30s -s $here/load/wrk.lua $origin 2>&1);
-    my ($requests, $micros, $p50, $p99, $errors) = $output =~ /^BENCH (\d+) (\d+) (\S+) (\S+) (\d+)$/m
+    my $output =
+        qx(wrk -t1 -c$connections -d${seconds}s --timeout 30s -s $here/load/wrk.lua $origin 2>&1);
+    my ($requests, $micros, $p50, $p99, $errors) =
+        $output =~ /^BENCH (\d+) (\d+) (\S+) (\S+) (\d+)$/m
         or die "wrk: $output\n";
     die "wrk: $errors of $requests requests failed\n$output" if $errors && !$refused;
-    return { rate => $requests / $micros * 1e6, p50 => $p50, p99 => $p99, requests => $requests, refused => $errors };
+    return { rate => $requests / $micros * 1e6, p50 => $p50, p99 => $p99, requests => $requests,
+        refused => $errors };
 }
 
 sub least_tables
@@ -62,14 +66,16 @@ sub least
     local %ENV = (%ENV, %{ $opt{environment} // {} });
     if ($on->{db} eq 'pgsql') {
         my ($host) = $on->params =~ /host=(\S+)/;
-        my $output = qx(pgbench -n -M prepared -c @{[CONNECTIONS]} -j 1 -T $ENV{SECONDS} -h '$host' -U downloads \\
-            -D n=$from -D body=$body -f $here/least/$script.sql downloads 2>&1);
+        my $output = qx(pgbench -n -M prepared -c @{[CONNECTIONS]} -j 1 -T $ENV{SECONDS} \\
+            -h '$host' -U downloads -D n=$from -D body=$body \\
+            -f $here/least/$script.sql downloads 2>&1);
         my ($rate) = $output =~ /^tps = ([\d.]+)/m or die "pgbench: $output\n";
         die "pgbench: $output\n" if $output =~ /failed transactions: [1-9]/;
         return { rate => $rate };
     }
     my ($group, $params) = ($opt{group} // 16, $on->params);
-    my $output = qx('@{[build()]}/loop' '$params' $here/least/$script.sql $ENV{SECONDS} $group n=$from body=$body);
+    my $output = qx('@{[build()]}/loop' '$params' $here/least/$script.sql $ENV{SECONDS} $group \\
+        n=$from body=$body);
     my ($rate, $p50, $p99) = split ' ', $output or die "the loop over SQLite failed\n";
     return { rate => $rate, p50 => $p50, p99 => $p99 };
 }

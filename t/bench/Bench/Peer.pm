@@ -28,7 +28,8 @@ sub start
         exec 'tools/node', 't/node/peer.mjs' or die "tools/node: $!\n";
     }
     my %key = (headers => { authorization => "Bearer $on->{API_TOKEN}" });
-    wait_for(sub { HTTP::Tiny->new->get(origin() . '/api/v1/ping', \%key)->{success} }, 60, 'the peer answers');
+    wait_for(sub { HTTP::Tiny->new->get(origin() . '/api/v1/ping', \%key)->{success} }, 60,
+        'the peer answers');
     return;
 }
 

@@ -21,8 +21,8 @@ sub median
 # What a run of a side counts as: its rate, or where there is none how long it took.
 sub measured { my ($side) = @_; return $side->{rate} // $side->{p50} }
 
-# Of the rounds, [ { ours, beside } ], each side's medians, and the median of the rounds' ratios.  A row
-# without a yardstick has its own figure instead of a ratio.
+# Of the rounds, [ { ours, beside } ], each side's medians, and the median of the rounds' ratios. A
+# row without a yardstick has its own figure instead of a ratio.
 sub summary
 {
     my ($row, @rounds) = @_;
@@ -64,7 +64,8 @@ my @COST = qw(statements trips rows allocations system_calls);
 sub print_cells
 {
     my ($columns, @cells) = @_;
-    print join(' | ', '', map { sprintf "%$columns->[$_][1]s", $cells[$_] } 0 .. $#cells) =~ s/^ //r, " |\n";
+    print join(' | ', '',
+        map { sprintf "%$columns->[$_][1]s", $cells[$_] } 0 .. $#cells) =~ s/^ //r, " |\n";
     return;
 }
 
@@ -83,9 +84,9 @@ sub print_row
     my ($sum) = @_;
     my $sign = $sum->{most} ? '<' : '';
     my @aims = map { defined $_ ? $sign . figure($_) : '-' } @$sum{qw(guard goal)};
-    print_cells(\@ROW, @$sum{qw(title db)}, figure(measured($sum->{ours})), figure($sum->{ours}{p99}),
-        figure(measured($sum->{beside} // {})), figure($sum->{ratio}), @aims,
-        $sum->{slower} ? 'SLOWER' : '');
+    print_cells(\@ROW, @$sum{qw(title db)}, figure(measured($sum->{ours})),
+        figure($sum->{ours}{p99}), figure(measured($sum->{beside} // {})),
+        figure($sum->{ratio}), @aims, $sum->{slower} ? 'SLOWER' : '');
     return;
 }
 

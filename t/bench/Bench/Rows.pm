@@ -15,9 +15,9 @@ sub rows
 {
     my ($table, $from, $count, %columns) = @_;
     my @names = sort keys %columns;
-    return sprintf "INSERT INTO %s (%s) WITH RECURSIVE n (i) AS (SELECT CAST(%d AS BIGINT) UNION ALL SELECT i + 1 "
-        . "FROM n WHERE i < %d) SELECT %s FROM n;\n", $table, join(', ', @names), $from + 1,
-        $from + $count, join ', ', @columns{@names};
+    return sprintf "INSERT INTO %s (%s) WITH RECURSIVE n (i) AS (SELECT CAST(%d AS BIGINT) "
+        . "UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT %s FROM n;\n", $table,
+        join(', ', @names), $from + 1, $from + $count, join ', ', @columns{@names};
 }
 
 # Columns that most tables have.
@@ -60,13 +60,14 @@ sub mappings
         . rows('mapping_file', 0, $count, mapping_id => 'i', asset_id => 'i', position => 0);
 }
 
-# Files with the bytes of the first one, and mappings of the products that have the numbers behind $from,
-# which share them out.
+# Files with the bytes of the first one, and mappings of the products that have the numbers behind
+# $from, which share them out.
 sub catalog
 {
     my ($shop, $from, $files, $mappings) = @_;
     my %made = made($shop);
-    return rows('asset', $from, $files, %made, status => "'ready'", filename => "'file-' || i || '.bin'",
+    return rows('asset', $from, $files, %made, status => "'ready'",
+        filename => "'file-' || i || '.bin'",
             title => "'File ' || i", content_type => "'application/octet-stream'", version => 1,
             sha256 => '(SELECT MIN(sha256) FROM blob)',
             size => '(SELECT size FROM blob ORDER BY sha256 LIMIT 1)')
@@ -79,8 +80,9 @@ sub catalog
 sub products
 {
     my ($shop, $from, $count) = @_;
-    return rows('mapping', $from, $count, made($shop), storefront_product_id => "'gid://bench/Product/' || i",
-        variants_hash => "''", download_type => "'FILES'", download_limit => 0, is_active => 1, content => "'live'");
+    return rows('mapping', $from, $count, made($shop),
+        storefront_product_id => "'gid://bench/Product/' || i", variants_hash => "''",
+        download_type => "'FILES'", download_limit => 0, is_active => 1, content => "'live'");
 }
 
 # Emails that are due now; the orders take turns.
@@ -88,8 +90,9 @@ sub email_jobs
 {
     my ($shop, $from, $count, $orders) = @_;
     return rows('email', $from, $count, id => 'i', shop_id => $shop, order_id => "1 + i % $orders",
-        recipient => "'customer-' || i || '\@example.com'", message_id => "'bench-' || i || '\@example.com'",
-        status => "'queued'", attempts => 0, created_at => NOW)
+        recipient => "'customer-' || i || '\@example.com'",
+        message_id => "'bench-' || i || '\@example.com'", status => "'queued'", attempts => 0,
+        created_at => NOW)
         . jobs($shop, $from, $count, type => "'email'", lane => "'mail'", email_id => 'i');
 }
 
@@ -99,8 +102,8 @@ sub jobs
 {
     my ($shop, $from, $count, %columns) = @_;
     return rows('job', $from, $count, id => "'job_0000000000000000' || (1000000000 + i)",
-        shop_id => $shop, status => "'queued'", attempts => 0, max_attempts => 5, due_at => NOW . ' + i',
-        lease_token => 0, bytes_received => 0, created_at => NOW, %columns);
+        shop_id => $shop, status => "'queued'", attempts => 0, max_attempts => 5,
+        due_at => NOW . ' + i', lease_token => 0, bytes_received => 0, created_at => NOW, %columns);
 }
 
 # The ids that the service gives go on far behind those.
@@ -108,7 +111,8 @@ sub sequences
 {
     my ($db, @tables) = @_;
     my $far = 1_000_000_000_000;
-    return join '', map { $db eq 'pgsql' ? "SELECT setval(pg_get_serial_sequence('$_', 'id'), $far);\n"
+    return join '',
+        map { $db eq 'pgsql' ? "SELECT setval(pg_get_serial_sequence('$_', 'id'), $far);\n"
         : "UPDATE sqlite_sequence SET seq = $far WHERE name = '$_';\n" } @tables;
 }
 
@@ -118,8 +122,9 @@ sub selects
     return (
         [ 'bench_order', <<'END' =~ s/\n/ /gr ],
 SELECT o.storefront_order_id, o.access_status, o.created_at, c.storefront_customer_id, c.email,
-    c.first_name, c.last_name, a.id, a.storefront_product_id, a.status, a.created_at, m.download_type,
-    m.download_limit, f.asset_id, s.filename, b.size, b.sha256, e.status, e.sent_at, v.action, v.created_at
+    c.first_name, c.last_name, a.id, a.storefront_product_id, a.status, a.created_at,
+    m.download_type, m.download_limit, f.asset_id, s.filename, b.size, b.sha256, e.status,
+    e.sent_at, v.action, v.created_at
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN assignment a ON a.order_id = o.id
 JOIN mapping m ON m.id = a.mapping_id JOIN mapping_file f ON f.mapping_id = m.id
 JOIN asset s ON s.id = f.asset_id JOIN blob b ON b.sha256 = s.sha256

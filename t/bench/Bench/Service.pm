@@ -18,8 +18,8 @@
 #   limits       lines for downloads.conf, in place of limits of requests that are never reached
 #   tls          1: it serves TLS 1.3, too, and HTTP/2 there, at $on->{tls_origin}
 #
-# SERVER_ROOT and SERVER_BUILD, in the environment, name another checkout, and its build, whose service
-# it is.
+# SERVER_ROOT and SERVER_BUILD, in the environment, name another checkout, and its build, whose
+# service it is.
 package Bench::Service;
 
 use strict;
@@ -199,7 +199,7 @@ sub processes { my ($self) = @_; return split ' ', qx(pgrep -f -- '-f $self->{da
 
 sub stop_all { $_->stop for values %running; return }
 
-# --- requests --------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
 # The decoded answer of a request that must succeed.
 sub api
@@ -222,7 +222,7 @@ sub source
     return $self->{SOURCE_URL} =~ s{[^/]+$}{$name}r;
 }
 
-# --- the database ----------------------------------------------------------------------------------
+# --- the database --------------------------------------------------------------------------------
 
 sub params
 {
@@ -246,13 +246,14 @@ sub sql
     my @command = $self->client;
     open my $in, '|-', "exec '" . join("' '", map { s/'/'\\''/gr } @command) . "' >/dev/null"
         or die "$command[0]: $!\n";
-    print $in $self->{db} eq 'pgsql' ? "SET statement_timeout = 0;\n" : "PRAGMA synchronous = off;\n",
-        map {"$_\n"} @statements;
+    print $in $self->{db} eq 'pgsql' ? "SET statement_timeout = 0;\n"
+        : "PRAGMA synchronous = off;\n", map {"$_\n"} @statements;
     close $in or die "$command[0] failed\n";
     return;
 }
 
-# By one client that stays, for starting one costs more than most queries, and the machine is being measured.
+# By one client that stays, for starting one costs more than most queries, and the machine is being
+# measured.
 sub rows
 {
     my ($self, $query) = @_;
@@ -280,7 +281,7 @@ sub close_client
     return;
 }
 
-# --- what is there from the beginning --------------------------------------------------------------
+# --- what is there from the beginning ------------------------------------------------------------
 
 # Files that differ, each imported and mapped to a product; all have the same number from 1 on.
 sub add_files
@@ -291,7 +292,8 @@ sub add_files
         my $url = $self->source("file-$i.bin", sprintf('%-9d ', $i) x ($self->{file_size} / 10));
         $self->api('POST', '/assets', { source_url => $url });
     }
-    wait_for(sub { ($self->rows("SELECT count(*) FROM asset WHERE status = 'ready'"))[0][0] == $count },
+    wait_for(
+        sub { ($self->rows("SELECT count(*) FROM asset WHERE status = 'ready'"))[0][0] == $count },
         60, "$count imports");
     my ($range) = $self->rows('SELECT min(id), max(id) FROM asset');
     die "the assets have the ids @$range\n" if "@$range" ne "1 $count";
@@ -307,7 +309,8 @@ sub add_orders
     my $from = $self->{seeded} // 0;
     return if $up_to <= $from;
     $self->sql('BEGIN;', Bench::Rows::orders($self->{shop}, $from, $up_to - $from, $self->{files}),
-        $from ? '' : Bench::Rows::sequences($self->{db}, qw(customer orders assignment email order_timeline)), 'COMMIT;');
+        $from ? '' : Bench::Rows::sequences($self->{db},
+            qw(customer orders assignment email order_timeline)), 'COMMIT;');
     $self->{seeded} = $up_to;
     return;
 }

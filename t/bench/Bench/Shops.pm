@@ -1,5 +1,5 @@
-# The shops of a service: one that means harm, and what the other one notices of it.  The other one is
-# that of Bench::Service, and has its product 1.
+# The shops of a service: one that means harm, and what the other one notices of it. The other one
+# is that of Bench::Service, and has its product 1.
 package Bench::Shops;
 
 use strict;
@@ -17,7 +17,11 @@ my $json   = JSON::PP->new->utf8->canonical;
 my $number = 0;
 
 # What downloadsctl answers.
-sub ctl { my ($on, @arguments) = @_; return $json->decode(scalar qx($on->{DOWNLOADSCTL} --json @arguments)) }
+sub ctl
+{
+    my ($on, @arguments) = @_;
+    return $json->decode(scalar qx($on->{DOWNLOADSCTL} --json @arguments));
+}
 
 # A shop with so many keys: { id, keys }.
 sub add_shop
@@ -25,7 +29,8 @@ sub add_shop
     my ($on, $name, $keys) = @_;
     my $id = ctl($on, 'shop', 'add', $name, lc "$name.example")->{id};
     ctl($on, 'shop', 'approve', $id);
-    return { id => $id, keys => [ map { ctl($on, 'key', 'create', $id, "key$_")->{token} } 1 .. $keys ] };
+    return { id => $id,
+        keys => [ map { ctl($on, 'key', 'create', $id, "key$_")->{token} } 1 .. $keys ] };
 }
 
 # The answer to a request by a key, whatever it is; a body is text, or is made JSON.
@@ -35,19 +40,21 @@ sub request
     my %headers = (authorization => "Bearer $key", 'content-type' => 'application/json',
         $method eq 'GET' ? () : ('idempotency-key' => join '-', $$, time));
     return $http->request($method, "$on->{BASE_URL}$path",
-        { headers => \%headers, defined $body ? (content => ref $body ? $json->encode($body) : $body) : () });
+        { headers => \%headers,
+            defined $body ? (content => ref $body ? $json->encode($body) : $body) : () });
 }
 
 # The answer to an assignment of products, by their numbers, to an order.
 sub assign
 {
     my ($on, $http, $key, $order, @products) = @_;
-    return request($on, $http, $key, 'POST', "/orders/$order/assignments", { storefront_customer_id => '1',
+    return request($on, $http, $key, 'POST', "/orders/$order/assignments",
+        { storefront_customer_id => '1',
         customer => { email => 'a@slow.example' },
         items    => [ map { { storefront_product_id => "gid://bench/Product/$_" } } @products ] });
 }
 
-# --- what the other shop notices -------------------------------------------------------------------
+# --- what the other shop notices -----------------------------------------------------------------
 
 # The milliseconds that some work takes.
 sub took
@@ -79,7 +86,8 @@ sub email_one
 {
     my ($on, $seconds) = @_;
     my $order = 700_000 + ++$number;
-    $on->api('POST', "/orders/$order/assignments", { storefront_customer_id => "$order", send_email => JSON::PP::true,
+    $on->api('POST', "/orders/$order/assignments",
+        { storefront_customer_id => "$order", send_email => JSON::PP::true,
         customer => { email => "buyer-$order\@quick.example" },
         items    => [ { storefront_product_id => 'gid://bench/Product/1' } ] });
     return waited($on, $seconds, 'e.created_at', 'e.sent_at',
@@ -91,12 +99,19 @@ sub pages
 {
     my ($on, $count) = @_;
     return map {
-        $on->api('POST', '/orders/' . (600_000 + $_) . '/assignments', { storefront_customer_id => "$_",
-            items => [ { storefront_product_id => 'gid://bench/Product/1' } ] })->{download_page_url}
+        $on->api('POST', '/orders/' . (600_000 + $_) . '/assignments',
+            { storefront_customer_id => "$_",
+            items => [ { storefront_product_id => 'gid://bench/Product/1' } ] })
+            ->{download_page_url}
     } 1 .. $count;
 }
 
 # The value below which this share of the times is.
-sub part { my ($times, $share) = @_; my @sorted = sort { $a <=> $b } @$times; return $sorted[ $share * $#sorted ] }
+sub part
+{
+    my ($times, $share) = @_;
+    my @sorted = sort { $a <=> $b } @$times;
+    return $sorted[ $share * $#sorted ];
+}
 
 1;

@@ -1,5 +1,5 @@
-# Many downloads that go on slowly, all at once: the memory that httpd's processes take for them, and
-# what else is done meanwhile.
+# Many downloads that go on slowly, all at once: the memory that httpd's processes take for them,
+# and what else is done meanwhile.
 package Bench::Slow;
 
 use strict;
@@ -94,7 +94,8 @@ sub beside
     die "Slow downloads have ended.\n" if !$result || waitpid $pid, WNOHANG;
     kill 'KILL', $pid;
     waitpid $pid, 0;
-    wait_for(sub { ($on->rows('SELECT count(*) FROM download_transfer'))[0][0] == 0 }, 60, 'settled downloads');
+    wait_for(sub { ($on->rows('SELECT count(*) FROM download_transfer'))[0][0] == 0 }, 60,
+        'settled downloads');
     return $result;
 }
 

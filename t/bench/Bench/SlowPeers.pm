@@ -1,5 +1,5 @@
-# t/bench/load/slow_peers.py: a source of 1 KB a second, and a mail server that takes a minute for each
-# recipient at slow.example.
+# t/bench/load/slow_peers.py: a source of 1 KB a second, and a mail server that takes a minute for
+# each recipient at slow.example.
 package Bench::SlowPeers;
 
 use strict;

@@ -16,12 +16,13 @@ sub assignment
 {
     my ($items, %more) = @_;
     my $more = join '', map {qq(,"$_":$more{$_})} sort keys %more;
-    return (method => 'POST', path => '/orders/{n}/assignments', idem => 'bench-{n}', random => $FILES - 2,
-        body => qq({"storefront_customer_id":"{n}","items":[$items]$more}));
+    return (method => 'POST', path => '/orders/{n}/assignments', idem => 'bench-{n}',
+        random => $FILES - 2, body => qq({"storefront_customer_id":"{n}","items":[$items]$more}));
 }
 
 my %CREATE = (method => 'POST', path => '/mappings', idem => 'bench-{n}',
-    body => '{"storefront_product_id":"gid://bench/Product/{n}","file_ids":[1],"download_type":"FILES"}');
+    body => '{"storefront_product_id":"gid://bench/Product/{n}","file_ids":[1],'
+        . '"download_type":"FILES"}');
 
 # Requests whose answers are stored, and the lines of the table that they are read from.
 my $ANSWERS = build() . '/answers';
@@ -38,7 +39,8 @@ sub store_answers
     wrk($on, replay('{i}'), stop => $FILES, connections => 1);
     my @keys = $on->rows('SELECT shop_id, key_hi, key_lo FROM idempotency WHERE status = 201'
             . " ORDER BY created_at DESC LIMIT $FILES");
-    write_new("$ANSWERS-$on->{db}", join '', map { '/bench/select?bench_answer&' . join('&', @$_) . "\n" } @keys);
+    write_new("$ANSWERS-$on->{db}", join '',
+        map { '/bench/select?bench_answer&' . join('&', @$_) . "\n" } @keys);
     return;
 }
 
@@ -56,7 +58,8 @@ row 'mapping',
 
 row 'mapping-update',
     title   => 'POST /mappings, known / least statements',
-    request => sub { (%CREATE, random => $FILES, body => '{"storefront_product_id":"gid://bench/Product/{r}",'
+    request => sub { (%CREATE, random => $FILES,
+        body => '{"storefront_product_id":"gid://bench/Product/{r}",'
             . '"file_ids":[{r}],"download_type":"FILES","download_limit":0,"access_days":{d}}') },
     beside  => sub { least($_[0], 'mapping_update') },
     grows   => 1, goal => 0.70;
@@ -95,7 +98,8 @@ row 'mapping-slow-disk',
     title   => 'POST /mappings, new, slow disk / a commit each',
     on      => 'slow_disk', db => 'sqlite3',
     request => sub {%CREATE},
-    beside  => sub { least($_[0], 'mapping_create', group => 1, environment => $_[0]{environment}) },
+    beside  =>
+        sub { least($_[0], 'mapping_create', group => 1, environment => $_[0]{environment}) },
     goal => 8;
 
 row 'assignment',
@@ -106,7 +110,8 @@ row 'assignment',
 
 row 'assignment-3',
     title   => 'POST assignments, 3 items, email / least',
-    request => sub { assignment(join(',', map { product($_) } qw({r} {r1} {r2})), send_email => 'true',
+    request =>
+        sub { assignment(join(',', map { product($_) } qw({r} {r1} {r2})), send_email => 'true',
             customer => '{"email":"buyer-{n}@example.com"}') },
     beside  => sub { least($_[0], 'assignment_3') },
     grows   => 1, goal => 0.50;
@@ -114,7 +119,10 @@ row 'assignment-3',
 row 'order',
     title   => 'GET /orders/{id} / one prepared SELECT',
     request => sub { (path => '/orders/{r}', random => $_[0]{seeded}) },
-    beside  => sub { wrk($_[0], key => 0, path => "/bench/select?bench_order&$_[0]{shop}&{r}", random => $_[0]{seeded}) },
+    beside  => sub {
+        wrk($_[0], key => 0, path => "/bench/select?bench_order&$_[0]{shop}&{r}",
+            random => $_[0]{seeded});
+    },
     grows   => 1, goal => 0.50;
 
 row 'replay',

@@ -16,13 +16,13 @@ my $URLS = build() . '/urls';
 sub links
 {
     my ($on, $count) = @_;
-    wrk($on, path => '/orders/{r}/assignments/{r}/download-urls', random => $on->{seeded}, stop => $count,
-        urls => $URLS, connections => 2);
+    wrk($on, path => '/orders/{r}/assignments/{r}/download-urls', random => $on->{seeded},
+        stop => $count, urls => $URLS, connections => 2);
     return $URLS;
 }
 
-# As many as a service says, or enough of them for as long as the run takes: three times as many as the last
-# run used in that time.
+# As many as a service says, or enough of them for as long as the run takes: three times as many as
+# the last run used in that time.
 sub enough
 {
     my ($on) = @_;
@@ -38,7 +38,8 @@ row 'download',
         my ($on) = @_;
         my $enough = enough($on);
         my $result = wrk($on, download($on));
-        die "There were not enough links for $result->{requests} downloads.\n" if $result->{requests} > $enough;
+        die "There were not enough links for $result->{requests} downloads.\n"
+            if $result->{requests} > $enough;
         $on->{download_rate} = $result->{requests} / $ENV{SECONDS};
         return $result;
     },
@@ -68,7 +69,8 @@ row 'part',
     on      => 'large',
     prepare => sub {
         my ($on) = @_;
-        my $links = join '', map { fresh_url($on, 'file') =~ s{^https?://[^/]+}{}r . "\n" } 1 .. LINKS;
+        my $links = join '', map { fresh_url($on, 'file') =~ s{^https?://[^/]+}{}r . "\n" }
+            1 .. LINKS;
         write_new("$URLS-part", $links);
     },
     ours    => sub { wrk($_[0], key => 0, paths => "$URLS-part", range => PART) },
@@ -127,8 +129,8 @@ sub slow_links
         $on->{slow_links} //= do {
             fresh_url($on, 'file');
             my ($order, $assignment) = @{ $on->{bought}{file} };
-            wrk($on, path => "/orders/$order/assignments/$assignment/download-urls", stop => $ENV{SLOW},
-                urls => "$URLS-slow");
+            wrk($on, path => "/orders/$order/assignments/$assignment/download-urls",
+                stop => $ENV{SLOW}, urls => "$URLS-slow");
             [ map { s/\n//r } lines("$URLS-slow") ];
         }
     };
@@ -157,7 +159,8 @@ row 'download-beside',
     ours   => sub {
         my ($on) = @_;
         my @options = download($on);
-        return Bench::Slow::beside($on, sub { download_with_breaks($on, @options) }, slow_links($on));
+        return Bench::Slow::beside($on, sub { download_with_breaks($on, @options) },
+            slow_links($on));
     },
     beside => sub { my ($on) = @_; return download_with_breaks($on, download($on)) },
     goal => 0.80;

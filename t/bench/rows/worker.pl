@@ -12,9 +12,10 @@ use Time::HiRes qw(time);
 
 use constant { SMALL_FILES => $ENV{FILES}, LATER => 4_000_000_000_000_000 };
 
-# --- imports ---------------------------------------------------------------------------------------
+# --- imports -------------------------------------------------------------------------------------
 
-# By the first entries of two small indexes, so that the wait itself costs little of what is measured.
+# By the first entries of two small indexes, so that the wait itself costs little of what is
+# measured.
 sub wait_for_jobs
 {
     my ($on, $seconds) = @_;
@@ -67,8 +68,8 @@ row 'import-small',
         my $from  = number();
         my $url   = small_sources($on, $from, 10_000);
         my $began = time;
-        wrk($on, method => 'POST', path => '/assets', idem => 'bench-{n}', from => $from, stop => SMALL_FILES,
-            body => qq({"source_url":"$url\{n}.bin"}));
+        wrk($on, method => 'POST', path => '/assets', idem => 'bench-{n}', from => $from,
+            stop => SMALL_FILES, body => qq({"source_url":"$url\{n}.bin"}));
         wait_for_jobs($on, 120);
         # The last job's end counts, not wrk's, which comes later.
         my ($end) = $on->rows('SELECT max(finished_at) FROM job');
@@ -78,7 +79,8 @@ row 'import-small',
         my ($on) = @_;
         my $from   = number();
         my $url    = small_sources($on, $from, 10_000);
-        # Beside ours, and not removed: where many files were deleted within minutes, ext4 takes longer for a new one.
+        # Beside ours, and not removed: where many files were deleted within minutes, ext4 takes
+        # longer for a new one.
         my $folder = "$on->{data}/fetched-$from";
         run('mkdir', $folder);
         least_tables($on);
@@ -88,15 +90,16 @@ row 'import-small',
     },
     goal => 2.0;
 
-# Milliseconds from the answer to POST /assets until the import of 1 KB has succeeded; the median of as
-# many as are made while $go_on says so.
+# Milliseconds from the answer to POST /assets until the import of 1 KB has succeeded; the median of
+# as many as are made while $go_on says so.
 sub small_import_time
 {
     my ($on, $go_on) = @_;
     my @took;
     while ($go_on->(scalar @took)) {
         my $number = number();
-        my $job = $on->api('POST', '/assets', { source_url => $on->source("tiny-$number.bin", "$number " x 100) });
+        my $job = $on->api('POST', '/assets',
+            { source_url => $on->source("tiny-$number.bin", "$number " x 100) });
         my ($id, $began) = ($job->{job}{id}, time);
         1 until $on->api('GET', "/jobs/$id")->{status} eq 'succeeded';
         push @took, 1000 * (time - $began);
@@ -119,7 +122,8 @@ row 'import-beside',
         my ($on) = @_;
         my @jobs = map { $on->api('POST', '/assets', { source_url => $_ })->{job}{id} }
             map { random_file($on, "sixty-four-$_.bin", 64 << 20) } 1 .. 12;
-        my $done   = sub { !grep { $on->api('GET', "/jobs/$_")->{status} =~ /queued|running/ } @jobs };
+        my $done   =
+            sub { !grep { $on->api('GET', "/jobs/$_")->{status} =~ /queued|running/ } @jobs };
         my $result = small_import_time($on, sub { $_[0] < 5 || ($_[0] < 50 && !$done->()) });
         wait_for($done, 120, 'twelve imports of 64 MB');
         return $result;
@@ -127,17 +131,19 @@ row 'import-beside',
     beside => \&alone,
     goal => 3;
 
-# --- emails and claims -----------------------------------------------------------------------------
+# --- emails and claims ---------------------------------------------------------------------------
 
-# Jobs of one kind per second, from the first claim to the last end.  The last ones are looked at first,
-# by the key: the wait itself costs nothing of the machine that is being measured.
+# Jobs of one kind per second, from the first claim to the last end. The last ones are looked at
+# first, by the key: the wait itself costs nothing of the machine that is being measured.
 sub jobs_rate
 {
     my ($on, $from, $count, @statements) = @_;
-    my $these = sprintf "FROM job WHERE id > '%s' AND id <= '%s'", map { Bench::Rows::job_id($_) } $from, $from + $count;
+    my $these = sprintf "FROM job WHERE id > '%s' AND id <= '%s'",
+        map { Bench::Rows::job_id($_) } $from, $from + $count;
     $on->sql('BEGIN;', @statements, 'COMMIT;');
-    wait_for(sub { !$on->rows("SELECT id $these AND finished_at IS NULL ORDER BY id DESC LIMIT 1") }, 600,
-        'the end of all jobs');
+    wait_for(
+        sub { !$on->rows("SELECT id $these AND finished_at IS NULL ORDER BY id DESC LIMIT 1") },
+        600, 'the end of all jobs');
     my ($span) = $on->rows("SELECT count(*), max(finished_at) - min(started_at) $these");
     die "$span->[0] of $count jobs have ended\n" if $span->[0] != $count;
     return { rate => $count / $span->[1] * 1e6 };
@@ -168,8 +174,9 @@ sub claims
 sub refused
 {
     my ($on, $from, $count, %columns) = @_;
-    return Bench::Rows::jobs($on->{shop}, $from, $count, type => "'asset_import'", lane => "'small'",
-        asset_id => 1, source_url => "'https://refused.example/file.bin'", %columns);
+    return Bench::Rows::jobs($on->{shop}, $from, $count, type => "'asset_import'",
+        lane => "'small'", asset_id => 1, source_url => "'https://refused.example/file.bin'",
+        %columns);
 }
 
 row 'claims',

@@ -1,10 +1,10 @@
-# Load that goes on whatever is done to the servers, for the suites that do much to them, and what the mail
-# server tells of it afterwards.
+# Load that goes on whatever is done to the servers, for the suites that do much to them, and what
+# the mail server tells of it afterwards.
 #
 #   my $chaos = MDL::Chaos->new(seed => 4711, ports => sub { … }, shop => $shop, source => $source);
-#   $chaos->load(0.1, sub { $chaos->import_one($_[0]) });    # a process: each 0.1 s or so, with another name
+#   $chaos->load(0.1, sub { $chaos->import_one($_[0]) }); # each 0.1 s or so, with another name
 #   …
-#   my @lines = $chaos->end;    # what the calls returned; with refused => why if there was no answer
+#   my @lines = $chaos->end;    # what the calls returned; refused => why if there was no answer
 #   my $emails = copies($mail, [ from, until ], …);
 package MDL::Chaos;
 
@@ -43,13 +43,15 @@ sub base
 sub write_until
 {
     my ($self, $status, $path, $body) = @_;
-    my %headers = (authorization => "Bearer $self->{shop}{token}", 'content-type' => 'application/json',
-        'idempotency-key' => idem('chaos'));
+    my %headers = (authorization => "Bearer $self->{shop}{token}",
+        'content-type' => 'application/json', 'idempotency-key' => idem('chaos'));
     for (1 .. TRIES) {
-        my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)->post($self->base . "/api/v1$path",
+        my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
+            ->post($self->base . "/api/v1$path",
             { headers => \%headers, content => encode_json($body) });
         return decode_json($answer->{content}) if $answer->{status} == $status;
-        return { refused => "$answer->{status} $answer->{content}" } if $answer->{status} !~ /^(?:599|503|409|429)$/;
+        return { refused => "$answer->{status} $answer->{content}" }
+            if $answer->{status} !~ /^(?:599|503|409|429)$/;
         sleep 0.1;
     }
     return { refused => 'no answer' };
@@ -59,16 +61,19 @@ sub import_one
 {
     my ($self, $name) = @_;
     my $size  = 20 * KB + int rand 200 * KB;
-    my $url   = $self->{source}->offer($name, { size => $size, version => $name, etag => qq("$name"), rate => 400 * KB });
+    my $url   = $self->{source}->offer($name,
+        { size => $size, version => $name, etag => qq("$name"), rate => 400 * KB });
     my $reply = $self->write_until(202, '/assets', { source_url => $url });
-    return { import => $name, size => $size, job => $reply->{job}{id}, asset => $reply->{asset}{id}, refused => $reply->{refused} };
+    return { import => $name, size => $size, job => $reply->{job}{id}, asset => $reply->{asset}{id},
+        refused => $reply->{refused} };
 }
 
 sub email_one
 {
     my ($self, $name) = @_;
     my $reply = $self->write_until(201, "/orders/$name/assignments", {
-        storefront_customer_id => '77', items => [ { storefront_product_id => $self->{shop}{product} } ],
+        storefront_customer_id => '77',
+        items => [ { storefront_product_id => $self->{shop}{product} } ],
         send_email => JSON::PP::true, customer => { email => "$name\@buyer.example" },
     });
     return { email => "$name\@buyer.example", refused => $reply->{refused} };
@@ -79,28 +84,32 @@ sub upload_one
 {
     my ($self, $name) = @_;
     my $bytes = "$name " x (2 * KB + int rand 20 * KB);
-    my $upload = $self->write_until(201, '/assets/uploads', { filename => $name, size => length $bytes });
+    my $upload = $self->write_until(201, '/assets/uploads',
+        { filename => $name, size => length $bytes });
     return { upload => $name, refused => $upload->{refused} } if $upload->{refused};
     my ($path) = $upload->{upload_url} =~ m{^https?://[^/]+(/.+)$};
     my $offset = 0;
     for (1 .. TRIES) {
         last if $offset == length $bytes;
         my $half   = int(length($bytes) / 2);
-        my $answer = $self->tus($path, PATCH => substr($bytes, $offset, ($offset < $half ? $half : length $bytes) - $offset),
+        my $answer = $self->tus($path,
+            PATCH => substr($bytes, $offset, ($offset < $half ? $half : length $bytes) - $offset),
             'Upload-Offset' => $offset, 'Content-Type' => 'application/offset+octet-stream');
         $answer = $self->tus($path, 'HEAD') if $answer->{status} != 204;
         $offset = $answer->{headers}{'upload-offset'} // $offset;
         sleep 0.1 if $answer->{status} !~ /^20/;
     }
     my $reply = $self->write_until(202, "/assets/uploads/$upload->{id}/complete", {});
-    return { upload => $name, job => $reply->{job}{id}, asset => $reply->{asset}{id}, refused => $reply->{refused} };
+    return { upload => $name, job => $reply->{job}{id}, asset => $reply->{asset}{id},
+        refused => $reply->{refused} };
 }
 
 sub tus
 {
     my ($self, $path, $method, $body, %headers) = @_;
     return HTTP::Tiny->new(timeout => PATIENCE)->request($method, $self->base . $path,
-        { headers => { 'Tus-Resumable' => '1.0.0', %headers }, defined $body ? (content => $body) : () });
+        { headers => { 'Tus-Resumable' => '1.0.0', %headers },
+            defined $body ? (content => $body) : () });
 }
 
 sub load
@@ -127,9 +136,10 @@ sub end
     return map { decode_json($_) } map { split /\n/, MDL::Test::slurp($_->{path}) } @loads;
 }
 
-# What a mail server (MDL::MailServer) has got: by address the connections that carried an email to it, as
-# { open, until, cut, again: how many of its emails came again later }, and of all those that have more of
-# these than one if it was cut, and one for each interval [ from, until ] in which it was open.
+# What a mail server (MDL::MailServer) has got: by address the connections that carried an email to
+# it, as { open, until, cut, again: how many of its emails came again later }, and of all those that
+# have more of these than one if it was cut, and one for each interval [ from, until ] in which it
+# was open.
 sub copies
 {
     my ($mail, @intervals) = @_;
@@ -148,11 +158,13 @@ sub copies
     my @connections = values %connection;
     my @more = grep {
         my $c = $_;
-        $c->{again} > ($c->{cut} ? 1 : 0) + grep { $_->[0] < $c->{until} && $_->[1] > $c->{open} } @intervals;
+        $c->{again} > ($c->{cut} ? 1 : 0) + grep { $_->[0] < $c->{until} && $_->[1] > $c->{open} }
+            @intervals;
     } @connections;
     my $extra = 0;
     $extra += @$_ - 1 for values %copies;
-    return { by_address => \%copies, connections => \@connections, cut => scalar(grep { $_->{cut} } @connections),
+    return { by_address => \%copies, connections => \@connections,
+        cut => scalar(grep { $_->{cut} } @connections),
         more => [ map { $JSON->encode($_) } @more ], extra => $extra };
 }
 

@@ -21,9 +21,10 @@ our @EXPORT = qw(
     product variant digits import_of ready_asset mapping_of assign held_by_check
 );
 
-# --- shapes ----------------------------------------------------------------------------------------
+# --- shapes --------------------------------------------------------------------------------------
 
-# A type is a name, with "?" behind it if null is allowed, { … } for an object, or [ type ] for a list.
+# A type is a name, with "?" behind it if null is allowed, { … } for an object, or [ type ] for a
+# list.
 my $TIME = 'time';
 my %SHAPES = (
     job => {
@@ -32,7 +33,8 @@ my %SHAPES = (
         status          => 'queued|running|succeeded|failed|cancelled',
         asset_id        => 'id?',
         storefront_order_id => 'digits?',
-        progress        => { bytes_received => 'count', bytes_total => 'count?', percent => 'count?' },
+        progress        => { bytes_received => 'count', bytes_total => 'count?',
+            percent => 'count?' },
         attempts        => 'count',
         max_attempts    => 'count',
         next_attempt_at => 'time?',
@@ -80,8 +82,10 @@ my %SHAPES = (
     license_keys => { data => ['license_key'], has_more => 'bool', next_cursor => 'text?' },
     license_keys_added => { added => 'count', duplicates => 'count' },
     category => { id => 'id', name => 'text', created_at => $TIME, updated_at => $TIME },
-    pack     => { id => 'id', name => 'text', file_ids => ['id'], created_at => $TIME, updated_at => $TIME },
-    link     => { id => 'id', title => 'text', url => 'url', created_at => $TIME, updated_at => $TIME },
+    pack     => { id => 'id', name => 'text', file_ids => ['id'], created_at => $TIME,
+        updated_at => $TIME },
+    link     => { id => 'id', title => 'text', url => 'url', created_at => $TIME,
+        updated_at => $TIME },
     categories => { data => ['category'], has_more => 'bool', next_cursor => 'text?' },
     packs      => { data => ['pack'], has_more => 'bool', next_cursor => 'text?' },
     links      => { data => ['link'], has_more => 'bool', next_cursor => 'text?' },
@@ -132,7 +136,8 @@ my %SHAPES = (
     },
     order => {
         storefront_order_id => 'digits',
-        access   => { status => 'active|held|revoked|rejected', reason => 'text?', expires_at => 'time?' },
+        access   => { status => 'active|held|revoked|rejected', reason => 'text?',
+            expires_at => 'time?' },
         customer => {
             id                     => 'id',
             storefront_customer_id => 'digits',
@@ -188,9 +193,10 @@ my %SHAPES = (
     shop_event => {
         id         => 'event_id',
         number     => 'id',
-        type       => 'asset.ready|asset.version_added|download.completed|download.limit_reached|email.bounced'
-            . '|email.failed|email.sent|import.failed|license_key.delivered|license_key.low|order.approved'
-            . '|order.assigned|order.held|order.rejected|order.restored|order.revoked|shop.blocked|webhook.disabled|webhook.test',
+        type       => 'asset.ready|asset.version_added|download.completed|download.limit_reached'
+            . '|email.bounced|email.failed|email.sent|import.failed|license_key.delivered'
+            . '|license_key.low|order.approved|order.assigned|order.held|order.rejected'
+            . '|order.restored|order.revoked|shop.blocked|webhook.disabled|webhook.test',
         created_at => $TIME,
         data       => 'object',
     },
@@ -206,7 +212,8 @@ my %SHAPES = (
         created_at            => $TIME,
         updated_at            => $TIME,
     },
-    webhook_endpoints => { data => ['webhook_endpoint'], has_more => 'bool', next_cursor => 'text?' },
+    webhook_endpoints => { data => ['webhook_endpoint'], has_more => 'bool',
+        next_cursor => 'text?' },
     webhook_delivery => {
         id              => 'id',
         event_id        => 'event_id',
@@ -220,8 +227,10 @@ my %SHAPES = (
         created_at      => $TIME,
         last_attempt_at => 'time?',
     },
-    webhook_deliveries => { data => ['webhook_delivery'], has_more => 'bool', next_cursor => 'text?' },
-    shop_events => { data => ['shop_event'], has_more => 'bool', next_after => 'count', feed => 'text' },
+    webhook_deliveries => { data => ['webhook_delivery'], has_more => 'bool',
+        next_cursor => 'text?' },
+    shop_events => { data => ['shop_event'], has_more => 'bool', next_after => 'count',
+        feed => 'text' },
     download => {
         assignment_id   => 'id',
         file_id         => 'id?',
@@ -283,12 +292,15 @@ delete $SHAPES{order_summary}{fraud}{signals};
 $SHAPES{pack_summary} = { %{ $SHAPES{pack} } };
 delete $SHAPES{pack_summary}{file_ids};
 $SHAPES{mapping_summary} = { %{ $SHAPES{mapping} } };
-delete @{ $SHAPES{mapping_summary} }{qw(storefront_variant_ids file_ids pack_ids link_ids license_key_tag_ids)};
+delete @{ $SHAPES{mapping_summary} }{qw(storefront_variant_ids file_ids pack_ids link_ids
+    license_key_tag_ids)};
 for my $noun (qw(order pack mapping)) {
-    $SHAPES{"${noun}_summaries"} = { data => ["${noun}_summary"], has_more => 'bool', next_cursor => 'text?' };
+    $SHAPES{"${noun}_summaries"} = { data => ["${noun}_summary"], has_more => 'bool',
+        next_cursor => 'text?' };
 }
 # The answer that makes an endpoint, or a new secret for it.
-$SHAPES{webhook_endpoint_with_secret} = { %{ $SHAPES{webhook_endpoint} }, secret => 'webhook_secret' };
+$SHAPES{webhook_endpoint_with_secret} = { %{ $SHAPES{webhook_endpoint} },
+    secret => 'webhook_secret' };
 # The answer to GET /orders/{id}.
 $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => ['download'] };
 
@@ -362,7 +374,7 @@ sub is_shape
     return ok(!@misfits, "$name has the shape of: $shape") || diag(join "\n", @misfits);
 }
 
-# --- answers ---------------------------------------------------------------------------------------
+# --- answers -------------------------------------------------------------------------------------
 
 # Headers that every answer has.
 sub header_faults
@@ -410,12 +422,14 @@ sub is_error
     my ($reply, $status, $code, $name, @pointers) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my @faults = header_faults($reply);
-    my $type   = @pointers ? { details => [ { pointer => 'text', code => 'text', message => 'text' } ] } : {};
+    my $type   = @pointers
+        ? { details => [ { pointer => 'text', code => 'text', message => 'text' } ] } : {};
 
     my %numbers = $code =~ /^(?:too_many_\w+|request_too_large|upload_incomplete)\z/
         ? map { $_ => 'count' } grep { exists $reply->{json}{error}{$_} } qw(limit count) : ();
     push @faults, misfits($reply->{json},
-        { error => { code => 'text', message => 'text', status => 'id', request_id => 'text', %$type, %numbers } }, '');
+        { error => { code => 'text', message => 'text', status => 'id', request_id => 'text',
+            %$type, %numbers } }, '');
     if (!@faults) {
         my $error = $reply->{json}{error};
         my $asked = join ' ', sort @pointers;
@@ -429,14 +443,15 @@ sub is_error
     return ok(!@faults, "$name: $status $code") || diag(join "\n", @faults, shown($reply));
 }
 
-# --- what is stored --------------------------------------------------------------------------------
+# --- what is stored ------------------------------------------------------------------------------
 
 my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
     assignment_file assignment_link allowance email order_timeline upload idempotency
     license_key_tag license_key license_claim
     category pack pack_file link mapping_pack mapping_link mapping_license_key_tag);
 
-# The number of rows in each table, without expired idempotency keys, which may be removed at any time.
+# The number of rows in each table, without expired idempotency keys, which may be removed at any
+# time.
 sub stored
 {
     my %only = (idempotency => sprintf 'WHERE created_at > %d000000', time - 86_000);
@@ -459,7 +474,7 @@ sub refused
         && is(stored(), $before, "$name: nothing is stored");
 }
 
-# --- entities ---------------------------------------------------------------------------------------
+# --- entities ------------------------------------------------------------------------------------
 
 my $number = 1000;
 
@@ -481,7 +496,8 @@ sub ready_asset
 {
     my ($shop, $name, $bytes, %members) = @_;
     my $reply = import_of($shop, $name, $bytes, %members);
-    die "the import was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    die "the import was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
     die "the import of $name ended as $job->{status}\n" if $job->{status} ne 'succeeded';
     return {
@@ -507,7 +523,8 @@ sub mapping_of
 sub assign
 {
     my ($shop, $order, $products, %members) = @_;
-    my %request = map { exists $members{$_} ? ($_ => delete $members{$_}) : () } qw(idem timeout patient);
+    my %request = map { exists $members{$_} ? ($_ => delete $members{$_}) : () }
+        qw(idem timeout patient);
     my @items = map { ref $_ ? $_ : { storefront_product_id => $_ } } @$products;
     return api('POST', "/orders/$order/assignments", key => $shop->{token}, %request,
         json => { storefront_customer_id => '77', items => \@items, %members });
@@ -520,7 +537,8 @@ sub held_by_check
     sql("UPDATE orders SET storefront_risk = 'high'"
         . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$id'");
     my $order = api('GET', "/orders/$id", key => $shop->{token})->{json};
-    my %item  = map { $_ => $order->{assignments}[0]{$_} } qw(storefront_product_id storefront_variant_id);
+    my %item  = map { $_ => $order->{assignments}[0]{$_} }
+        qw(storefront_product_id storefront_variant_id);
     my $reply = assign($shop, $id, [ \%item ], fraud_check => JSON::PP::true(),
         storefront_customer_id => $order->{customer}{storefront_customer_id});
     die "the order is not held: $reply->{body}\n" if $reply->{json}{access}{status} ne 'held';

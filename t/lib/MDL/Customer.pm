@@ -27,15 +27,16 @@ sub random_bytes
     return $bytes;
 }
 
-# Makes an asset of $size random bytes, or of the bytes given; returns { id, size, sha256, etag, bytes,
-# path }, where path is a copy on disk.
+# Makes an asset of $size random bytes, or of the bytes given; returns { id, size, sha256, etag,
+# bytes, path }, where path is a copy on disk.
 sub new_file
 {
     my ($shop, $size, %more) = @_;
     my $bytes = delete $more{bytes} // random_bytes($size);
     my $name  = 'bought-' . ++$number . '.bin';
     my $url   = source($name, $bytes);
-    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, %more });
+    my $reply = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => $url, %more });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
     die "import: $job->{error}{message}\n" if $job->{status} ne 'succeeded';
@@ -55,7 +56,8 @@ sub buy
 {
     my ($shop, $file, %opt) = @_;
     my $limit   = $opt{limit} // 3;
-    my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file, $limit);
+    my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file,
+        $limit);
     my $id      = '' . ++$number;
     my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
         storefront_customer_id => $id,
@@ -118,7 +120,10 @@ sub settled
     my ($buy, $seconds) = @_;
     my $account;
     wait_for(
-        sub { $account = account($buy); return !grep { $_->{status} eq 'open' } @{ $account->{sessions} } },
+        sub {
+            $account = account($buy);
+            return !grep { $_->{status} eq 'open' } @{ $account->{sessions} };
+        },
         $seconds // 20, "the end of the sessions of order $buy->{id}"
     );
     return $account;

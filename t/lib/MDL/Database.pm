@@ -9,7 +9,8 @@ use IPC::Open2 qw(open2);
 
 use MDL::Target qw(:DEFAULT vars top_dir);
 
-our @EXPORT = qw(sql stop_database start_database take_database give_database lock_rows lock_tables unlock);
+our @EXPORT = qw(sql stop_database start_database take_database give_database lock_rows lock_tables
+    unlock);
 
 # PostgreSQL's own psql: Debian's is a script around it that takes ten times as long.
 my $psql;
@@ -99,8 +100,8 @@ END {
     }
 }
 
-# Locks rows, or tables against readers too, until unlock() is called with what this returns.  SQLite has but one
-# lock, against all writers.
+# Locks rows, or tables against readers too, until unlock() is called with what this returns. SQLite
+# has but one lock, against all writers.
 sub lock_rows { my ($rows) = @_; return hold_lock("SELECT 1 FROM $rows FOR UPDATE") }
 sub lock_tables { my (@tables) = @_; return hold_lock('LOCK TABLE ' . join ', ', @tables) }
 
@@ -110,7 +111,8 @@ sub hold_lock
     my $sqlite  = database() eq 'sqlite3';
     my @command = $sqlite ? ('sqlite3', '-batch', '-cmd', '.timeout 30000') : (psql(), '-qAtX');
     my $pid = open2(my $out, my $in, @command, $sqlite ? vars()->{db_params} : patient());
-    print $in $sqlite ? "BEGIN IMMEDIATE;\n" : "BEGIN;\nSET LOCAL lock_timeout = '60s';\n$statement;\n", "SELECT 'locked';\n";
+    print $in $sqlite ? "BEGIN IMMEDIATE;\n"
+        : "BEGIN;\nSET LOCAL lock_timeout = '60s';\n$statement;\n", "SELECT 'locked';\n";
     while (my $line = <$out>) {
         return { pid => $pid, in => $in } if $line eq "locked\n";
     }
@@ -119,8 +121,8 @@ sub hold_lock
 
 sub unlock { my ($lock) = @_; close $lock->{in}; waitpid $lock->{pid}, 0; return }
 
-# Takes the database away from a process, and gives it back: a PostgreSQL takes no connection to it, on SQLite
-# each write of the process fails as on a broken disk.
+# Takes the database away from a process, and gives it back: a PostgreSQL takes no connection to it,
+# on SQLite each write of the process fails as on a broken disk.
 sub take_database { my ($pid) = @_; return hold_database($pid, 1) }
 sub give_database { my ($pid) = @_; return hold_database($pid, 0) }
 
@@ -128,13 +130,16 @@ sub hold_database
 {
     my ($pid, $held) = @_;
     if (database() eq 'sqlite3') {
-        return system('prlimit', "--pid=$pid", '--fsize=' . ($held ? '0:' : 'unlimited:')) == 0 || die "prlimit failed\n";
+        return system('prlimit', "--pid=$pid", '--fsize=' . ($held ? '0:' : 'unlimited:')) == 0
+            || die "prlimit failed\n";
     }
     my $params = patient();
     my ($name) = $params =~ /dbname=(\S+)/;
     my @commands = ("ALTER DATABASE $name ALLOW_CONNECTIONS " . ($held ? 'false' : 'true'));
-    push @commands, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$name'" if $held;
-    return system(psql(), $params =~ s/dbname=\S+/dbname=template1/r, '-qAtX', '-o', '/dev/null', map { ('-c', $_) } @commands) == 0
+    push @commands, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '$name'"
+        if $held;
+    return system(psql(), $params =~ s/dbname=\S+/dbname=template1/r, '-qAtX', '-o', '/dev/null',
+        map { ('-c', $_) } @commands) == 0
         || die "psql failed\n";
 }
 

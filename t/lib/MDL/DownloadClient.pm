@@ -1,14 +1,15 @@
 # An HTTP client that reads a chosen part of an answer and then breaks off, and knows how many bytes
 # have reached it.
 #
-#   my $client = MDL::DownloadClient->over('TLS', $server, $path, headers => { Range => 'bytes=5-' });
+#   my $client = MDL::DownloadClient->over('TLS', $server, $path,
+#       headers => { Range => 'bytes=5-' });
 #   $client->read_until(100_000);       # reads so many bytes of the body, and keeps the connection
 #   my $arrived = $client->arrived;     # bytes read, and those that wait in the kernel
 #   my $at_most = $client->at_most;     # the most that the service may count as delivered
 #   $client->leave;                     # breaks off; rest() reads to the end instead
 #
-# The protocols are HTTP/1.1, TLS (HTTP/1.1 over TLS), HTTP/2 (over TLS) and h2c; MDL::Streams serves
-# the last two.  Options: headers; and for the first two
+# The protocols are HTTP/1.1, TLS (HTTP/1.1 over TLS), HTTP/2 (over TLS) and h2c; MDL::Streams
+# serves the last two. Options: headers; and for the first two
 #   buffer      size of the kernel's receive buffer; by default small, so that little arrives unread
 #   version     1.0 sends an HTTP/1.0 request
 #   pipelined   bytes to send right after the request
@@ -41,7 +42,8 @@ sub over
         my $streams = $streams{ $server->{name} } //= MDL::Streams->new($server);
         return $streams->client($path, $way eq 'h2c' ? (origin => $streams->plain) : (), %opt);
     }
-    my @where = $way eq 'TLS' ? (port => $server->tls_port, tls => 1) : (port => $server->{vars}{port});
+    my @where = $way eq 'TLS' ? (port => $server->tls_port, tls => 1)
+        : (port => $server->{vars}{port});
     my $self = bless { %opt, @where }, $class;
     $self->connect;
     $self->send($self->request($path) . ($opt{pipelined} // ''));
@@ -62,7 +64,8 @@ sub request
     my ($self, $path) = @_;
     my %headers = (Host => "localhost:$self->{port}", %{ $self->{headers} // {} });
     my $version = $self->{version} // '1.1';
-    return "GET $path HTTP/$version\r\n" . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers)
+    return "GET $path HTTP/$version\r\n"
+        . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers)
         . "\r\n";
 }
 
@@ -154,8 +157,9 @@ sub arrived
 # The server's kernel may hold bytes that have not arrived yet.
 sub at_most { return shift->arrived + UNSENT }
 
-# Breaks off: with $reset it reads all that has arrived and resets the connection; without, it closes
-# the connection with bytes unread, as a killed process does.  Returns how many bytes it has read.
+# Breaks off: with $reset it reads all that has arrived and resets the connection; without, it
+# closes the connection with bytes unread, as a killed process does. Returns how many bytes it has
+# read.
 sub leave
 {
     my ($self, $reset) = @_;

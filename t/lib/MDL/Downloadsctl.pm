@@ -1,12 +1,12 @@
-# Shared by the tests of downloadsctl (t/unit/downloadsctl*.t): a folder with a configuration and a database,
-# and checks of what the command prints.
+# Shared by the tests of downloadsctl (t/unit/downloadsctl*.t): a folder with a configuration and a
+# database, and checks of what the command prints.
 #
 #   fresh('name');                              # sets $dir, $conf and %params, on SQLite
 #   refuses(4, qr/no such shop/, qw(shop approve 999));
 #   my $shop = succeeds_json(qw(shop add Shop shop.example));
 #
-# $conf is the configuration that the following commands use.  Run by root, data belongs to nobody, as whom
-# the command then works.
+# $conf is the configuration that the following commands use. Run by root, data belongs to nobody,
+# as whom the command then works.
 #
 #   BUILD=dir    where the command and the module are (build)
 package MDL::Downloadsctl;
@@ -128,8 +128,8 @@ sub sql
     return @lines;
 }
 
-# Writes the usual configuration with these directives added or replaced; undef removes one.  Returns its
-# path.
+# Writes the usual configuration with these directives added or replaced; undef removes one. Returns
+# its path.
 sub configure
 {
     my (%change) = @_;

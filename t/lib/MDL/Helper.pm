@@ -1,6 +1,8 @@
-# A process beside the test that ends when the pipe to it is closed, at the latest when the test ends.
+# A process beside the test that ends when the pipe to it is closed, at the latest when the test
+# ends.
 #
-#   my $self = $class->begin(sub { my ($self, $watch) = @_; … }, %members);    # returns when $watch does
+#   my $self = $class->begin(sub { my ($self, $watch) = @_; … }, %members);
+#       # the sub returns when $watch does
 #   $self->stop;
 #
 # A subclass that starts a program instead of forking the test sets owner, pid and hold itself.

@@ -10,7 +10,8 @@ use HTTP::Tiny;
 use MDL::Database;
 use MDL::Target qw(:DEFAULT slurp vars);
 
-our @EXPORT = qw(httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids pause_process);
+our @EXPORT = qw(httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids
+    pause_process);
 
 sub httpd_pid
 {
@@ -73,8 +74,8 @@ sub children
 sub server_pids { my ($servers) = children(); return @$servers }
 sub worker_pids { my (undef, $workers) = children(); return @$workers }
 
-# Whether a process may hold a lock of the database: on SQLite its own of the file for writers; on PostgreSQL
-# anybody's transaction counts, but for a suite's.
+# Whether a process may hold a lock of the database: on SQLite its own of the file for writers; on
+# PostgreSQL anybody's transaction counts, but for a suite's.
 sub holds_lock
 {
     my ($pid) = @_;
@@ -83,7 +84,8 @@ sub holds_lock
         return (slurp('/proc/locks') // '') =~ /FLOCK\s.*\s$pid\s+\w+:\w+:$inode\s/;
     }
     return (sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-        . " AND backend_type = 'client backend' AND state <> 'idle' AND application_name <> 'psql'"))[0][0];
+        . " AND backend_type = 'client backend' AND state <> 'idle' "
+        . "AND application_name <> 'psql'"))[0][0];
 }
 
 # Stops a process by SIGSTOP, at a moment at which no one else waits for its transaction.
@@ -92,7 +94,9 @@ sub pause_process
     my ($pid) = @_;
     return wait_for(sub {
         kill STOP => $pid;
-        wait_for(sub { !grep { (slurp("$_/stat") // ') T') !~ /\) [TZ]/ } glob "/proc/$pid/task/*" }, 10, "$pid to stop");
+        wait_for(sub {
+            !grep { (slurp("$_/stat") // ') T') !~ /\) [TZ]/ } glob "/proc/$pid/task/*";
+        }, 10, "$pid to stop");
         return 1 if !holds_lock($pid);
         kill CONT => $pid;
         return 0;

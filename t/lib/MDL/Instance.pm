@@ -8,12 +8,12 @@
 #   extra    lines to add after t/conf/extra.conf.in; the last line of a directive counts
 #   without  a pattern of lines in that file to leave out
 #   mpm      event, worker or prefork; by default that of the run
-#   single   1: one child of few threads, so that its memory is that of what it does, and each thread
-#            soon has some
+#   single   1: one child of few threads, so that its memory is that of what it does, and each
+#            thread soon has some
 #   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
 #   empty    1: a database without the schema, as those on SQLite and of a cluster are anyway
-#   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock.  Not with the
-#            sanitizers
+#   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock. Not with
+#            the sanitizers
 #   modules  [ names ] of further httpd modules to load
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # It stops with the test at the latest.
@@ -102,14 +102,16 @@ sub make_database
     }
     else {
         system(MDL::Database::psql(), MDL::Database::patient($ENV{MDL_TEST_PGSQL}), '-qX', '-c',
-            "CREATE DATABASE $self->{name}" . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
+            "CREATE DATABASE $self->{name}"
+                . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
             or die "the database $self->{name} can't be created\n";
         $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
     }
     return;
 }
 
-# With a clock of its own the shell that starts PostgreSQL leaves libfaketime's two files in /dev/shm.
+# With a clock of its own the shell that starts PostgreSQL leaves libfaketime's two files in
+# /dev/shm.
 sub start_cluster
 {
     my ($self, $postgres) = @_;
@@ -144,7 +146,8 @@ sub configure
 
     my $extra = $self->fill(slurp("$conf/extra.conf.in"));
     $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
-    write_file($vars->{conf_file}, "$extra\n" . ($self->{single} ? $SINGLE : '') . $self->fill($self->{extra} // ''));
+    write_file($vars->{conf_file},
+        "$extra\n" . ($self->{single} ? $SINGLE : '') . $self->fill($self->{extra} // ''));
 
     my $modules = slurp("$conf/modules.list");
     my $mpm     = $self->{mpm} // $ENV{MPM};
@@ -279,7 +282,7 @@ sub processes
     return @found;
 }
 
-# Whether these processes have ended completely.  An ending process loses its command line before its
+# Whether these processes have ended completely. An ending process loses its command line before its
 # sockets, so processes() is not enough.
 sub are_gone
 {

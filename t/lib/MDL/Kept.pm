@@ -1,14 +1,17 @@
-# A shop whose things stay as they are, for requests whose answer is known: t/node/fuzz-deck.mjs sends them.
+# A shop whose things stay as they are, for requests whose answer is known: t/node/fuzz-deck.mjs
+# sends them.
 #
 #   my $kept = kept_things($shop, $full, $url);
 #
-# The second shop is one that will have no room left, and the URL that of a file that takes longer than the test.
+# The second shop is one that will have no room left, and the URL that of a file that takes longer
+# than the test.
 #
 #   ids      one of each thing that has a path, { asset_id => 12, … }
 #   bodies   for each operation that demands a body one that succeeds, { createPack => { … }, … }
 #   spent    an Idempotency-Key that a request has used
-#   cards    [ { operation, ids, body, headers, key, gives, then } ], as t/node/fuzz-deck.mjs says: what is refused
-#            because of the state that a thing is in, or because of what a body names, and what succeeds only once
+#   cards    [ { operation, ids, body, headers, key, gives, then } ], as t/node/fuzz-deck.mjs says:
+#            what is refused because of the state that a thing is in, or because of what a body
+#            names, and what succeeds only once
 package MDL::Kept;
 
 use strict;
@@ -35,7 +38,8 @@ sub done
     my $operation = operation($id);
     my %at    = (%ids, %$named);
     my $path  = $operation->{path} =~ s/\{(\w+)\}/$at{$1}/gr;
-    my $reply = api($operation->{method}, $path, key => $shop->{token}, $operation->{body} ? (json => \%body) : ());
+    my $reply = api($operation->{method}, $path, key => $shop->{token},
+        $operation->{body} ? (json => \%body) : ());
     die "$id was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^2/;
     $bodies{$id} //= \%body if %body;
     return $reply->{json};
@@ -48,7 +52,7 @@ sub card
     return;
 }
 
-# --- assets and uploads ----------------------------------------------------------------------------
+# --- assets and uploads --------------------------------------------------------------------------
 
 # An upload whose bytes have come.
 sub brought
@@ -56,7 +60,8 @@ sub brought
     my ($bytes, %members) = @_;
     my $upload = done('createUpload', {}, filename => 'kept.txt', size => length $bytes, %members);
     my $reply  = put_bytes($upload, $bytes);
-    die "the bytes were answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^2/;
+    die "the bytes were answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} !~ /^2/;
     return { upload_id => $upload->{id} };
 }
 
@@ -82,8 +87,10 @@ sub uploads
 
     $ids{upload_id} = done('createUpload', {}, filename => 'open.txt', size => 10)->{id};
     card(completeUpload     => '409 upload_incomplete', {});
-    card(createAssetVersion => '409 upload_incomplete', {}, body => { upload_id => $ids{upload_id} });
-    card(createUpload => '422 storage_quota_exceeded', {}, body => { filename => 'large.bin', size => 1_600_000_000 });
+    card(createAssetVersion => '409 upload_incomplete', {},
+        body => { upload_id => $ids{upload_id} });
+    card(createUpload => '422 storage_quota_exceeded', {},
+        body => { filename => 'large.bin', size => 1_600_000_000 });
 
     card(createUpload => '201', {}, body => { filename => 'new.txt', size => 10 }, then => $_) for (
         { operation => 'completeUpload',     gives => '201' },
@@ -93,7 +100,8 @@ sub uploads
     return;
 }
 
-# A shop with more bytes than it may have, as if its quota had been lowered while an upload was open.
+# A shop with more bytes than it may have, as if its quota had been lowered while an upload was
+# open.
 sub no_room
 {
     local ($shop) = @_;
@@ -101,7 +109,8 @@ sub no_room
     my $upload = brought('some more bytes');
     sql("UPDATE shop SET bytes_stored = 4000000000 WHERE id = $shop->{shop_id}");
     card(completeUpload     => '422 storage_quota_exceeded', $upload, key => 'no_room');
-    card(createAssetVersion => '422 storage_quota_exceeded', $asset,  key => 'no_room', body => $upload);
+    card(createAssetVersion => '422 storage_quota_exceeded', $asset,  key => 'no_room',
+        body => $upload);
     return;
 }
 
@@ -119,17 +128,20 @@ sub jobs
     return;
 }
 
-# --- what a mapping has, and orders ----------------------------------------------------------------
+# --- what a mapping has, and orders --------------------------------------------------------------
 
 sub catalog
 {
     $ids{asset_id}    = completed(brought('some bytes'))->{asset_id};
     $ids{category_id} = done('createCategory', {}, name => 'Kept')->{id};
-    $ids{pack_id}     = done('createPack', {}, name => 'Kept', file_ids => [ $ids{asset_id} ])->{id};
-    $ids{link_id}     = done('createLink', {}, title => 'Kept', url => 'https://example.com/')->{id};
+    $ids{pack_id}     = done('createPack', {}, name => 'Kept',
+        file_ids => [ $ids{asset_id} ])->{id};
+    $ids{link_id}     = done('createLink', {}, title => 'Kept',
+        url => 'https://example.com/')->{id};
     $ids{tag_id}      = done('createLicenseKeyTag', {}, name => 'Kept')->{id};
     done('addLicenseKeys', {}, keys => [ map { "KEPT-$_" } 1 .. 5 ]);
-    my %all = (storefront_product_id => product(), file_ids => [ $ids{asset_id} ], pack_ids => [ $ids{pack_id} ],
+    my %all = (storefront_product_id => product(), file_ids => [ $ids{asset_id} ],
+        pack_ids => [ $ids{pack_id} ],
         link_ids => [ $ids{link_id} ], license_key_tag_ids => [ $ids{tag_id} ]);
     $ids{mapping_id} = done('saveMapping', {}, %all)->{id};
     done('replaceMapping', {}, %all);
@@ -158,15 +170,18 @@ sub held
 sub orders
 {
     my ($product) = @_;
-    my %members = (storefront_customer_id => digits(), items => [ { storefront_product_id => $product } ]);
+    my %members = (storefront_customer_id => digits(),
+        items => [ { storefront_product_id => $product } ]);
     $ids{storefront_order_id} = digits();
     $ids{assignment_id} = done('assignOrder', {}, %members)->{assignments}[0]{id};
     done('updateAssignment', {}, quantity  => 1);
     done('grantDownloads',   {}, downloads => 1);
-    card(assignOrder     => '409 other_customer', {}, body => { %members, storefront_customer_id => digits() });
+    card(assignOrder     => '409 other_customer', {},
+        body => { %members, storefront_customer_id => digits() });
     card(getDownloadUrls => '403 insufficient_scope', {}, key => 'kept_reader');
 
-    my $keys = api('GET', "/license-key-tags/$ids{tag_id}/keys", key => $shop->{token})->{json}{data};
+    my $keys = api('GET', "/license-key-tags/$ids{tag_id}/keys", key => $shop->{token})
+        ->{json}{data};
     ($ids{license_key_id}) = map { $_->{id} } grep { $_->{status} eq 'assigned' } @$keys;
     card(deleteLicenseKey => '409 license_key_assigned', {});
 
@@ -186,7 +201,7 @@ sub orders
     return;
 }
 
-# --- the rest --------------------------------------------------------------------------------------
+# --- the rest ------------------------------------------------------------------------------------
 
 # An endpoint that is switched off, and what it was sent before.
 sub webhooks
@@ -195,12 +210,14 @@ sub webhooks
         event_types => ['shop.blocked'])->{id};
     done('testWebhookEndpoint', {});
     my $deliveries = wait_for(sub {
-        my $list = api('GET', "/webhook-endpoints/$ids{webhook_endpoint_id}/deliveries", key => $shop->{token});
+        my $list = api('GET', "/webhook-endpoints/$ids{webhook_endpoint_id}/deliveries",
+            key => $shop->{token});
         return @{ $list->{json}{data} } ? $list->{json}{data} : undef;
     }, 15, 'the delivery');
     $ids{webhook_delivery_id} = $deliveries->[0]{id};
     done('updateWebhookEndpoint', {}, is_active => JSON::PP::false);
-    card($_ => '409 webhook_endpoint_inactive', {}) for qw(resendWebhookDelivery testWebhookEndpoint);
+    card($_ => '409 webhook_endpoint_inactive', {})
+        for qw(resendWebhookDelivery testWebhookEndpoint);
     return;
 }
 
@@ -219,7 +236,8 @@ sub references
             card($operation => '422 unknown_reference', {}, body => { %$body, $name => $named });
         }
     }
-    card(createAssetVersion => '422 unknown_reference', {}, body => { upload_id => 'upl_' . '0' x 26 });
+    card(createAssetVersion => '422 unknown_reference', {},
+        body => { upload_id => 'upl_' . '0' x 26 });
     return;
 }
 
@@ -234,7 +252,8 @@ sub kept_things
     webhooks();
     references();
     my $spent = idem();
-    api('PATCH', "/categories/$ids{category_id}", key => $shop->{token}, idem => $spent, json => { name => 'Renamed' });
+    api('PATCH', "/categories/$ids{category_id}", key => $shop->{token}, idem => $spent,
+        json => { name => 'Renamed' });
     return { ids => \%ids, bodies => \%bodies, spent => $spent, cards => \@cards };
 }
 

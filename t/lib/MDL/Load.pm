@@ -5,10 +5,10 @@
 #   $load->wait_for_more(20);    # acknowledged imports
 #   my $result = $load->stop;    # { jobs => [ ids ], requests, retried, failures => [ … ] }
 #
-# Every second request is a POST with an Idempotency-Key of its own.  The first keep_alive clients keep
-# their connection.  If the server closes an idle connection just as such a client sends, the client
-# repeats the request on a new one, as RFC 9112 section 9.3.1 allows; retried counts these.  Any other
-# result than 200 or 202 is a failure.
+# Every second request is a POST with an Idempotency-Key of its own. The first keep_alive clients
+# keep their connection. If the server closes an idle connection just as such a client sends, the
+# client repeats the request on a new one, as RFC 9112 section 9.3.1 allows; retried counts these.
+# Any other result than 200 or 202 is a failure.
 package MDL::Load;
 
 use strict;
@@ -119,8 +119,8 @@ sub stop
     return $self->result;
 }
 
-# Waits until all these jobs have ended, as long as one ends within $seconds; returns those that did not
-# succeed.
+# Waits until all these jobs have ended, as long as one ends within $seconds; returns those that did
+# not succeed.
 sub lost
 {
     my ($jobs, $seconds) = @_;

@@ -1,5 +1,5 @@
-# Shared by the suites of the storefront look-up: a server, a mock storefront (MDL::Storefront), shops
-# that are connected to it, and their orders.
+# Shared by the suites of the storefront look-up: a server, a mock storefront (MDL::Storefront),
+# shops that are connected to it, and their orders.
 #
 #   my ($server, $storefront) = start_lookups();
 #   my $shop = shop_with_product();
@@ -21,7 +21,8 @@ use MDL::Storefront;
 use MDL::Test;
 use Test::More;
 
-our @EXPORT = qw(start_lookups end_lookups connect_shop shop_with_product number order_of order check
+our @EXPORT =
+    qw(start_lookups end_lookups connect_shop shop_with_product number order_of order check
     lookups wait_lookup wait_email);
 
 my ($server, $storefront);

@@ -3,8 +3,8 @@
 #
 #   my $relay = MDL::LostCommit->new($server->{vars}{db_params});
 #   $server->configure(extra => 'DBDParams "' . $relay->params . "\"\n");
-#   $relay->lose('text');    # loses the COMMIT of the next transaction with this text in a parameter,
-#   …                        # and refuses new connections from then on
+#   $relay->lose('text');    # loses the COMMIT of the next transaction with this text in
+#   …                        # a parameter, and refuses new connections from then on
 #   $relay->lost;            # whether that has happened
 #   $relay->heal;            # accepts connections again
 package MDL::LostCommit;
@@ -65,8 +65,8 @@ sub pass
     return MDL::Relay::write_all($end->{to}, $bytes);
 }
 
-# Collects what a client sends in a transaction, and decides at its COMMIT whether to lose the answer.
-# The COMMIT is the last of it: the client waits for the answer before it sends more.
+# Collects what a client sends in a transaction, and decides at its COMMIT whether to lose the
+# answer. The COMMIT is the last of it: the client waits for the answer before it sends more.
 sub listen
 {
     my ($self, $pair, $bytes) = @_;

@@ -114,7 +114,8 @@ print JSON::PP->new->utf8->encode({
     subject => $mail->header_str('Subject'),
     from => [ Encode::decode('MIME-Header', $from->phrase // ''), $from->address ],
     type => $mail->content_type =~ s/;.*//sr,
-    parts => [ map { { type => $_->content_type =~ s/;.*//sr, text => $_->body_str } } $mail->subparts ],
+    parts => [ map { { type => $_->content_type =~ s/;.*//sr, text => $_->body_str } }
+        $mail->subparts ],
 });
 END
 
@@ -133,7 +134,8 @@ sub attempt_now
 {
     my ($order) = @_;
     sql(qq{UPDATE job SET due_at = 1 WHERE status = 'queued' AND email_id IN
-        (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id WHERE o.storefront_order_id = '$order')});
+        (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id
+         WHERE o.storefront_order_id = '$order')});
     return;
 }
 

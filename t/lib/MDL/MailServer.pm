@@ -3,13 +3,14 @@
 #
 #   my $server = MDL::MailServer->new;
 #   … "DownloadsMailTransport smtp://127.0.0.1:" . $server->{port}
-#   my @lines = $server->lines;    # [ time, 'open' | 'held' | 'taken' | 'quit' | 'closed', connection, address ]
+#   my @lines = $server->lines;
+#       # [ time, 'open' | 'held' | 'taken' | 'quit' | 'closed', connection, address ]
 #
 # The first time that an address is named that begins with "held", the server does not answer before
 # release() is called.
 #
-# Connections have numbers.  "taken" is an email whose final dot has come, whether or not anybody was
-# left to hear the answer.  A connection that was cut is "closed" without "quit".
+# Connections have numbers. "taken" is an email whose final dot has come, whether or not anybody was
+# left to hear the answer. A connection that was cut is "closed" without "quit".
 package MDL::MailServer;
 
 use strict;

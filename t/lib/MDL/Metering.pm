@@ -21,8 +21,8 @@ our @EXPORT_OK = qw(ways);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
-# mod_http2 does not work under prefork.  Protocols don't depend on the database, so all but the first
-# database try HTTP/1.1 alone.
+# mod_http2 does not work under prefork. Protocols don't depend on the database, so all but the
+# first database try HTTP/1.1 alone.
 my %WAYS = (
     event   => [ 'HTTP/1.1', 'TLS', 'HTTP/2', 'h2c' ],
     worker  => [ 'HTTP/1.1', 'TLS', 'HTTP/2', 'h2c' ],
@@ -46,19 +46,23 @@ sub meters_under
     $shop   = new_shop();
     $file   = new_file($shop, 8 * MB);
     my %begun;
-    subtest "$mpm: if one download is left, fifty links fetched at once use only that one" => \&one_of_fifty;
+    subtest "$mpm: if one download is left, fifty links fetched at once use only that one" =>
+        \&one_of_fifty;
     for my $way (ways($mpm)) {
         $begun{$way} = [ parts_begun($way) ];
         subtest "$mpm, $way: each whole transfer costs one download" => sub { whole_ones($way) };
-        subtest "$mpm, $way: a download that breaks off and goes on costs one" => sub { goes_on($way) };
+        subtest "$mpm, $way: a download that breaks off and goes on costs one" =>
+            sub { goes_on($way) };
     }
     for my $way (ways($mpm)) {
-        subtest "$mpm, $way: two parts by two links cost one download, once they make up the whole file" =>
+        subtest "$mpm, $way: two parts by two links cost one download, "
+            . "once they make up the whole file" =>
             sub { parts_joined($way, @{ $begun{$way} }) };
     }
     subtest "$mpm: clients that close their sending side pay for what they get" => \&closed_halves;
     for my $way ('HTTP/1.1', 'TLS') {
-        subtest "$mpm, $way: each whole transfer of a connection costs one download" => sub { asked_otherwise($way) };
+        subtest "$mpm, $way: each whole transfer of a connection costs one download" =>
+            sub { asked_otherwise($way) };
     }
     return ($server, $shop, $file);
 }
@@ -67,7 +71,8 @@ sub meters_under
 sub answer
 {
     my ($way, $path, $range) = @_;
-    return MDL::DownloadClient->over($way, $server, $path, $range ? (headers => { Range => "bytes=$range" }) : ());
+    return MDL::DownloadClient->over($way, $server, $path,
+        $range ? (headers => { Range => "bytes=$range" }) : ());
 }
 
 sub is_part
@@ -97,7 +102,7 @@ sub costs
     return $account;
 }
 
-# --- under each processing model, over each protocol -----------------------------------------------
+# --- under each processing model, over each protocol ---------------------------------------------
 
 sub whole_ones
 {
@@ -125,7 +130,8 @@ sub goes_on
         my $answer = answer($way, $path, "$from-");
         my $read   = $answer->read_until(700_000)->leave($time % 2);
         $at_most += $answer->at_most;
-        push @wrong, "from $from" if $answer->sha256 ne sha256_hex(substr $file->{bytes}, $from, $read);
+        push @wrong, "from $from"
+            if $answer->sha256 ne sha256_hex(substr $file->{bytes}, $from, $read);
         $from += $read;
     }
     is_deeply \@wrong, [], "the bytes of all ten parts are the file's";
@@ -138,8 +144,8 @@ sub goes_on
     return;
 }
 
-# Requests for the whole file that are followed by another on the same connection, or that end it: each
-# is [ name, options of the client, downloads that it costs ].
+# Requests for the whole file that are followed by another on the same connection, or that end it:
+# each is [ name, options of the client, downloads that it costs ].
 my @ASKED = (
     [ 'two pipelined requests for the whole', sub { (pipelined => $_[0]) }, 2 ],
     [ 'a part, pipelined after the whole', sub { (pipelined => $_[1]) }, 1 ],
@@ -158,14 +164,15 @@ sub asked_otherwise
         my %more = $more->("$get\r\n", "${get}Range: bytes=5-9999\r\n\r\n");
         my $answer = MDL::DownloadClient->over($way, $server, $path, %more);
         is_rest($answer, 0, $name);
-        is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second answer") if $more{pipelined};
+        is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second answer")
+            if $more{pipelined};
         costs($buy, $downloads, join ' ', ('counted') x $downloads);
     }
     return;
 }
 
-# Clients that close their sending side after the request, or after a byte too many.  They do not read
-# for a while, so the server sees the close before it has sent the answer.
+# Clients that close their sending side after the request, or after a byte too many. They do not
+# read for a while, so the server sees the close before it has sent the answer.
 sub closed_halves
 {
     my @clients = map {
@@ -173,7 +180,8 @@ sub closed_halves
         map {
             my ($name, @more) = @$_;
             my $buy = buy($shop, $file, limit => 1);
-            my $answer = MDL::DownloadClient->over($way, $server, link_of($buy), half_close => 1, @more);
+            my $answer = MDL::DownloadClient->over($way, $server, link_of($buy),
+                half_close => 1, @more);
             { name => "$way, a client that $name", buy => $buy, answer => $answer };
         } [ 'closes its sending side' ], [ 'sends a byte more and closes it', pipelined => 'X' ];
     } 'HTTP/1.1', 'TLS';
@@ -202,7 +210,8 @@ sub one_of_fifty
     my $buy   = buy($shop, $file, limit => 1);
     my @links = map { link_of($buy) } 1 .. 50;
     my %count;
-    $count{ ref $_ ? $_->{died} : $_ }++ for parallel(50, sub { page('GET', $links[ $_[0] ], patient => 1)->{status} });
+    $count{ ref $_ ? $_->{died} : $_ }++
+        for parallel(50, sub { page('GET', $links[ $_[0] ], patient => 1)->{status} });
     is_deeply \%count, { 200 => 1, 403 => 49 }, 'one is served and 49 are refused';
     costs($buy, 1, 'counted');
     return;
@@ -227,7 +236,8 @@ sub parts_joined
     for (@parts) {
         my ($buy, $read) = @$_{qw(buy read)};
         my $session = costs($buy, 0, 'returned')->{sessions}[0];
-        cmp_ok $session->{bytes_delivered}, '>=', $read, 'at least what was read is counted as delivered';
+        cmp_ok $session->{bytes_delivered}, '>=', $read,
+            'at least what was read is counted as delivered';
         cmp_ok $session->{bytes_delivered}, '<=', $_->{at_most}, 'and little more than has arrived';
         is_rest(answer($way, link_of($buy), "$read-"), $read, 'the rest by another link');
         costs($buy, 1, 'counted returned');

@@ -65,15 +65,18 @@ sub described
     for my $path (sort keys %$paths) {
         for my $method (grep { /$METHOD/ } sort keys %{ $paths->{$path} }) {
             my $it = $paths->{$path}{$method};
-            my @parameters = map { resolve($_) } @{ $paths->{$path}{parameters} // [] }, @{ $it->{parameters} // [] };
+            my @parameters = map { resolve($_) } @{ $paths->{$path}{parameters} // [] },
+                @{ $it->{parameters} // [] };
             my ($type) = keys %{ $it->{requestBody}{content} // {} };
             my (%codes, %examples);
             for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
                 my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
-                next if $content && !$content->{schema}{allOf};    # no error, but what was asked for
+                # no error, but what was asked for
+                next if $content && !$content->{schema}{allOf};
                 my $code = $content->{schema}{allOf}[1]{properties}{error}{properties}{code};
                 $codes{$status} = $code->{'x-extensible-enum'} // [ $code->{const} ];
-                $examples{$status} = [ map { $_->{value}{error} } values %{ $content->{examples} // {} } ];
+                $examples{$status} = [ map { $_->{value}{error} }
+                    values %{ $content->{examples} // {} } ];
             }
             push @described, {
                 id     => $it->{operationId},
@@ -83,7 +86,8 @@ sub described
                 away   => $paths->{$path}{servers} ? 1 : 0,
                 open   => $it->{security} && !@{ $it->{security} } ? 1 : 0,
                 write  => $method ne 'get' ? 1 : 0,
-                body   => $type && { type => $type, example => $it->{requestBody}{content}{$type}{example} },
+                body   => $type
+                    && { type => $type, example => $it->{requestBody}{content}{$type}{example} },
                 lists  => scalar(grep { $_->{name} eq 'cursor' } @parameters),
                 parameters => \@parameters,
                 codes     => \%codes,
@@ -99,7 +103,8 @@ sub described
 sub examples_in
 {
     my ($operation, $in) = @_;
-    return map { ($_->{name} => $_->{example}) } grep { $_->{in} eq $in } @{ $operation->{parameters} };
+    return map { ($_->{name} => $_->{example}) } grep { $_->{in} eq $in }
+        @{ $operation->{parameters} };
 }
 
 # The path of an operation with the examples of its parameters.
@@ -148,22 +153,23 @@ sub misfits
 # A message without what differs from one request to another.
 sub plain { my ($message) = @_; return $message =~ s/\b(?:upl|job)_\w+/ID/gr =~ s/\d+/0/gr }
 
-# The declared answers of operations that were not given, each as "operation status code", but for those
-# that match $elsewhere.
+# The declared answers of operations that were not given, each as "operation status code", but for
+# those that match $elsewhere.
 sub never_given
 {
     my ($elsewhere, @of) = @_;
     my @declared;
     for my $operation (@of) {
         for my $status (@{ $operation->{responses} }) {
-            push @declared, map { "$operation->{id} $status $_" } @{ $operation->{codes}{$status} // [''] };
+            push @declared,
+                map { "$operation->{id} $status $_" } @{ $operation->{codes}{$status} // [''] };
         }
     }
     return grep { $_ !~ $elsewhere && !$seen{$_} } @declared;
 }
 
-# The examples of errors that don't say what the service has said with that status and code, and what it
-# has said; but for those that match $elsewhere.
+# The examples of errors that don't say what the service has said with that status and code, and
+# what it has said; but for those that match $elsewhere.
 sub strange_examples
 {
     my ($elsewhere, @of) = @_;
@@ -172,8 +178,10 @@ sub strange_examples
         for my $status (sort keys %{ $operation->{examples} }) {
             for my $error (@{ $operation->{examples}{$status} }) {
                 my $said = $told{"$status $error->{code}"};
-                next if !$said || " $error->{code}" =~ $elsewhere || $said->{ plain($error->{message}) };
-                $strange{ join "\n    ", "$status $error->{code}: $error->{message}", sort keys %$said } = 1;
+                next if !$said || " $error->{code}" =~ $elsewhere
+                    || $said->{ plain($error->{message}) };
+                $strange{ join "\n    ", "$status $error->{code}: $error->{message}",
+                    sort keys %$said } = 1;
             }
         }
     }

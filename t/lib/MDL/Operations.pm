@@ -1,5 +1,5 @@
-# A successful request for every operation of the OpenAPI document.  Each request uses entities of its
-# own.
+# A successful request for every operation of the OpenAPI document. Each request uses entities of
+# its own.
 #
 #   my $request = request_for($operation, $shop);    # { path, json or nothing }
 #   my $reply   = send_request($operation, $request, key => $shop->{token});
@@ -19,7 +19,8 @@ use MDL::Receiver;
 use MDL::Source;
 use MDL::Test;
 
-our @EXPORT = qw(request_for send_request settle created upload_of upload_in_pieces held_order bytes);
+our @EXPORT = qw(request_for send_request settle created upload_of upload_in_pieces held_order
+    bytes);
 
 my $unique = 0;
 my ($source, $receiver);
@@ -37,12 +38,29 @@ sub created
     return $reply->{json};
 }
 
-sub asset { my ($shop) = @_; my $label = label(); return ready_asset($shop, "$label.txt", bytes())->{id} }
-sub noun  { my ($shop, $path, %more) = @_; return created($shop, $path, { name => label(), %more })->{id} }
+sub asset
+{
+    my ($shop) = @_;
+    my $label = label();
+    return ready_asset($shop, "$label.txt", bytes())->{id};
+}
+
+sub noun
+{
+    my ($shop, $path, %more) = @_;
+    return created($shop, $path, { name => label(), %more })->{id};
+}
+
 sub category { return noun($_[0], '/categories') }
 sub pack_of  { my ($shop, @files) = @_; return noun($shop, '/packs', file_ids => \@files) }
 sub tag      { return noun($_[0], '/license-key-tags') }
-sub link_of  { return created($_[0], '/links', { title => label(), url => 'https://example.com/' . label() })->{id} }
+
+sub link_of
+{
+    return created($_[0], '/links',
+        { title => label(), url => 'https://example.com/' . label() })->{id};
+}
+
 sub mapping  { my ($shop, @files) = @_; return mapping_of($shop, \@files) }
 
 # A webhook endpoint that is told of nothing by itself, and whose URL takes everything.
@@ -57,15 +75,18 @@ sub webhook_body
 {
     $receiver //= MDL::Receiver->new;
     $receiver->answers('takes', {});
-    return { url => $receiver->url('takes'), event_types => ['shop.blocked'], description => label() };
+    return { url => $receiver->url('takes'), event_types => ['shop.blocked'],
+        description => label() };
 }
 
 # A shop has ten endpoints at most.
 sub make_room_for_webhooks
 {
     my ($shop) = @_;
-    my ($count) = sql("SELECT count(*) FROM webhook_endpoint WHERE deleted_at IS NULL AND shop_id = $shop->{shop_id}");
-    sql("UPDATE webhook_endpoint SET deleted_at = 1 WHERE shop_id = $shop->{shop_id}") if $count->[0] >= 8;
+    my ($count) = sql("SELECT count(*) FROM webhook_endpoint WHERE deleted_at IS NULL "
+        . "AND shop_id = $shop->{shop_id}");
+    sql("UPDATE webhook_endpoint SET deleted_at = 1 WHERE shop_id = $shop->{shop_id}")
+        if $count->[0] >= 8;
     return;
 }
 
@@ -76,9 +97,13 @@ sub webhook_delivery
     my $endpoint = webhook($shop);
     created($shop, "/webhook-endpoints/$endpoint/test", {});
     my $row;
-    wait_for(sub { ($row) = sql("SELECT id, attempts FROM webhook_delivery WHERE endpoint_id = $endpoint"); $row && $row->[1] }, 20,
+    wait_for(sub {
+        ($row) = sql("SELECT id, attempts FROM webhook_delivery WHERE endpoint_id = $endpoint");
+        $row && $row->[1];
+    }, 20,
         'a delivery');
-    sql("UPDATE webhook_delivery SET due_at = NULL, status = 'failed' WHERE endpoint_id = $endpoint");
+    sql("UPDATE webhook_delivery SET due_at = NULL, status = 'failed' "
+        . "WHERE endpoint_id = $endpoint");
     return ($endpoint, $row->[0]);
 }
 
@@ -104,7 +129,11 @@ sub order
     return $reply->{json};
 }
 
-sub order_path { my ($shop, $rest) = @_; return '/orders/' . order($shop)->{storefront_order_id} . $rest }
+sub order_path
+{
+    my ($shop, $rest) = @_;
+    return '/orders/' . order($shop)->{storefront_order_id} . $rest;
+}
 
 sub assignment_path
 {
@@ -128,7 +157,8 @@ sub upload_of
     if (defined $bytes) {
         my $reply = HTTP::Tiny->new(timeout => 30)->put($upload->{upload_url},
             { content => $bytes, headers => $upload->{headers} });
-        die "the upload was answered with: $reply->{status} $reply->{content}\n" if !$reply->{success};
+        die "the upload was answered with: $reply->{status} $reply->{content}\n"
+            if !$reply->{success};
     }
     return $upload->{id};
 }
@@ -137,7 +167,8 @@ sub upload_of
 sub upload_in_pieces
 {
     my ($shop, $bytes, $cut) = @_;
-    my $upload = created($shop, '/assets/uploads', { filename => label() . '.txt', size => length $bytes });
+    my $upload = created($shop, '/assets/uploads',
+        { filename => label() . '.txt', size => length $bytes });
     for ([ 0, substr $bytes, 0, $cut ], [ $cut, substr $bytes, $cut ]) {
         my $reply = HTTP::Tiny->new(timeout => 30)->request('PATCH', $upload->{upload_url}, {
             content => $_->[1],
@@ -147,7 +178,8 @@ sub upload_in_pieces
                 'Content-Type'  => 'application/offset+octet-stream',
             },
         });
-        die "a piece was answered with: $reply->{status} $reply->{content}\n" if $reply->{status} != 204;
+        die "a piece was answered with: $reply->{status} $reply->{content}\n"
+            if $reply->{status} != 204;
     }
     return $upload->{id};
 }
@@ -157,7 +189,8 @@ sub source_job
     my ($shop, $status) = @_;
     $source //= MDL::Source->new;
     my $url = $source->offer(label(), { status => $status, size => 10 });
-    return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url })->{json}{job}{id};
+    return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url })
+        ->{json}{job}{id};
 }
 
 # A job that waits an hour for its second attempt.
@@ -181,12 +214,18 @@ sub failed_job
     return $id;
 }
 
-sub import_body { my ($shop) = @_; my $label = label(); return { source_url => source("$label.txt", bytes()) } }
+sub import_body
+{
+    my ($shop) = @_;
+    my $label = label();
+    return { source_url => source("$label.txt", bytes()) };
+}
 
 sub mapping_body
 {
     my ($shop) = @_;
-    return { storefront_product_id => product(), file_ids => [ asset($shop) ], pack_ids => [ pack_of($shop) ],
+    return { storefront_product_id => product(), file_ids => [ asset($shop) ],
+        pack_ids => [ pack_of($shop) ],
         link_ids => [ link_of($shop) ], license_key_tag_ids => [ tag($shop) ] };
 }
 
@@ -201,7 +240,8 @@ my %REQUESTS = (
     listAssets  => sub { asset($_[0]); '/assets' },
     importAsset => sub { ('/assets', import_body($_[0])) },
     getAsset    => sub { '/assets/' . asset($_[0]) },
-    updateAsset => sub { ('/assets/' . asset($_[0]), { title => label(), category_id => category($_[0]) }) },
+    updateAsset =>
+        sub { ('/assets/' . asset($_[0]), { title => label(), category_id => category($_[0]) }) },
     deleteAsset => sub { '/assets/' . asset($_[0]) },
     createAssetVersion => sub { ('/assets/' . asset($_[0]) . '/versions', import_body($_[0])) },
 
@@ -224,7 +264,8 @@ my %REQUESTS = (
     listPacks  => sub { pack_of($_[0]); '/packs' },
     createPack => sub { ('/packs', { name => label(), file_ids => [ asset($_[0]) ] }) },
     getPack    => sub { '/packs/' . pack_of($_[0], asset($_[0])) },
-    updatePack => sub { ('/packs/' . pack_of($_[0]), { name => label(), file_ids => [ asset($_[0]) ] }) },
+    updatePack =>
+        sub { ('/packs/' . pack_of($_[0]), { name => label(), file_ids => [ asset($_[0]) ] }) },
     deletePack => sub { '/packs/' . pack_of($_[0], asset($_[0])) },
 
     listLinks  => sub { link_of($_[0]); '/links' },
@@ -234,14 +275,17 @@ my %REQUESTS = (
     deleteLink => sub { '/links/' . link_of($_[0]) },
 
     listLicenseKeyTags  => sub { tag($_[0]); '/license-key-tags' },
-    createLicenseKeyTag => sub { ('/license-key-tags', { name => label(), low_stock_threshold => 5 }) },
+    createLicenseKeyTag =>
+        sub { ('/license-key-tags', { name => label(), low_stock_threshold => 5 }) },
     getLicenseKeyTag    => sub { '/license-key-tags/' . tag($_[0]) },
     updateLicenseKeyTag => sub { ('/license-key-tags/' . tag($_[0]), { name => label() }) },
     deleteLicenseKeyTag => sub { '/license-key-tags/' . tag($_[0]) },
-    addLicenseKeys => sub { ('/license-key-tags/' . tag($_[0]) . '/keys', { keys => [ label(), label() ] }) },
+    addLicenseKeys =>
+        sub { ('/license-key-tags/' . tag($_[0]) . '/keys', { keys => [ label(), label() ] }) },
 
     listLicenseKeys => sub { my ($tag) = license_key($_[0]); "/license-key-tags/$tag/keys" },
-    deleteLicenseKey => sub { my ($tag, $key) = license_key($_[0]); "/license-key-tags/$tag/keys/$key" },
+    deleteLicenseKey =>
+        sub { my ($tag, $key) = license_key($_[0]); "/license-key-tags/$tag/keys/$key" },
 
     listMappings   => sub { mapping($_[0]); '/mappings' },
     saveMapping     => sub { ('/mappings', mapping_body($_[0])) },
@@ -291,11 +335,13 @@ my %REQUESTS = (
         return ('/webhook-endpoints', webhook_body());
     },
     getWebhookEndpoint    => sub { '/webhook-endpoints/' . webhook($_[0]) },
-    updateWebhookEndpoint => sub { ('/webhook-endpoints/' . webhook($_[0]), { description => label() }) },
+    updateWebhookEndpoint =>
+        sub { ('/webhook-endpoints/' . webhook($_[0]), { description => label() }) },
     deleteWebhookEndpoint => sub { '/webhook-endpoints/' . webhook($_[0]) },
     rotateWebhookSecret   => sub { '/webhook-endpoints/' . webhook($_[0]) . '/rotate-secret' },
     testWebhookEndpoint   => sub { '/webhook-endpoints/' . webhook($_[0]) . '/test' },
-    listWebhookDeliveries => sub { '/webhook-endpoints/' . (webhook_delivery($_[0]))[0] . '/deliveries' },
+    listWebhookDeliveries =>
+        sub { '/webhook-endpoints/' . (webhook_delivery($_[0]))[0] . '/deliveries' },
     resendWebhookDelivery => sub {
         my ($endpoint, $delivery) = webhook_delivery($_[0]);
         return "/webhook-endpoints/$endpoint/deliveries/$delivery/resend";
@@ -319,8 +365,8 @@ sub send_request
         defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
 }
 
-# Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included, and every
-# event has its number.
+# Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included,
+# and every event has its number.
 sub settle
 {
     wait_for(sub {

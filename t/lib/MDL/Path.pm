@@ -4,11 +4,11 @@
 #   … http://localhost:@{[ $path->port ]}/ …
 #   $path->stop;
 #
-# rate is in bytes a second to the client.  Each of cuts ends one connection, the first that has carried
-# so many bytes to its client, by an orderly close (fin) or a reset (rst).
+# rate is in bytes a second to the client. Each of cuts ends one connection, the first that has
+# carried so many bytes to its client, by an orderly close (fin) or a reset (rst).
 #
-# up => n and down => n hold all bytes back, once so many have been carried to the server or to the client,
-# until release(), or until a file released() is made.
+# up => n and down => n hold all bytes back, once so many have been carried to the server or to the
+# client, until release(), or until a file released() is made.
 package MDL::Path;
 
 use strict;
@@ -51,7 +51,8 @@ sub count_bytes
 {
     my ($self, $way, $bytes) = @_;
     $self->{carried}{$way} += $bytes;
-    while (defined $self->{$way} && $self->{carried}{$way} >= $self->{$way} && !-e $self->{released}) {
+    while (defined $self->{$way} && $self->{carried}{$way} >= $self->{$way}
+        && !-e $self->{released}) {
         return 0 if IO::Select->new($self->{watch})->can_read(0.02);
     }
     return 1;
@@ -64,7 +65,8 @@ sub open_pair
     my $server = IO::Socket::INET->new(Proto => 'tcp') or die "socket: $!";
     setsockopt $server, SOL_SOCKET, SO_RCVBUF, pack 'i', BUFFER;
     setsockopt $client, SOL_SOCKET, SO_SNDBUF, pack 'i', BUFFER;
-    $server->connect(Socket::pack_sockaddr_in($self->{to}, Socket::inet_aton('127.0.0.1'))) or return;
+    $server->connect(Socket::pack_sockaddr_in($self->{to}, Socket::inet_aton('127.0.0.1')))
+        or return;
     return $self->add_pair($client, $server);
 }
 

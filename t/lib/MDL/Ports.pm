@@ -1,4 +1,5 @@
-# Reserves ports for servers that are stopped and started again while other suites look for free ports.
+# Reserves ports for servers that are stopped and started again while other suites look for free
+# ports.
 #
 #   my $port = free_port();    # reserved as long as this process lives
 #

@@ -1,6 +1,6 @@
-# The test's own Postfix, run by an unprivileged user: fakeroot makes it believe that it may change its
-# user, and everything it writes but its queue stays below one folder.  Files then have other owners
-# than Postfix expects, hence "strict_mailbox_ownership = no".
+# The test's own Postfix, run by an unprivileged user: fakeroot makes it believe that it may change
+# its user, and everything it writes but its queue stays below one folder. Files then have other
+# owners than Postfix expects, hence "strict_mailbox_ownership = no".
 #
 #   my $postfix = MDL::Postfix->new(folder => $dir, boxes => { 'shop@example.com' => 'bounces/' },
 #       next_hop => { 'gone.test' => $port });
@@ -8,9 +8,9 @@
 #   $postfix->box('bounces/')
 #
 # Options:
-#   boxes     { address or domain => box }; an address also stands for those with "+…" before its "@".
-#             A box whose name ends in a slash is a Maildir, any other an mbox.  Addresses that begin
-#             with "unknown" have no box in such a domain: 550 at RCPT
+#   boxes     { address or domain => box }; an address also stands for those with "+…" before its
+#             "@". A box whose name ends in a slash is a Maildir, any other an mbox. Addresses that
+#             begin with "unknown" have no box in such a domain: 550 at RCPT
 #   next_hop  { domain => port } of domains whose mail it passes on to an SMTP server on that port
 # It stops with the test at the latest.
 package MDL::Postfix;
@@ -128,7 +128,8 @@ minimal_backoff_time = 1s
 maximal_backoff_time = 1s
 delay_warning_time = 1s
 CONF
-    write_file("$folder/etc/master.cf", "127.0.0.1:$self->{port} inet n - n - - smtpd\n" . <<'CONF');
+    write_file("$folder/etc/master.cf",
+        "127.0.0.1:$self->{port} inet n - n - - smtpd\n" . <<'CONF');
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 300 1 qmgr
 rewrite unix - - n - - trivial-rewrite

@@ -1,10 +1,11 @@
-# A proxy in front of an instance, set up as docs/install.md says: nginx, HAProxy, or httpd's mod_proxy.
+# A proxy in front of an instance, set up as docs/install.md says: nginx, HAProxy, or httpd's
+# mod_proxy.
 #
-#   my $proxy = MDL::Proxy->new('nginx', $server);    # takes the place of $server for MDL::DownloadClient
+#   my $proxy = MDL::Proxy->new('nginx', $server);    # takes its place for MDL::DownloadClient
 #   $proxy->stop;
 #
-# It speaks TLS with the instance's certificate, on tls_port().  The configuration is the guide's own, with
-# other ports and paths.
+# It speaks TLS with the instance's certificate, on tls_port(). The configuration is the guide's
+# own, with other ports and paths.
 package MDL::Proxy;
 
 use strict;
@@ -38,7 +39,8 @@ access_log off;
 GUIDE}
 END
     },
-    haproxy => { command => sub { ('haproxy', '-db', '-f', "$_[0]{folder}/conf") }, around => 'GUIDE' },
+    haproxy => { command => sub { ('haproxy', '-db', '-f', "$_[0]{folder}/conf") },
+        around => 'GUIDE' },
     httpd   => {
         command => sub { ($ENV{HTTPD}, '-DFOREGROUND', '-f', "$_[0]{folder}/conf") },
         around  => <<'END',
@@ -66,8 +68,10 @@ sub new
         owner  => $$,
     }, $class;
     make_path("$self->{folder}/tmp");
-    MDL::Instance::write_file("$self->{folder}/both.pem", join '', map { slurp("$server->{folder}/tls.$_") } qw(crt key));
-    MDL::Instance::write_file("$self->{folder}/conf", $self->configuration($kind, $program->{around}));
+    MDL::Instance::write_file("$self->{folder}/both.pem", join '',
+        map { slurp("$server->{folder}/tls.$_") } qw(crt key));
+    MDL::Instance::write_file("$self->{folder}/conf",
+        $self->configuration($kind, $program->{around}));
     $self->run($program->{command}->($self));
     return $self;
 }
@@ -89,7 +93,8 @@ sub configuration
     $guide =~ s{\*:443}{127.0.0.1:$port};
     my ($modules) = slurp("$server->{folder}/httpd.conf") =~ /^(LoadModule mpm_\w+ .*)$/m;
     my ($path) = $modules =~ m{"(.*)/mod_mpm_\w+\.so"};
-    $modules .= qq(\nLoadModule ${_}_module "$path/mod_$_.so") for qw(authz_core ssl http2 headers proxy proxy_http);
+    $modules .= qq(\nLoadModule ${_}_module "$path/mod_$_.so")
+        for qw(authz_core ssl http2 headers proxy proxy_http);
     my %values = (GUIDE => $guide, FOLDER => $folder, PORT => $port, MODULES => $modules);
     return $around =~ s/\b(GUIDE|FOLDER|PORT|MODULES)\b/$values{$1}/gr;
 }
@@ -110,7 +115,8 @@ sub run
     $self->{pid} = $pid;
     wait_for(
         sub {
-            die "$command[0] has ended: " . slurp($output) . (slurp("$self->{folder}/error_log") // '') . "\n"
+            die "$command[0] has ended: " . slurp($output)
+                . (slurp("$self->{folder}/error_log") // '') . "\n"
                 if waitpid($pid, POSIX::WNOHANG()) != 0;
             IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->tls_port);
         },

@@ -3,7 +3,7 @@
 #   my $receiver = MDL::Receiver->new;
 #   my $endpoint = $receiver->endpoint($shop, 'fast');               # an endpoint at its path /fast
 #   $receiver->answers('slow', { hold => 1 });
-#   my @received = $receiver->received('fast');                      # { id, verified => [ … ], body, … }
+#   my @received = $receiver->received('fast'); # { id, verified => [ … ], body, … }
 #
 # Each webhook takes the next answer of its path, and the last one serves all later ones:
 #   status, headers, body     instead of 200 and nothing
@@ -32,8 +32,10 @@ sub new
     make_path($folder);
     my $self = bless { folder => $folder, owner => $$, plan => {} }, $class;
     $self->write_plan;
-    $self->{pid} = open2($self->{from}, $self->{hold}, 'tools/node', 't/node/receiver.mjs', $folder);
-    ($self->{port}) = (readline($self->{from}) // '') =~ /^(\d+)$/ or die "the receiver does not start\n";
+    $self->{pid} = open2($self->{from}, $self->{hold}, 'tools/node', 't/node/receiver.mjs',
+        $folder);
+    ($self->{port}) = (readline($self->{from}) // '') =~ /^(\d+)$/
+        or die "the receiver does not start\n";
     return $self;
 }
 
@@ -71,7 +73,8 @@ sub endpoint
     my ($self, $shop, $name, %members) = @_;
     my $reply = MDL::Test::api('POST', '/webhook-endpoints', key => $shop->{token},
         json => { url => $self->url($name), %members });
-    die "the endpoint was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    die "the endpoint was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 201;
     $self->{plan}{"/$name"}{answers} //= [ {} ];
     $self->secrets($name, $reply->{json}{secret});
     return $reply->{json};
@@ -91,8 +94,8 @@ sub await
 {
     my ($self, $name, $count, $seconds) = @_;
     my @received;
-    MDL::Test::wait_for(sub { @received = $self->received($name); return @received >= $count }, $seconds // 20,
-        "$count webhooks to $name");
+    MDL::Test::wait_for(sub { @received = $self->received($name); return @received >= $count },
+        $seconds // 20, "$count webhooks to $name");
     return @received;
 }
 

@@ -1,6 +1,6 @@
 # A process that passes bytes between clients and a server.  A subclass has two methods: open_pair
-# connects to the server and registers both connections with add_pair; pass passes on what has arrived
-# at one of them, and returns false to close both.
+# connects to the server and registers both connections with add_pair; pass passes on what has
+# arrived at one of them, and returns false to close both.
 #
 #   my $self = $class->carry($listener, %members);
 #   $self->stop;

@@ -25,8 +25,10 @@ sub new
         exec top_dir() . '/tools/run' or POSIX::_exit(127);
     }
     my $self = bless { folder => $folder, pid => $pid, owner => $$ }, $class;
-    wait_for(sub { -e "$folder/env" || $self->has_ended && die "make run has ended:\n" . slurp(suite_dir() . '/make-run') },
-        60, 'make run');
+    wait_for(sub {
+        -e "$folder/env" || $self->has_ended && die "make run has ended:\n"
+            . slurp(suite_dir() . '/make-run');
+    }, 60, 'make run');
     my $data = readlink "$folder/data" || "$folder/data";
     MDL::Target::aim({
         port      => $self->env('BASE_URL') =~ /:(\d+)/,

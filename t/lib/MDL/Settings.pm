@@ -3,9 +3,11 @@
 #   my $server = settings_server();
 #   told('member', 'add', 'ada', 'owner', '--shop', $shop->{shop_id});
 #   my $reply = visit('ada', 'GET', "/$shop->{shop_id}/keys");
-#   my $done  = submit('ada', $reply, "/$shop->{shop_id}/keys", { name => 'Orders', scope => 'full' });
+#   my $done  = submit('ada', $reply, "/$shop->{shop_id}/keys",
+#       { name => 'Orders', scope => 'full' });
 #
-# Any user can sign in; the password is "secret".  With form => 1 they do so as conf/settings-form.conf says:
+# Any user can sign in; the password is "secret". With form => 1 they do so as
+# conf/settings-form.conf says:
 #
 #   my $cookie = sign_in('ada')->{cookie};
 #   my $reply  = visit($cookie, 'GET', '/');      # or submit()
@@ -46,7 +48,11 @@ my %MODULES = (
 );
 
 # A sample, with the paths that are to be put in.
-sub sample { return slurp(top_dir() . "/conf/settings-$_[0].conf") =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr }
+sub sample
+{
+    return slurp(top_dir() . "/conf/settings-$_[0].conf")
+        =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr;
+}
 
 # The sample for a provider, with all values that are to be put in.
 sub openidc_conf
@@ -68,8 +74,8 @@ sub write_to
     return;
 }
 
-# A running server; options as those of MDL::Instance, and openidc => URL for conf/settings-openidc.conf
-# with that provider, and TLS; or form => 1 for conf/settings-form.conf.
+# A running server; options as those of MDL::Instance, and openidc => URL for
+# conf/settings-openidc.conf with that provider, and TLS; or form => 1 for conf/settings-form.conf.
 sub settings_server
 {
     my (%opt) = @_;
@@ -79,8 +85,8 @@ sub settings_server
     my $server = MDL::Instance->new(%opt,
         tls   => defined $provider || $opt{tls},
         extra => "DownloadsSettingsURL $origin/settings\nDownloadsAPIURL $origin/api/v1\n"
-            . ($provider ? openidc_conf($provider) : $by eq 'form' ? sample('form') : $BASIC) . ($opt{extra} // ''),
-        modules => [ @{ $MODULES{$by} }, @{ $opt{modules} // [] } ]);
+            . ($provider ? openidc_conf($provider) : $by eq 'form' ? sample('form') : $BASIC)
+        . ($opt{extra} // ''), modules => [ @{ $MODULES{$by} }, @{ $opt{modules} // [] } ]);
     my $password = '{SHA}' . sha1_base64('secret') . '=';
     write_to("$server->{folder}/users", join '', map { "$_:$password\n" } @USERS);
     write_to("$server->{folder}/session", 'a passphrase of the suites that is long enough');
@@ -97,13 +103,14 @@ sub told
 
 sub origin { return 'http://127.0.0.1:' . port() }
 
-# Sends the form to sign in; $with has what differs from a right one, and headers.  The reply has the session's
-# cookie, which those who come with it have in the place of a name.
+# Sends the form to sign in; $with has what differs from a right one, and headers. The reply has the
+# session's cookie, which those who come with it have in the place of a name.
 sub sign_in
 {
     my ($user, %with) = @_;
     my $headers = delete $with{headers} // {};
-    my $reply = visit(undef, 'POST', '/sign-in', form => { name => $user, password => 'secret', %with },
+    my $reply = visit(undef, 'POST', '/sign-in',
+        form => { name => $user, password => 'secret', %with },
         headers => { origin => origin(), %$headers });
     ($reply->{cookie}) = ($reply->{headers}{'set-cookie'} // '') =~ /^(__Host-downloads=[^;]+)/;
     return $reply;
@@ -121,7 +128,8 @@ sub credentials
 sub visit
 {
     my ($user, $method, $path, %opt) = @_;
-    return page($method, "/settings$path", %opt, headers => { credentials($user), %{ $opt{headers} // {} } });
+    return page($method, "/settings$path", %opt,
+        headers => { credentials($user), %{ $opt{headers} // {} } });
 }
 
 sub form_token
@@ -136,12 +144,13 @@ sub submit
     my ($user, $reply, $path, $fields, %headers) = @_;
     my ($seen) = $reply->{body} =~ /name="seen" value="([^"]+)"/;
     return visit($user, 'POST', $path,
-        form => { form_token => form_token($reply) // '', defined $seen ? (seen => $seen) : (), %$fields },
+        form => { form_token => form_token($reply) // '', defined $seen ? (seen => $seen) : (),
+            %$fields },
         headers => { origin => origin(), %headers });
 }
 
-# A page of a shop with a form that the user's role in it is not shown, and a form token of the user's own: who
-# sends it can be refused for the role alone.
+# A page of a shop with a form that the user's role in it is not shown, and a form token of the
+# user's own: who sends it can be refused for the role alone.
 sub own_form
 {
     my ($user, $role, $path) = @_;

@@ -3,7 +3,7 @@
 #   my $source = MDL::Source->new;
 #   my $url = $source->offer('cut.bin', { size => 1 << 20, etag => '"a"', cut => 1000 }, {});
 #   …
-#   my @requests = $source->requests('cut.bin');    # { number, range, if_range, sent, ended (when) }
+#   my @requests = $source->requests('cut.bin');   # { number, range, if_range, sent, ended (when) }
 #
 # Each request gets the next answer, and the last one serves all later requests.  An answer inherits
 # what it does not set from the one before it:
@@ -14,9 +14,9 @@
 #   etag                        with its quotes
 #   ranges => 0                 ignores Range
 #   length => 'none'|'chunked'|number    instead of the true Content-Length
-#   range_total => n            the size that the Content-Range of a 206 tells, instead of the true one
+#   range_total => n            the size that the Content-Range of a 206 tells, not the true one
 #   cut => n                    closes the connection after so many bytes of the body
-#   hold => n                   pauses after so many bytes until release(), or until the client leaves
+#   hold => n                   pauses after so many bytes until release(), or the client leaves
 #   rate => n                   bytes a second
 #
 # The bytes of a body depend on their offset and on the version.

@@ -2,7 +2,7 @@
 #
 #   my $streams = MDL::Streams->new($server);
 #   $streams->get('a', path => $path, until => 100_000);    # on a connection of its own
-#   my $event = $streams->event('a');                       # { event => 'paused', bytes => 100000, … }
+#   my $event = $streams->event('a'); # { event => 'paused', bytes => 100000, … }
 #   $streams->tell(do => 'reset', id => 'a');
 #   my $client = $streams->client($path);                   # as an MDL::DownloadClient
 #
@@ -36,14 +36,16 @@ sub tell
 {
     my ($self, %command) = @_;
     local $SIG{PIPE} = 'IGNORE';
-    syswrite $self->{hold}, encode_json(\%command) . "\n" or die "t/node/http2-reader.mjs has ended: $!\n";
+    syswrite $self->{hold}, encode_json(\%command) . "\n"
+        or die "t/node/http2-reader.mjs has ended: $!\n";
     return;
 }
 
 sub get
 {
     my ($self, $id, %more) = @_;
-    return $self->tell(do => 'get', id => $id, on => "connection of $id", origin => $self->{origin}, %more);
+    return $self->tell(do => 'get', id => $id, on => "connection of $id",
+        origin => $self->{origin}, %more);
 }
 
 sub plain { return shift->{plain} }
@@ -52,7 +54,8 @@ sub plain { return shift->{plain} }
 sub client
 {
     my ($self, $path, %more) = @_;
-    my $client = bless { streams => $self, id => ++$self->{clients} . " $path" }, 'MDL::Streams::Client';
+    my $client = bless { streams => $self, id => ++$self->{clients} . " $path" },
+        'MDL::Streams::Client';
     $self->get($client->{id}, path => $path, until => 0, %more);
     $client->{last} = $self->event($client->{id});
     die "no answer: $client->{last}{error}\n" if !defined $client->{last}{status};
@@ -71,7 +74,8 @@ sub event
             return $event;
         }
         IO::Select->new($self->{out})->can_read(PATIENCE) or die "waited in vain for $name\n";
-        sysread $self->{out}, $self->{text}, 65536, length $self->{text} or die "t/node/http2-reader.mjs has ended\n";
+        sysread $self->{out}, $self->{text}, 65536, length $self->{text}
+            or die "t/node/http2-reader.mjs has ended\n";
         push @{ $self->{seen} }, decode_json($1) while $self->{text} =~ s/^(.*)\n//;
     }
     return;

@@ -1,7 +1,7 @@
 # The current server: the one that the suites' helpers talk to, and where its files are.
 #
-# It is the MDL::Instance on which aim() was called last.  If a suite makes none, one starts when it is
-# first needed.
+# It is the MDL::Instance on which aim() was called last. If a suite makes none, one starts when it
+# is first needed.
 package MDL::Target;
 
 use strict;
@@ -30,7 +30,8 @@ sub top_dir { return $top }
 sub suite_dir
 {
     my ($name) = $0 =~ m{(?:^|/)t/(.+)\.t\z};
-    my $folder = join '/', "$top/t/logs", grep { defined } $ENV{MDL_RUN} // database(), $name // "other-$$";
+    my $folder = join '/', "$top/t/logs",
+        grep { defined } $ENV{MDL_RUN} // database(), $name // "other-$$";
     make_path($folder);
     return $folder;
 }

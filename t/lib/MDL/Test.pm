@@ -37,7 +37,7 @@ my $JSON   = JSON::PP->new->utf8->canonical->allow_nonref;    # keeps a printed 
 my $READER = Cpanel::JSON::XS->new->utf8->allow_nonref;    # reads answers ten times as fast
 my $unique = 0;
 
-# --- requests --------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
 # An Idempotency-Key that no other request of this run has.
 sub idem
@@ -67,7 +67,8 @@ sub reply_of
         headers => $answer->{headers},
         body    => $answer->{content} // '',
     };
-    # HTTP::Tiny reports its own failures (no connection, timeout) as 599 with the reason in the body.
+    # HTTP::Tiny reports its own failures (no connection, timeout) as 599 with the reason in the
+    # body.
     if (($answer->{headers}{'content-type'} // '') =~ m{^application/(?:\w+\+)?json\b}) {
         $reply->{json} = eval { $READER->decode($reply->{body}) };
     }
@@ -80,8 +81,8 @@ sub reply_of
 #   idem    => the Idempotency-Key; by default a write gets a new one, undef sends none
 #   headers => { … }, which replace those above; undef removes one
 #   timeout => seconds (30)
-#   patient => 1: repeats the request while the answer is one that tells a client to (contract, sections
-#              3 and 4)
+#   patient => 1: repeats the request while the answer is one that tells a client to (contract,
+#              sections 3 and 4)
 sub api
 {
     my ($method, $path, %opt) = @_;
@@ -98,7 +99,8 @@ sub asked
     while (1) {
         my $reply = reply_of(client(%opt)->request($method, $url, $arguments));
         return $reply if !$opt{patient} || time > $until
-            || $reply->{status} !~ /^(?:408|503)$/ && $reply->{body} !~ /"idempotency_conflict_in_progress"/;
+            || $reply->{status} !~ /^(?:408|503)$/
+            && $reply->{body} !~ /"idempotency_conflict_in_progress"/;
         sleep $reply->{headers}{'retry-after'} // 1;
     }
 }
@@ -121,16 +123,18 @@ sub headers_and_body
 }
 
 # Many requests to the API at once, each [ method, path, options ] with a body and on its own
-# connection.  It sends all requests without their last byte first, then the last bytes; then it calls
-# $complete with the connections.  Returns the replies in order.
+# connection. It sends all requests without their last byte first, then the last bytes; then it
+# calls $complete with the connections. Returns the replies in order.
 sub api_at_once
 {
     my ($complete, @requests) = @_;
     my @bytes = map {
         my ($method, $path, %opt) = @$_;
         my ($headers, $body) = headers_and_body($method, %opt);
-        my %all = (host => 'localhost', connection => 'close', %$headers, 'content-length' => length $body);
-        join "\r\n", "$method /api/v1$path HTTP/1.1", (map { "$_: $all{$_}" } sort keys %all), '', $body;
+        my %all = (host => 'localhost', connection => 'close', %$headers,
+            'content-length' => length $body);
+        join "\r\n", "$method /api/v1$path HTTP/1.1", (map { "$_: $all{$_}" } sort keys %all),
+            '', $body;
     } @requests;
     my @sockets = map { connection() } @bytes;
     print { $sockets[$_] } substr $bytes[$_], 0, -1 for 0 .. $#bytes;
@@ -165,8 +169,8 @@ sub page
     return asked($method, $url, \%arguments, %opt);
 }
 
-# Sends bytes that no proper client would send; returns every byte of the answer.  The request should
-# have "Connection: close".  end => 1 closes the sending side after the bytes.
+# Sends bytes that no proper client would send; returns every byte of the answer. The request should
+# have "Connection: close". end => 1 closes the sending side after the bytes.
 sub raw
 {
     my ($bytes, %opt) = @_;
@@ -195,7 +199,7 @@ sub read_all
     return $answer // '';
 }
 
-# --- the operator's command -------------------------------------------------------------------------
+# --- the operator's command ----------------------------------------------------------------------
 
 # Runs downloadsctl --json with the server's configuration; returns (exit code, decoded output,
 # output).
@@ -222,7 +226,7 @@ sub ctl_or_die
 }
 
 # Makes an approved shop with a key; returns { shop_id, name, domain, key_id, token }.
-#   approve => 0 leaves the shop unapproved and without a key; scope => 'read' makes a read-only key.
+#   approve => 0 leaves the shop unapproved and without a key; scope => 'read' makes a key to read.
 sub new_shop
 {
     my (%opt) = @_;
@@ -246,7 +250,7 @@ sub new_key
     return { key_id => $key->{id}, token => $answer->{token} // $key->{token} };
 }
 
-# --- jobs -------------------------------------------------------------------------------------------
+# --- jobs ----------------------------------------------------------------------------------------
 
 # Waits until the job has succeeded, failed or been cancelled, and returns it.
 sub wait_job
@@ -266,7 +270,7 @@ sub wait_job
     return $job;
 }
 
-# --- sources ----------------------------------------------------------------------------------------
+# --- sources -------------------------------------------------------------------------------------
 
 # Puts a file where imports can fetch it, and returns its URL.
 sub source
@@ -286,7 +290,7 @@ sub source_url
     return 'http://localhost:' . port() . "/source/$name";
 }
 
-# --- many at once -----------------------------------------------------------------------------------
+# --- many at once --------------------------------------------------------------------------------
 
 # Runs $work->(0 … $n - 1) in $n processes that begin at the same moment; returns the result of each
 # (any JSON value), in order.  The result of a process that dies is { died => message }.

@@ -5,8 +5,8 @@
 #
 # A suite says in its first comment on which of DATABASES it runs:
 #
-#   # once: why     on the first, and under the first MPM of MPM: what it tests depends on neither, or
-#                   another suite, which it names, has that on both
+#   # once: why     on the first, and under the first MPM of MPM: what it tests depends on neither,
+#                   or another suite, which it names, has that on both
 #   # both: why     on each, and under each MPM
 #   # pgsql: why    on PostgreSQL alone
 #
@@ -38,9 +38,11 @@ my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env he
 my $BAD_LINE = qr/AddressSanitizer|LeakSanitizer|runtime\ error:|Segmentation|[Aa]ssertion
     |exit\ signal\ (?!Killed|Terminated)|double\ free|corrupted\ /x;
 
-# What no log may hold besides the secret: an API key, and what stands behind an address of the module's.
+# What no log may hold besides the secret: an API key, and what stands behind an address of the
+# module's.
 my $TOKEN = qr{adk_live_\w{16}_\w{20}|/([ofzlu])/[\w-]{20}};
-my %KINDS = (o => 'page token', f => 'file token', z => 'archive token', l => 'link token', u => 'upload token');
+my %KINDS = (o => 'page token', f => 'file token', z => 'archive token', l => 'link token',
+    u => 'upload token');
 
 my $top  = getcwd();
 my $logs = "$top/t/logs";
@@ -126,7 +128,8 @@ sub runs
         my $suite = $_;
         my @on = says($suite, 'pgsql') ? grep { /^pgsql/ } @all
             : says($suite, 'both') ? @all
-            : !says($suite, 'once') ? die "$suite says neither once, both nor pgsql (MDL::TestRun)\n"
+            : !says($suite, 'once')
+            ? die "$suite says neither once, both nor pgsql (MDL::TestRun)\n"
             : $ENV{FULL} ? @all : $all[0];
         map { "$_ $suite" } @on;
     } @suites;
@@ -144,20 +147,22 @@ sub says
     return 0;
 }
 
-# Makes the database on PostgreSQL that those of the suites are copies of: to apply every migration takes
-# a second each time.  No suite stops this cluster, so what it writes need not reach the disk.  The
-# launcher of autovacuum would start a process for each suite's database every minute.
+# Makes the database on PostgreSQL that those of the suites are copies of: to apply every migration
+# takes a second each time. No suite stops this cluster, so what it writes need not reach the disk.
+# The launcher of autovacuum would start a process for each suite's database every minute.
 sub make_template
 {
     my $params = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=template_downloads/r;
-    write_file("$logs/template.conf", read_file("$top/t/conf/extra.conf"), qq(DBDriver pgsql\nDBDParams "$params"\n));
+    write_file("$logs/template.conf", read_file("$top/t/conf/extra.conf"),
+        qq(DBDriver pgsql\nDBDParams "$params"\n));
     my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off',
         'ALTER SYSTEM SET full_page_writes = off',
         $ENV{GROWTH} ? () : "ALTER SYSTEM SET autovacuum_naptime = '1h'",
         'SELECT pg_reload_conf()', 'CREATE DATABASE template_downloads';
     my $cluster = MDL::Database::patient($ENV{MDL_TEST_PGSQL});
     system(MDL::Database::psql(), $cluster, qw(-qX -o /dev/null), @commands) == 0
-        && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate >'$logs/template.log' 2>&1") == 0
+        && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate "
+            . ">'$logs/template.log' 2>&1") == 0
         or die "The suites' database can't be made.\n", read_file("$logs/template.log");
     return;
 }
@@ -205,7 +210,8 @@ sub run_tests
     my $harness = TAP::Harness->new({
         jobs      => $ENV{JOBS} || 4,
         timer     => 1,
-        merge     => @runs > 1,    # an unused pipe for standard error would block the other runs at its end
+        # an unused pipe for standard error would block the other runs at its end
+        merge     => @runs > 1,
         verbosity => $self->{opts}{verbose} ? 1 : 0,
         exec      => sub {
             my (undef, $run) = @_;
@@ -213,7 +219,8 @@ sub run_tests
             my ($db, $mpm) = split /-/, $label;
             return [ 'tools/processor', processor_file($run),
                 'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
-                'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
+                'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X,
+                '-It/lib', $suite ];
         },
     });
     my $result = $harness->runtests(@runs);
@@ -224,8 +231,8 @@ sub run_tests
     return;
 }
 
-# After the servers have stopped: looks for core files, bad lines in the error logs, tokens in any log,
-# and stray processes.
+# After the servers have stopped: looks for core files, bad lines in the error logs, tokens in any
+# log, and stray processes.
 sub look_back
 {
     my ($self) = @_;
@@ -256,8 +263,8 @@ sub look_back
     return 1;
 }
 
-# The lines of logs of httpd, PostgreSQL and Postfix that hold a token or the secret, by their places.
-# What Postfix and a server print as they start is a log, too; what a suite prints isn't.
+# The lines of logs of httpd, PostgreSQL and Postfix that hold a token or the secret, by their
+# places. What Postfix and a server print as they start is a log, too; what a suite prints isn't.
 sub tokens
 {
     my $secret = read_file("$logs/secret");
@@ -268,7 +275,8 @@ sub tokens
         open my $in, '<', $path or push(@found, "$path: $!"), next;
         while (<$in>) {
             s/%([[:xdigit:]]{2})/chr hex $1/ge;
-            my $kind = index($_, $secret) >= 0 ? 'secret' : /$TOKEN/ ? $KINDS{ $1 // '' } // 'API key' : next;
+            my $kind = index($_, $secret) >= 0 ? 'secret' : /$TOKEN/
+                ? $KINDS{ $1 // '' } // 'API key' : next;
             push @found, "$path:$.: $kind";
         }
     }
@@ -277,14 +285,15 @@ sub tokens
 
 # Returns the pid of a process that crashed by a race in httpd 2.4's event MPM, which also happens
 # without our module, about once in sixty stops with clients that leave: when a child ends, its main
-# thread closes the sockets of its busy workers (close_worker_sockets) while a worker whose client has
-# just left frees the same socket.  The stack of such a core goes from main to the socket through
-# httpd's own frames alone.  httpd's handler sends itself the signal again, which another thread may get:
-# then the stack is that of the thread in which the handler was called.
+# thread closes the sockets of its busy workers (close_worker_sockets) while a worker whose client
+# has just left frees the same socket. The stack of such a core goes from main to the socket through
+# httpd's own frames alone. httpd's handler sends itself the signal again, which another thread may
+# get: then the stack is that of the thread in which the handler was called.
 sub mpm_race
 {
     my ($self, $core) = @_;
-    my $output = qx(gdb -batch -ex 'info inferiors' -ex bt -ex 'thread apply all bt' '$self->{httpd}' '$core' 2>/dev/null);
+    my $output = qx(gdb -batch -ex 'info inferiors' -ex bt -ex 'thread apply all bt' \\
+        '$self->{httpd}' '$core' 2>/dev/null);
     my ($pid) = $output =~ /\bprocess (\d+)\b/;
     my ($stopped, @threads) = split /^Thread .*$/m, $output;
     # gdb shows the innermost frame twice.
@@ -305,7 +314,8 @@ sub processes
     for my $path (glob '/proc/[0-9]*/cmdline') {
         my $line = read_file($path) =~ tr/\0/ /r;
         my ($pid) = $path =~ /(\d+)/;
-        push @found, "$pid $line" if $line =~ m{ \Q$top/t/\E\S*/httpd\.conf\b} && $line !~ /^\S*perl/;
+        push @found, "$pid $line"
+            if $line =~ m{ \Q$top/t/\E\S*/httpd\.conf\b} && $line !~ /^\S*perl/;
     }
     return @found;
 }

@@ -11,7 +11,8 @@ use warnings;
 use Exporter qw(import);
 use MDL::Test;
 
-our @EXPORT = qw(begin_upload complete_upload get_upload ask_upload put_bytes tus patch_bytes offset_of);
+our @EXPORT = qw(begin_upload complete_upload get_upload ask_upload put_bytes tus patch_bytes
+    offset_of);
 
 # Called with the method, the headers and the answer of each request to an upload URL.
 our $watch = sub { };
@@ -22,7 +23,8 @@ sub begin_upload
     my ($shop, %members) = @_;
     my $reply = api('POST', '/assets/uploads', key => $shop->{token},
         json => { filename => 'upload.bin', %members });
-    die "the upload was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    die "the upload was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} != 201;
     return $reply->{json};
 }
 

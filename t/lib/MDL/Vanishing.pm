@@ -26,8 +26,8 @@ use constant {
 
 my $LOCAL = 'local ' . THERE . ' dev lo src ' . HERE;    # a route
 
-# What is sent to THERE arrives at our own relay while that route is there.  Otherwise it leaves by one
-# end of a cable, and is ignored where it comes out.
+# What is sent to THERE arrives at our own relay while that route is there. Otherwise it leaves by
+# one end of a cable, and is ignored where it comes out.
 my @NETWORK = (
     'link set lo up',
     'link add here type veth peer name there',
@@ -83,7 +83,8 @@ sub silence
 {
     my ($self) = @_;
     kill STOP => $self->{pid};
-    return wait_for(sub { slurp("/proc/$self->{pid}/stat") =~ /\) T/ }, 10, 'a relay that stands still');
+    return wait_for(sub { slurp("/proc/$self->{pid}/stat") =~ /\) T/ }, 10,
+        'a relay that stands still');
 }
 
 sub come_back

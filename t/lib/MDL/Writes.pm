@@ -75,14 +75,17 @@ my %AUDIT = (
     resendWebhookDelivery => 'webhook_endpoint event_resent',
 );
 
-# --- what is stored --------------------------------------------------------------------------------
+# --- what is stored ------------------------------------------------------------------------------
 
 # Without the tables that also change without a write, or with the first of a shop alone.
 my $OTHER = qr/^(?:api_key|data_key|epoch|node|event_count|schema_migration|sqlite_.*)$/;
 my @tables;
 
 # Every row of every table, as "table column column …".
-sub rows { return map { join "\t", @$_ } sql(join '; ', map { "SELECT '$_', t.* FROM $_ t" } @tables) }
+sub rows
+{
+    return map { join "\t", @$_ } sql(join '; ', map { "SELECT '$_', t.* FROM $_ t" } @tables);
+}
 
 # The lines that are only in the first list ("-"), and those that are only in the second ("+").
 sub difference
@@ -114,7 +117,7 @@ sub growth
     return join ' ', map { sprintf '%s%+d', $_, $count{$_} } grep { $count{$_} } sort keys %count;
 }
 
-# --- answers ---------------------------------------------------------------------------------------
+# --- answers -------------------------------------------------------------------------------------
 
 sub is_refused
 {
@@ -150,10 +153,12 @@ sub is_audited
     my ($operation, $request, $reply, $last) = @_;
     my $id = $operation->{id};
     my $wanted = $AUDIT{$id} // 'a row in %AUDIT of this suite';
-    my @entries = sql("SELECT noun || ' ' || action, noun_id, via, key_id, user_name, detail FROM audit WHERE id > $last ORDER BY id");
+    my @entries = sql("SELECT noun || ' ' || action, noun_id, via, key_id, user_name, detail "
+        . "FROM audit WHERE id > $last ORDER BY id");
     is(scalar @entries, 1, "$id: the audit has one entry more");
     my $detail = pop @{ $entries[0] };
-    is_deeply($entries[0], [ $wanted, id_of($request, $reply), 'api', $shop->{key_id}, '' ], "$id: which says what was done with what by which key")
+    is_deeply($entries[0], [ $wanted, id_of($request, $reply), 'api', $shop->{key_id}, '' ],
+        "$id: which says what was done with what by which key")
         or diag(explain($entries[0]));
     my $json = $request->{json} // {};
     is(join(', ', sort split /, /, $detail // ''),
@@ -169,23 +174,30 @@ sub refusals
     my ($operation, $request) = @_;
     my $send   = sub { send_request($operation, $request, key => $shop->{token}, @_) };
     my $before = [ rows() ];
-    is_refused($operation, $send->(idem => undef), 400, 'idempotency_key_required', 'without Idempotency-Key');
-    is_refused($operation, $send->(idem => 'k' x 256), 400, 'idempotency_key_invalid', 'with a long Idempotency-Key');
+    is_refused($operation, $send->(idem => undef), 400, 'idempotency_key_required',
+        'without Idempotency-Key');
+    is_refused($operation, $send->(idem => 'k' x 256), 400, 'idempotency_key_invalid',
+        'with a long Idempotency-Key');
     is_refused($operation, $send->(key => undef), 401, 'unauthorized', 'without a key');
-    is_refused($operation, $send->(key => $read->{token}), 403, 'insufficient_scope', 'with a read-only key');
-    is_refused($operation, $send->(body => '{}', headers => { 'Content-Type' => 'text/plain' }), 415,
+    is_refused($operation, $send->(key => $read->{token}), 403, 'insufficient_scope',
+        'with a read-only key');
+    is_refused($operation,
+        $send->(body => '{}', headers => { 'Content-Type' => 'text/plain' }), 415,
         'unsupported_media_type', 'with text');
-    is_refused($operation, $send->(body => '{"nonsense":1}'), 400, 'invalid_request', 'with an unknown member');
+    is_refused($operation, $send->(body => '{"nonsense":1}'), 400, 'invalid_request',
+        'with an unknown member');
     is_refused($operation, $send->(body => '{'), 400, 'invalid_json', 'with half an object');
     my @match = $operation->{path} !~ /\{/ ? (400, 'invalid_request')
         : $operation->{id} eq 'assignOrder' ? (404, 'order_not_found')    # the request makes it
         :                                     (412, 'precondition_failed');
-    is_refused($operation, $send->(headers => { 'If-Match' => '"x"' }), @match, 'with If-Match that names nothing');
-    is_refused($operation, $send->(headers => { 'If-Match' => 'x' }), 400, 'invalid_request', 'with half an If-Match');
+    is_refused($operation, $send->(headers => { 'If-Match' => '"x"' }), @match,
+        'with If-Match that names nothing');
+    is_refused($operation, $send->(headers => { 'If-Match' => 'x' }), 400, 'invalid_request',
+        'with half an If-Match');
     return nothing_changed($before, "$operation->{id}: refused requests change nothing");
 }
 
-# --- the operations --------------------------------------------------------------------------------
+# --- the operations ------------------------------------------------------------------------------
 
 sub try_writes
 {
@@ -244,7 +256,8 @@ sub try_write
     nothing_changed(\@after, "$id: a replay changes nothing");
 
     # The same key with another request.
-    is_refused($operation, send_request($operation, $other, key => $shop->{token}, idem => $key), 409,
+    is_refused($operation,
+        send_request($operation, $other, key => $shop->{token}, idem => $key), 409,
         'idempotency_conflict', 'the key of another request');
     nothing_changed(\@after, "$id: a conflict changes nothing");
 
@@ -253,11 +266,15 @@ sub try_write
     my @answers = parallel(5, sub {
         brief(send_request($operation, $other, key => $shop->{token}, idem => $key, timeout => 60))
     });
-    my %different = map { join("\n", map { $_ // 'none' } @$_{qw(died status location body)}) => 1 } @answers;
-    is(scalar keys %different, 1, "$id: five at once get the same answer") or diag(join "\n\n", keys %different);
-    is(scalar(grep { ($_->{replayed} // '') ne 'true' } @answers), 1, "$id: four of the five are replays");
+    my %different = map { join("\n", map { $_ // 'none' } @$_{qw(died status location body)}) => 1 }
+        @answers;
+    is(scalar keys %different, 1, "$id: five at once get the same answer")
+        or diag(join "\n\n", keys %different);
+    is(scalar(grep { ($_->{replayed} // '') ne 'true' } @answers), 1,
+        "$id: four of the five are replays");
     settle();
-    is(growth(\@after, [ rows() ]), growth(\@before, \@after), "$id: five at once have the effect of one");
+    is(growth(\@after, [ rows() ]), growth(\@before, \@after),
+        "$id: five at once have the effect of one");
     return;
 }
 

@@ -1,5 +1,5 @@
-# Shared by the suites of ZIP archives: many assets at once, inserted directly, and the programs that
-# customers unpack archives with.
+# Shared by the suites of ZIP archives: many assets at once, inserted directly, and the programs
+# that customers unpack archives with.
 package MDL::Zip;
 
 use strict;
@@ -26,7 +26,8 @@ sub sql_text
 {
     my ($bytes) = @_;
     my $hex = unpack 'H*', $bytes;
-    return database() eq 'pgsql' ? "convert_from(decode('$hex', 'hex'), 'UTF8')" : "CAST(X'$hex' AS TEXT)";
+    return database() eq 'pgsql' ? "convert_from(decode('$hex', 'hex'), 'UTF8')"
+        : "CAST(X'$hex' AS TEXT)";
 }
 
 # Puts files into the storage folder and makes each an asset of the shop, without an import, which
@@ -52,11 +53,12 @@ sub stock
         sql('INSERT INTO blob (sha256, size, crc32, created_at) VALUES '
             . join(', ', map { "('$_->{sha256}', $_->{size}, $_->{crc32}, 1)" } @some)
             . ' ON CONFLICT (sha256) DO NOTHING');
-        my %id = map { $_->[1] => 0 + $_->[0] } sql('INSERT INTO asset (shop_id, status, filename, title, '
+        my %id = map { $_->[1] => 0 + $_->[0] }
+            sql('INSERT INTO asset (shop_id, status, filename, title, '
             . 'source_url, sha256, size, version, created_at, updated_at) VALUES '
             . join(', ', map { my $name = sql_text($_->{name});
-                "($shop->{shop_id}, 'ready', $name, $name, '$_->{mark}', '$_->{sha256}', $_->{size}, 1, 1, "
-                    . "$_->{updated_at})" } @some)
+                "($shop->{shop_id}, 'ready', $name, $name, '$_->{mark}', '$_->{sha256}', "
+                    . "$_->{size}, 1, 1, $_->{updated_at})" } @some)
             . ' RETURNING id, source_url');
         $_->{id} = $id{ $_->{mark} } for @some;
     }
@@ -89,8 +91,10 @@ sub sparse_file
     my %file = (name => $name, size => $size, first => $first, last => $last,
         sha256 => sha256_hex("$name $size " . ++$number));
     my $hole = $size - length($first) - length $last;
-    my $crc  = Compress::Raw::Zlib::crc32_combine(Compress::Raw::Zlib::crc32($first), crc_of_zeros($hole), $hole);
-    $file{crc32} = Compress::Raw::Zlib::crc32_combine($crc, Compress::Raw::Zlib::crc32($last), length $last);
+    my $crc  = Compress::Raw::Zlib::crc32_combine(Compress::Raw::Zlib::crc32($first),
+        crc_of_zeros($hole), $hole);
+    $file{crc32} = Compress::Raw::Zlib::crc32_combine($crc, Compress::Raw::Zlib::crc32($last),
+        length $last);
     my $path = blob_path(\%file);
     open my $out, '>:raw', $path or die "$path: $!\n";
     print $out $first;
@@ -100,7 +104,7 @@ sub sparse_file
     return \%file;
 }
 
-# --- orders ----------------------------------------------------------------------------------------
+# --- orders --------------------------------------------------------------------------------------
 
 # An order of these assets, in as many packs of 250 as needed; returns { id, assignment, path }.
 sub order_of
@@ -109,7 +113,8 @@ sub order_of
     my @ids = map { $_->{id} } @$assets;
     my @packs;
     while (@ids > 250) {
-        my $pack = made($shop, 'POST', '/packs', { name => 'Many', file_ids => [ splice @ids, -250 ] });
+        my $pack = made($shop, 'POST', '/packs',
+            { name => 'Many', file_ids => [ splice @ids, -250 ] });
         unshift @packs, $pack->{id};
     }
     my @beyond  = splice @packs, 3;
@@ -124,7 +129,8 @@ sub order_of
 
     # More files than a mapping may have, as from the time before there was a limit.
     sql('INSERT INTO mapping_pack (mapping_id, pack_id, position) VALUES '
-            . join ', ', map { "($mapping->{id}, $beyond[$_], " . (@packs + $_) . ')' } 0 .. $#beyond)
+            . join ', ', map { "($mapping->{id}, $beyond[$_], " . (@packs + $_) . ')' }
+            0 .. $#beyond)
         if @beyond;
     return { id => $id, assignment => $order->{assignments}[0]{id}, path => $path };
 }
@@ -162,7 +168,7 @@ sub part
     return page('GET', $path, headers => { range => "bytes=$range", %headers }, max_size => 2**26);
 }
 
-# --- programs --------------------------------------------------------------------------------------
+# --- programs ------------------------------------------------------------------------------------
 
 # Runs a program; returns its output, standard error included, and its exit code.
 sub program_output
@@ -180,8 +186,8 @@ sub program_output
     return ($output, $? >> 8);
 }
 
-# The programs that customers unpack archives with, each with a command that reads a whole archive and
-# verifies its checksums.
+# The programs that customers unpack archives with, each with a command that reads a whole archive
+# and verifies its checksums.
 my @PROGRAMS = (
     [ 'unzip'   => 'unzip', '-tqq' ],
     [ '7-Zip'   => '7z', 't', '-bd' ],
@@ -208,11 +214,15 @@ import hashlib, json, sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as archive:
     for info in archive.infolist():
         with archive.open(info) as file:
-            digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read())
+            if hasattr(hashlib, "file_digest"):
+                digest = hashlib.file_digest(file, "sha256")
+            else:
+                digest = hashlib.sha256(file.read())
         print(json.dumps([info.filename, info.file_size, digest.hexdigest()]))
 END
 
-# The entries that yauzl and Python's zipfile find in an archive: two lists of [name, size, SHA-256].
+# The entries that yauzl and Python's zipfile find in an archive: two lists of [name, size,
+# SHA-256].
 sub read_all
 {
     my ($archive) = @_;
