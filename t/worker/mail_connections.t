@@ -133,7 +133,8 @@ sub copies
 sub backlog
 {
     my ($name, $n) = @_;
-    my ($worker) = worker_pids();
+    my ($worker) = wait_for(sub { my @pids = worker_pids(); @pids == 1 && $pids[0] }, 20,
+        'the background process');
     pause_process($worker);
     my %orders = map { my $to = "$name$_\@buyer.example"; ($to => order_for($shop, $to)) } 1 .. $n;
     kill CONT => $worker;
