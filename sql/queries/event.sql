@@ -115,7 +115,7 @@ SELECT id FROM event {{by_waiting}} WHERE number IS NULL ORDER BY id LIMIT 1
 -- dialect: pgsql
 jsonb_to_recordset(%s:numbers::jsonb) g (id bigint, number bigint)
 
--- Every event exists, so this is an upsert. SQLite would plan an update that joins the events by statistics,
+-- Every event exists, so none is inserted. SQLite would plan an update that joins the events by statistics,
 -- and after ANALYZE of a small table compare every event with every number.
 -- name: events_number
 -- dialect: sqlite3
