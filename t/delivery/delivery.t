@@ -545,12 +545,12 @@ subtest 'While the last download runs the page says so, and once it is broken of
     my $client = MDL::DownloadClient->over('HTTP/1.1', $server, $first)->read_until(1_000_000);
     my %seen   = map { $_ => page('GET', $order->{path}, headers => { 'Accept-Language' => $_ })->{body} } qw(en de);
 
-    like($seen{en}, qr/no downloads left.*A download of this file is running\. If it was broken off, load this page again in a minute/s,
+    like($seen{en}, qr/no downloads left.*A download of this file is running\. If it broke off, load this page again in a minute/s,
         'the page says that one is running');
     like($seen{de}, qr/Gerade läuft ein Download dieser Datei\. Falls er abgebrochen ist/, 'also in German');
     unlike($seen{en}, qr/<form|limit of this file is reached/, 'it has no button, and does not call it used up');
     is_page(press($order, $file), 403, qr/A download of this file is running/, 'pressing it is refused');
-    is_page(page('GET', $second), 403, qr/A download is running.*can be tried again in a minute.*\Q$order->{token}\E/s,
+    is_page(page('GET', $second), 403, qr/A download is running.*you can try again in a minute.*\Q$order->{token}\E/s,
         'another link is refused in these words, and leads back to the page');
     is(page('HEAD', $second)->{status}, 403, 'and so is HEAD');
     my $diagnosis = api('GET', "/orders/$order->{id}/diagnosis", key => $shop->{token})->{json};

@@ -105,7 +105,7 @@ sub needs
 {
     my ($shop, $number) = @_;
     my %key = (key => $shop->{token});
-    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text}, qr/Nothing needs anybody/, 'nothing needs anybody');
+    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text}, qr/Nothing needs attention/, 'nothing needs attention');
     seen('owner', 'overview');
     my $source = MDL::Source->new;
     my $import = api('POST', '/assets', %key, json => { source_url => $source->offer('lost.pdf', { status => 404 }) })->{json};
@@ -114,7 +114,7 @@ sub needs
     held_by_check($shop, $number);
     sql("UPDATE email SET bounced_at = created_at, last_error = '552 5.2.2 Mailbox full' WHERE shop_id = $shop->{shop_id}");
     like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text},
-        qr/Orders to review.*Imports that failed.*lost\.pdf.*Emails that did not arrive.*came back.*License keys that run out/s, 'then much does');
+        qr/Orders to review.*Imports that failed.*lost\.pdf.*Emails that did not arrive.*came back.*License keys that run low/s, 'then much does');
     seen('owner', 'overview-needs');
     $source->offer('lost.pdf', { body => 'found' });
     like(task('owner', 'press', name => 'Try again')->{text}, qr/The import is on its way again/, 'an import is tried again');
@@ -134,7 +134,7 @@ sub webhooks
     like(task('owner', 'press', name => 'Create the endpoint')->{text}, qr/Choose at least one event|The URL has/, 'a form that is wrong');
     seen('owner', 'webhooks-problem');
     $receiver->answers('hook', { status => 500, body => '{"error":"out of order"}', repeat => 60 });
-    task('owner', 'fill', values => { URL => $receiver->url('hook'), Description => 'Order system', 'All events, also those that come with later versions' => 1 });
+    task('owner', 'fill', values => { URL => $receiver->url('hook'), Description => 'Order system', 'All events, also those of later versions' => 1 });
     my $page = task('owner', 'press', name => 'Create the endpoint');
     my ($secret) = $page->{text} =~ /(whsec_\S+)/;
     ok($secret, 'an endpoint is made, and its secret shown');
@@ -239,10 +239,10 @@ sub story
     task('operator', 'fill', values => { 'Reason, which only operators see' => 'A complaint' });
     like(task('operator', 'press', name => "Block $name")->{text}, qr/The shop is blocked/, 'the operator blocks the shop');
     seen('operator', 'overview-blocked');
-    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/not blocked any more/, 'and stops that');
+    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/no longer blocked/, 'and stops that');
     wait_for(sub { api('GET', '/ping', key => $token)->{status} == 200 }, 5, 'the key to work again');
     task('operator', 'open', url => "$settings/shops");
-    like(task('operator', 'press', name => 'What was changed, in all shops')->{text}, qr/: approved.*operator/s, 'the operator sees that of all shops');
+    like(task('operator', 'press', name => 'Changes in all shops')->{text}, qr/: approved.*operator/s, 'the operator sees that of all shops');
     seen('operator', 'audit-all');
 
     task('owner', 'open', url => "$settings/$shop/keys");

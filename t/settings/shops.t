@@ -57,7 +57,7 @@ is(api('GET', '/ping', key => $other->{token})->{status}, 200, "another shop's i
 is(page('GET', $order->{download_page_url})->{status}, 403, 'its pages are');
 is(held(), $count, 'and its jobs wait');
 like(visit('operator', 'GET', "/$id/?done=shop_blocked")->{body},
-    qr{role="status">The shop is blocked.*The reason that was given: Complaint &quot;&gt;&lt;script&gt;}s, 'the operator reads so, and why');
+    qr{role="status">The shop is blocked.*The reason given: Complaint &quot;&gt;&lt;script&gt;}s, 'the operator reads so, and why');
 unlike(shown('operator'), qr/Nothing needs anybody|Block this shop/, 'and is not asked to block it again');
 like(shown('owner'), qr/This shop is blocked.*Ask the operator/, 'the owner reads so, too');
 unlike(shown('owner') . visit('owner', 'GET', "/$id/audit")->{body}, qr/Complaint/, 'but not why');
@@ -70,7 +70,7 @@ is(submit('operator', visit('operator', 'GET', "/$id/"), "/$id/unblock", {})->{s
 wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 200 }, 5, 'the key to work');
 is(page('GET', $order->{download_page_url})->{status}, 200, 'all of it goes on');
 is(held(), 0, 'its jobs too');
-like(visit('operator', 'GET', "/$id/?done=shop_unblocked")->{body}, qr{role="status">The shop is not blocked any more}, 'which the page says');
+like(visit('operator', 'GET', "/$id/?done=shop_unblocked")->{body}, qr{role="status">The shop is no longer blocked}, 'which the page says');
 my @stale = map { visit('operator', 'GET', "/$id/$_") } '', 'block';
 is(submit('operator', $stale[0], "/$id/suspend", {})->{status}, 303, 'one of two operators suspends it');
 my $told = submit('operator', $stale[0], "/$id/suspend", {});
