@@ -14,7 +14,7 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 
-# For a make inside a make: as many jobs as there are cores unless the caller chose.
+# For a make inside a make: as many jobs as there are cores, unless the caller has chosen.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 
@@ -51,7 +51,7 @@ dependencies: # installs the packages that a build and an instance need
 # The suites test the build that check-warnings has made with gcc.
 TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
 
-# What comes from elsewhere is fetched before the long work.
+# Packages are fetched before the long work.
 test: ## checks the project, the same as CI (10 to 16 minutes on two cores)
 	@echo 'This takes 10 to 16 minutes on two cores, and longer when packages have to be installed first.'
 	@tools/step packages tools/dependencies test
@@ -70,25 +70,25 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
-check-demo: build # the demo ends well
+check-demo: build # the demo succeeds
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
 
-lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports check-hardening ## every check that runs nothing
+lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports check-hardening ## all checks without running the code
 
-check-format: # each C file is as clang-format writes it, and no line of Perl exceeds 100 columns
+check-format: # C is as clang-format writes it, and no line of Perl exceeds 100 columns
 	@clang-format --dry-run -Werror $(FORMATTED)
 	@! LC_ALL=C.UTF-8 grep -nE '.{101}' $(PERL)
 
-check-rooms: check-warnings ## includes and calls go one way, and one library is in one place
+check-rooms: check-warnings ## includes and calls go one way, and each library is used in one place
 	tools/check-rooms . $(BUILD)/gcc/obj
 
 check-exports: check-warnings ## the module exports its record and nothing else
 	tools/check-exports $(BUILD)/gcc/mod_downloads.so
 
-check-hardening: check-warnings ## module and command are built as Debian hardens its own
+check-hardening: check-warnings ## module and command have Debian's hardening
 	hardening-check --quiet --nocfprotection $(BUILD)/gcc/mod_downloads.so $(BUILD)/gcc/downloadsctl
 
-check-openapi: $(BUILD)/openapi.checked ## spectral, with OWASP's rules, and redocly have nothing to say
+check-openapi: $(BUILD)/openapi.checked ## the OpenAPI document, by spectral with OWASP's rules and by redocly
 
 # Both take seconds, so an unchanged document is not checked again.
 $(BUILD)/openapi.checked: mod_downloads/api/openapi.yaml t/node/spectral.yaml t/node/redocly.yaml t/node/package-lock.json
@@ -98,13 +98,13 @@ $(BUILD)/openapi.checked: mod_downloads/api/openapi.yaml t/node/spectral.yaml t/
 	    ! grep -q warning $@.log || { cat $@.log; exit 1; }
 	@touch $@
 
-check-docs: # the guides quote what the files say
+check-docs: # the guides agree with the sources
 	tools/check-docs README.md CONTRIBUTING.md docs/*.md t/bench/RESULTS.md
 
-check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
+check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck.suppressions has the reason of each exception
 	@tools/check-code $(BUILD) $(SOURCES)
 
-check-warnings: # gcc and clang have nothing to say
+check-warnings: # gcc and clang warn of nothing
 	+@$(TESTED) build programs
 	+@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 WERROR=1 objects
 
@@ -139,7 +139,7 @@ valgrind: programs ## runs the unit programs under valgrind's memcheck
 	    $(UNIT_PROGRAMS)
 
 .PHONY: check-large
-check-large: build ## sends an archive of 15 GB and has every program read it (minutes, 16 GB of TMPDIR)
+check-large: build ## sends an archive of 15 GB, and reads it with every ZIP program (minutes, 16 GB of TMPDIR)
 	@tools/node
 	LARGE=1 TESTS=t/delivery/zip_large.t DATABASES=sqlite3 tools/suites
 
@@ -154,7 +154,7 @@ check-hunt: build ## locks, outages, kills and restarts at random under load, fo
 	HUNT=$(or $(HUNT),1200) TESTS=t/operate/hunt.t tools/suites
 
 .PHONY: check-slow
-check-slow: build ## waits for what the service waits for minutes for, on both databases
+check-slow: build ## behaviour that takes minutes, such as timeouts, on both databases
 	@tools/node
 	SLOW=1 TESTS=t/metering/patience.t tools/suites
 
@@ -164,7 +164,7 @@ check-proxies: build ## sends 1 GB through nginx, HAProxy and httpd, to slow cli
 	PROXIES=1 TESTS=t/delivery/proxies.t DATABASES=pgsql tools/suites
 
 .PHONY: check-events
-check-events: build ## follows GET /events on PostgreSQL while eight processes write 100,000 times (minutes)
+check-events: build ## reads GET /events on PostgreSQL while eight processes write 100,000 times (minutes)
 	@tools/node
 	EVENTS=100000 TESTS=t/api/events_followed.t DATABASES=pgsql tools/suites
 
@@ -176,12 +176,12 @@ check-fuzz: build ## 20,000 random requests, made from the OpenAPI document, on 
 	done
 
 .PHONY: check-growth
-check-growth: build ## a year of a busy shop: what is removed stays flat (GROWTH=orders DATABASES; an hour, 10 GB of TMPDIR)
+check-growth: build ## a year of a busy shop: pruned tables stop growing (GROWTH=orders DATABASES; an hour, 10 GB of TMPDIR)
 	@tools/node
 	GROWTH=$(or $(GROWTH),1000000) TESTS=t/worker/growth.t tools/suites
 
 .PHONY: check-plans
-check-plans: programs ## looks at every plan, and at what the main requests read, with a million rows (minutes)
+check-plans: programs ## every query's plan, and the rows that the main requests read, with a million rows (minutes)
 	MDL_TEST_ROWS=1000000 tools/as-user tools/with-postgres prove -j2 --timer --exec '' \
 	    $(BUILD)/unit/queries $(BUILD)/unit/rows_read
 
@@ -190,7 +190,7 @@ check-plans: programs ## looks at every plan, and at what the main requests read
 BENCH := $(addprefix $(BUILD)/bench/,mod_bench.so preload.so loop fetch)
 
 .PHONY: bench bench-growth bench-lists
-bench: ## how fast each kind of work is beside the least it takes (ROWS DB RECORD; 30 minutes)
+bench: ## how fast each kind of work is beside a minimal equivalent (ROWS DB RECORD; 30 minutes)
 	@tools/dependencies bench
 	+@$(SUBMAKE) build $(BENCH)
 	@tools/node
@@ -211,7 +211,7 @@ bench-lists: build ## times the first and the 1,000th page of every list (DB=pgs
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists
 
 .PHONY: bench-connections
-bench-connections: $(BENCH) build ## what DBDMax does, for docs/configure.md (DB CONNECTIONS ROUNDS SECONDS)
+bench-connections: $(BENCH) build ## the effect of DBDMax, for docs/configure.md (DB CONNECTIONS ROUNDS SECONDS)
 	@tools/dependencies bench
 	@ulimit -n $$(ulimit -Hn) && APXS='$(APXS)' BUILD='$(BUILD)' t/bench/connections
 
@@ -221,13 +221,13 @@ bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails bes
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/hostile
 
 .PHONY: bench-attacks
-bench-attacks: $(BENCH) build ## what attacks cost, and what another shop notices of them (DB ATTACKS SECONDS SERVER_ROOT)
+bench-attacks: $(BENCH) build ## the cost of attacks, and their effect on another shop (DB ATTACKS SECONDS SERVER_ROOT)
 	@tools/dependencies test
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/attacks
 
 # --- write --------------------------------------------------------------------------------------
 
-format: ## rewrites the C files as .clang-format says
+format: ## rewrites the C files by .clang-format
 	clang-format -i $(FORMATTED)
 
 compile_commands.json: $(SOURCES) Makefile apxs.mk ## for editors and clang-tidy, by bear
@@ -239,12 +239,12 @@ postman: $(BUILD)/mod_downloads.postman_collection.json ## makes a Postman colle
 $(BUILD)/mod_downloads.postman_collection.json: $(BUILD)/gen/api/stamp tools/postman t/node/postman.mjs
 	tools/postman $(BUILD)/gen/api/openapi.json $@
 
-sdk: $(BUILD)/sdk/package.json ## makes a client of the API for TypeScript, in build/sdk
+sdk: $(BUILD)/sdk/package.json ## makes a TypeScript client of the API, in build/sdk
 
 $(BUILD)/sdk/package.json: $(BUILD)/gen/api/stamp tools/openapi2sdk $(wildcard tools/sdk/*)
 	tools/openapi2sdk $(BUILD)/gen/api/openapi.json $(@D)
 
-clean: ## stops what make started and removes what make made (INSTANCE=dir)
+clean: ## stops started instances and removes all built files (INSTANCE=dir)
 	@tools/instance remove $(or $(INSTANCE),instance)
 	@tools/instance remove $(BUILD)/demo
 	rm -rf $(BUILD) compile_commands.json

@@ -1,4 +1,4 @@
-# The queries to apxs, and the rules that compile, link and install by its answers.
+# The queries to apxs, and the rules that compile, link and install with its answers.
 #
 #   APXS=/path  another httpd's apxs; its answers are kept in $(BUILD)/apxs, and others rebuild
 
@@ -20,8 +20,8 @@ SQL            := $(wildcard sql/*.sql sql/queries/*.sql sql/migrations/*.sql)
 
 # --- flags --------------------------------------------------------------------------------------
 
-# apxs is asked once, and only by a goal that compiles, so that `make help` and `make clean` work on a
-# bare machine.  -isystem, because macros of httpd and APR cause warnings.
+# apxs runs once, and only for a goal that compiles, so that `make help` and `make clean` work on a bare
+# machine. -isystem is there because macros of httpd and APR cause warnings.
 LIBRARY_FLAGS = $(eval LIBRARY_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(shell \
               $(or $(shell $(APXS) -q APR_CONFIG),apr-1-config) --cppflags --includes; \
               $(or $(shell $(APXS) -q APU_CONFIG),apu-1-config) --includes; \
@@ -36,7 +36,7 @@ CONF_FILE     = $(SYSCONFDIR)/$(if $(filter /etc/apache2,$(SYSCONFDIR)),mods-ena
 SBINDIR       = $(eval SBINDIR := $(shell $(APXS) -q SBINDIR))$(SBINDIR)
 HTTPD         = $(SBINDIR)/$(shell $(APXS) -q PROGNAME)
 
-# What Debian hardens its packages with; _FORTIFY_SOURCE needs an optimization.
+# Debian's hardening flags; _FORTIFY_SOURCE needs an optimization.
 HARDENING     ?= -fstack-protector-strong -fstack-clash-protection -Wformat -Wformat-security \
                  $(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 LINK           = $(CC) $(CFLAGS) -Wl,-z,relro,-z,now $(LDFLAGS) -pthread
@@ -73,7 +73,7 @@ $(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(NAME
 $(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(NAME_OBJECT) $(BUILD)/libmdl.a
 	$(call say,$@)$(LINK) -o $@ $^ $(LIBRARIES)
 
-# t/unit/migrate.c has a schema that goes on after ours, and is told of each command.
+# t/unit/migrate.c has a later migration of its own, and wraps each command.
 $(BUILD)/unit/migrate: $(NEXT_OBJECT)
 $(BUILD)/unit/migrate: LDFLAGS += -Wl,--wrap=mdl_db_command
 
@@ -81,7 +81,7 @@ $(BUILD)/gen/next/migrations.c: t/unit/0002_next.sql $(BUILD)/gen/stamp
 	@rm -rf $(@D) && mkdir -p $(@D) && cp -R sql $(@D)/sql && cp $< $(@D)/sql/migrations
 	tools/sql2c $(@D)/sql $(@D)
 
-# A commit changes the build's name: these need not be linked anew for that.
+# A new commit changes the build's name, which is no reason to link these again.
 $(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a | $(NAME_OBJECT)
 	@mkdir -p $(@D)
 	$(call say,$@)$(LINK) -o $@ $(filter %.o,$^) $(BUILD)/libmdl.a $(NAME_OBJECT) $(LIBRARIES)
@@ -100,7 +100,7 @@ $(GEN_OBJECTS) $(NEXT_OBJECT) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The answers of apxs, written only when they have changed, so that the module is rebuilt for another
-# httpd; all headers are looked for first.
+# httpd. First it checks that all headers exist.
 $(BUILD)/apxs: find-tools
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(LIBRARY_FLAGS) $(HTTPD_FLAGS) $(CONF_FILE) $(HTTPD)' >$@.new
@@ -108,9 +108,9 @@ $(BUILD)/apxs: find-tools
 	    printf '#include <%s>\n' $(HEADERS) | $(CC) $(ALL_CFLAGS) $(HTTPD_FLAGS) -fsyntax-only -x c - || \
 	    { $(call missing,A header); }; mv $@.new $@; fi
 
-# The commit that is built, "" outside of a checkout, written only when it has changed.  With --git-dir
-# it is that of no repository around this folder, and git does not mind who owns it.  Without the lock
-# root leaves nothing in a folder of somebody else.
+# The commit that is built, "" outside of a checkout, written only when it has changed. With --git-dir
+# git uses no repository around this folder, and does not check its owner. Without the lock, root leaves
+# no files in another user's folder.
 $(BUILD)/gen/base/commit.h: find-tools
 	@mkdir -p $(@D)
 	@printf '#define MDL_COMMIT "%s"\n' "$$(GIT_OPTIONAL_LOCKS=0 git --git-dir=.git --work-tree=. \
@@ -133,7 +133,7 @@ find-tools:
 	@for tool in $(firstword $(CC)) $(APXS) pg_config python3; do \
 	    command -v $$tool >/dev/null || { $(call missing,'"$$tool"'); }; done
 
-# sql2c does not touch a file whose content stays the same, so that make rebuilds no more than it must.
+# sql2c does not touch an unchanged file, so that make rebuilds only what it must.
 $(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations) | find-tools
 	tools/sql2c sql $(BUILD)/gen/db
 	@touch $@
@@ -154,5 +154,5 @@ $(call object,mod_downloads/api/openapi.c): | $(BUILD)/gen/api/stamp
 install: build ## installs module, command, man page, docs, sql, conf and templates (DESTDIR PREFIX)
 	APXS='$(APXS)' BUILD='$(BUILD)' tools/install
 
-uninstall: ## removes what install put, but for what was edited since (DESTDIR PREFIX)
+uninstall: ## removes installed files, except edited ones (DESTDIR PREFIX)
 	APXS='$(APXS)' tools/install remove

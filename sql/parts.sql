@@ -1,10 +1,10 @@
--- Fragments that every file of queries may name, and every migration, most of them for what SQLite and
--- PostgreSQL write differently.
+-- Fragments that every file of queries and every migration may name. Most are for differences between SQLite
+-- and PostgreSQL.
 --
--- In all queries "+column" keeps both databases from choosing an index by that column.  It stands for
--- what else must hold for rows that a key finds.
+-- In all queries "+column" keeps both databases from choosing an index by that column. It marks a further
+-- condition on rows that are found by a key.
 
--- Types of columns.  An identity is given by the database, and never again.
+-- Types of columns. The database assigns an identity, and never assigns it again.
 -- part: identity
 -- dialect: sqlite3
 INTEGER PRIMARY KEY AUTOINCREMENT
@@ -51,8 +51,8 @@ FOR SHARE
 -- dialect: pgsql
 FOR KEY SHARE
 
--- "WHERE id {{in_given}}": the parameter is a list of ids, called ids or as {{in_given:…}} says.  PostgreSQL can't know how few they are; it
--- takes an array for 10, the elements of a JSON document for 100.
+-- "WHERE id {{in_given}}": the parameter is a list of ids, named ids, or NAME for {{in_given:NAME}}. PostgreSQL
+-- can't know how few they are; it estimates 10 for an array, and 100 for the elements of a JSON document.
 -- part: in_given
 -- dialect: sqlite3
 IN (SELECT value FROM json_each(%ids:{{}}))
@@ -61,7 +61,7 @@ IN (SELECT value FROM json_each(%ids:{{}}))
 -- dialect: pgsql
 = ANY (%ids:{{}})
 
--- The time by the database's clock, which all nodes have in common.  PostgreSQL compares an index with it.
+-- The time by the database's clock, which all nodes share. PostgreSQL can use an index with it.
 -- part: now
 -- dialect: sqlite3
 (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000)
@@ -79,7 +79,7 @@ WITH given_rows (id) AS (SELECT value FROM json_each(%ids))
 -- dialect: pgsql
 WITH given_rows (id) AS (SELECT unnest(%ids))
 
--- What a change makes of updated_at: the time now, and always a millisecond more than it was, so that no
+-- The new updated_at of a change: the time now, and always at least a millisecond later than before, so that no
 -- two versions show the same time.
 -- part: later
 -- dialect: sqlite3
@@ -97,13 +97,13 @@ greatest(updated_at + 1000, %lld:now)
 -- part: is_open
 status = (SELECT 'open')
 
--- What counts against the quota of the shop s: its assets, and its open uploads but one.
+-- The bytes that count against the quota of the shop s: its assets, and its open uploads except one.
 -- part: bytes_taken
 s.bytes_stored + CAST(COALESCE((SELECT sum(COALESCE(u.size, u.reserved)) FROM upload u
     WHERE u.shop_id = s.id AND u.status = 'open' AND u.id <> %s:upload_id AND u.expires_at > {{now}}),
         0) AS BIGINT)
 
--- Rows to insert: an id, and the ids of a list with their places in it.
+-- Rows to insert: an id, and the ids of a list with their positions.
 -- part: given_list
 -- dialect: sqlite3
 SELECT %lld:id, value, key FROM json_each(%ids)
@@ -113,7 +113,7 @@ SELECT %lld:id, value, key FROM json_each(%ids)
 SELECT %lld:id, value, ordinality
 FROM unnest(%ids) WITH ORDINALITY given (value, ordinality)
 
--- Orders that still follow a deleted mapping, of those that h has.
+-- Orders of h that still follow a deleted mapping.
 -- part: following_orders
 -- dialect: sqlite3
 JOIN mapping m ON m.id = h.mapping_id
@@ -130,7 +130,7 @@ CROSS JOIN LATERAL (
 JOIN orders o ON o.id = a.order_id
 WHERE m.deleted_at IS NOT NULL
 
--- The jobs that a shop sees: what is sent to somebody has lists of its own.
+-- The jobs that a shop sees. Emails and webhooks have lists of their own.
 -- part: type_shown
 type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'
 
@@ -138,8 +138,8 @@ type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'
 -- part: email_columns
 e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at
 
--- In place of a column's new value: fails the statement, and with it the transaction.  PostgreSQL refuses the
--- division, without a line in its log that has the row, and for SQLite it is NULL, which the column must not be.
+-- In place of a column's new value: makes the statement fail, and with it the transaction. PostgreSQL refuses
+-- the division, and its log does not show the row. SQLite gets NULL, which the column must not be.
 -- part: failure
 {{}} / 0
 

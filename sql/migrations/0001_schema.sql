@@ -1,20 +1,20 @@
 -- The schema.  Until the first release this file is changed in place; afterwards a change is a migration.
 --
 -- Times are microseconds since 1970 in UTC; booleans are 0 and 1; digests are lower-case hexadecimal.  A
--- deleted asset, mapping or tag stays as a row, for orders, jobs and past downloads name it.
+-- deleted asset, mapping or tag keeps its row, because orders, jobs and past downloads refer to it.
 --
--- Only SQLite checks words and most references.  PostgreSQL parses a CHECK anew for each statement that
--- writes to its table, 10 to 18 us each; the module writes these words from its own tables of names, and
--- a word that is not in them is an error where it is read.  To check a reference PostgreSQL locks the row
--- that it names, which is a multixact as soon as two write at once; shops, customers, orders, assignments
--- and assets are never deleted.
+-- Only SQLite checks enumerated values and most references. PostgreSQL parses a CHECK again for each statement
+-- that writes to its table, 10 to 18 us each. The module writes these values from its own tables of names, and
+-- reading an unknown value is an error. To check a reference PostgreSQL locks the referenced row, which makes a
+-- multixact as soon as two transactions write at once; shops, customers, orders, assignments and assets are
+-- never deleted.
 --
--- Lists use the indexes on (shop_id, id).  If PostgreSQL knew that a shop has a large part of a table's
--- rows, it would rather walk the primary key backwards and skip the other shops' rows: for a shop whose
--- rows are old, all newer ones.  So it keeps no statistics of these tables' shop_id.
+-- Lists use the indexes on (shop_id, id).  If PostgreSQL knew that a shop has a large part of a table's rows,
+-- it would scan the primary key backwards and skip the other shops' rows: for a shop whose rows are old, all
+-- newer rows. So it keeps no statistics of these tables' shop_id.
 
 
--- Shops, and who acts for them
+-- Shops, and the keys and people that act for them
 
 CREATE TABLE shop (
     id {{identity}},
@@ -100,7 +100,7 @@ CREATE TABLE staff_address (
     PRIMARY KEY (shop_id, address)
 );
 
--- What staff were sent within a day, by what bounds it.
+-- Emails sent to staff within a day, by the limit that they count against.
 CREATE TABLE staff_email_budget (
     name {{key_text}} PRIMARY KEY, -- "email/shop/7", "confirmation/address/ada@example.com", …
     began_at BIGINT NOT NULL, -- of the day
@@ -108,8 +108,8 @@ CREATE TABLE staff_email_budget (
 );
 CREATE INDEX staff_email_budget_began ON staff_email_budget (began_at);
 
--- Answers to requests with an Idempotency-Key.  SQLite keeps the rows by rowid: in the index by key a
--- search would compare with whole answers of up to megabytes.
+-- Answers to requests with an Idempotency-Key.  On SQLite the rows are stored by rowid: if they were stored in
+-- the index by key, a search would compare with whole answers of up to megabytes.
 CREATE TABLE idempotency (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     key_hi BIGINT NOT NULL, -- with key_lo the first 16 bytes of the key's SHA-256
@@ -123,7 +123,7 @@ CREATE TABLE idempotency (
 );
 CREATE INDEX idempotency_created ON idempotency (created_at);
 
--- Every change by a person or a key.  id is in the order of time, on PostgreSQL nearly.
+-- Every change by a person or a key. Ids are in the order of time, on PostgreSQL almost.
 CREATE TABLE audit (
     id {{identity}},
     shop_id BIGINT, -- NULL: of no shop, such as an operator
@@ -187,8 +187,8 @@ CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NUL
 CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL;
--- For lists alone, which say id > 0.  Of a table without statistics PostgreSQL would rather take this
--- small index than the one that finds a file, and read all of a shop's rows.
+-- Only for lists, which have the condition id > 0. On a table without statistics PostgreSQL would otherwise
+-- prefer this small index to the one that finds a file, and read all of a shop's rows.
 CREATE INDEX asset_shop ON asset (shop_id, id) WHERE deleted_at IS NULL AND id > 0;
 
 CREATE TABLE upload (
@@ -223,7 +223,7 @@ CREATE TABLE pack (
 CREATE INDEX pack_shop ON pack (shop_id, id);
 {{pgsql: ALTER TABLE pack ALTER COLUMN shop_id SET STATISTICS 0;}}
 
--- What refers to an asset, a pack, a link or a tag is listed in the order of its ids.
+-- Resources that refer to an asset, a pack, a link or a tag are listed in the order of their ids.
 CREATE TABLE pack_file (
     pack_id BIGINT NOT NULL REFERENCES pack (id),
     asset_id BIGINT NOT NULL REFERENCES asset (id),
@@ -244,7 +244,7 @@ CREATE INDEX link_shop ON link (shop_id, id);
 {{pgsql: ALTER TABLE link ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 
--- Mappings: what is delivered for a storefront's product
+-- Mappings: the content of a storefront's product
 
 CREATE TABLE mapping (
     id {{identity}},
@@ -364,13 +364,12 @@ CREATE TABLE orders (
 );
 {{pgsql: ALTER TABLE orders ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX orders_customer ON orders (customer_id, created_at, id);
--- Orders in the order of time, whichever filter comes first.  The conditions, which hold for all, keep other
--- statements from these indexes.
+-- Orders in the order of time, for each filter that can come first. The conditions are true for all rows; they
+-- keep other statements from using these indexes.
 CREATE INDEX orders_created ON orders (shop_id, created_at, id) WHERE created_at > 0;
 CREATE INDEX orders_updated ON orders (shop_id, updated_at, id) WHERE updated_at > 0;
 CREATE INDEX orders_state ON orders (shop_id, access_status, created_at, id) WHERE access_status <> 'active';
--- For the fraud check.  The first 19 characters are an IPv4 address, or the network that an IPv6 one
--- belongs to.
+-- For the fraud check.  The first 19 characters are an IPv4 address, or the network of an IPv6 address.
 CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), created_at)
     WHERE client_ip IS NOT NULL;
 CREATE INDEX orders_client_ip_kept ON orders (created_at) WHERE client_ip IS NOT NULL;
@@ -405,11 +404,11 @@ CREATE TABLE assignment (
     created_at BIGINT NOT NULL,
     UNIQUE (order_id, storefront_product_id, storefront_variant_id)
 );
--- Whether an order follows a mapping, which may have made any number of others.
+-- Finds whether an order follows a mapping that may have any number of other orders.
 CREATE INDEX assignment_mapping ON assignment (mapping_id, content);
 CREATE INDEX assignment_product ON assignment (shop_id, storefront_product_id, order_id) WHERE shop_id > 0;
 
--- What an assignment with pinned content keeps.  A pack is pinned by its files.
+-- The content of an assignment with pinned content. A pack is pinned by its files.
 CREATE TABLE assignment_file (
     assignment_id BIGINT NOT NULL REFERENCES assignment (id),
     asset_id BIGINT NOT NULL REFERENCES asset (id),
@@ -430,7 +429,7 @@ CREATE INDEX assignment_link_link ON assignment_link (link_id);
 
 -- License keys
 
--- What seals the keys, itself sealed with the server's secret: one row.
+-- The data key that seals license keys, itself sealed with the server's secret: one row.
 CREATE TABLE data_key (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     sealed TEXT NOT NULL
@@ -442,7 +441,7 @@ CREATE TABLE license_key (
     license_key {{key_text}} NOT NULL, -- sealed
     assignment_id BIGINT {{sqlite3: REFERENCES assignment (id)}},
     assigned_at BIGINT,
-    -- A key above a lowered quantity, of a tag whose keys do not go back: its assignment shows it no more,
+    -- A key above a lowered quantity, of a tag whose keys are not reclaimed: its assignment no longer shows it,
     -- and nobody else gets it.
     withdrawn_at BIGINT,
     created_at BIGINT NOT NULL,
@@ -467,7 +466,7 @@ CREATE INDEX license_claim_waiting ON license_claim (tag_id, assignment_id) WHER
 
 -- Downloads
 
--- What an assignment has used of a file's downloads.
+-- The downloads of a file that an assignment has used.
 CREATE TABLE allowance (
     assignment_id BIGINT NOT NULL {{sqlite3: REFERENCES assignment (id)}},
     asset_id BIGINT NOT NULL {{sqlite3: REFERENCES asset (id)}},
@@ -478,7 +477,7 @@ CREATE TABLE allowance (
     PRIMARY KEY (assignment_id, asset_id)
 ) {{sqlite3: WITHOUT ROWID}};
 
--- A download by a signed link.  What was delivered is kept for each file of the link, as in
+-- A download by a signed link. The delivered bytes are kept for each file of the link, as in
 -- mod_downloads/core/download/progress.h.
 CREATE TABLE download_session (
     id {{key_text}} NOT NULL, -- of the signed link
@@ -493,8 +492,8 @@ CREATE TABLE download_session (
     transfers INTEGER NOT NULL,
     opened_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    -- When it ends; NULL: a transfer runs, or it is not open.  A session that delivers a file at once
-    -- changes no column of an index, and PostgreSQL writes its new row beside the old one.
+    -- When it becomes idle; NULL: a transfer runs, or it is not open. A session that delivers a file at once
+    -- changes no indexed column, so PostgreSQL writes the new row beside the old one.
     idle_at BIGINT,
     PRIMARY KEY (id, generation)
 ) {{pgsql: WITH (fillfactor = 80)}};
@@ -502,13 +501,13 @@ CREATE INDEX download_session_assignment ON download_session (assignment_id, ope
 CREATE INDEX download_session_opened ON download_session (opened_at);
 CREATE INDEX download_session_idle ON download_session (idle_at) WHERE idle_at IS NOT NULL;
 
--- A process that meters transfers.  Others settle what it has not settled once its beat stands still.
+-- A process that meters transfers. Others settle its transfers once its beat has stopped.
 CREATE TABLE meter (
     id {{key_text}} PRIMARY KEY,
     alive_until BIGINT NOT NULL -- its beat: by its own clock
 );
 
--- A request that sends bytes, until it is settled.
+-- A request that sends a file's bytes, until it is settled.
 CREATE TABLE download_transfer (
     id {{key_text}} NOT NULL,
     meter_id {{key_text}} NOT NULL,
@@ -585,9 +584,9 @@ CREATE TABLE job (
 ) {{sqlite3: WITHOUT ROWID}};
 {{pgsql: ALTER TABLE job ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX job_due ON job (lane, due_at) WHERE due_at IS NOT NULL;
--- A shop's due jobs in a lane, beside the backlog of another shop.  On PostgreSQL job_claim_shared alone
--- can use it: with statistics of a database in which one shop has most of the jobs, it took the index of a
--- shop's jobs, and read all of them for each claim.
+-- A shop's due jobs in a lane, beside the backlog of another shop. On PostgreSQL only job_claim_shared can use
+-- it. Without it, when one shop had most of the jobs, PostgreSQL used the index of a shop's jobs, and read all
+-- of them for each claim.
 CREATE INDEX job_due_of_shop ON job (lane, {{sqlite3: shop_id}}{{pgsql: (shop_id + 0)}}, due_at)
     WHERE due_at IS NOT NULL;
 CREATE INDEX job_owner ON job (lease_owner) WHERE lease_owner IS NOT NULL;
@@ -595,7 +594,7 @@ CREATE INDEX job_shop ON job (shop_id, id);
 CREATE INDEX job_shop_type ON job (shop_id, id) WHERE type <> 'email';
 CREATE INDEX job_failed ON job (shop_id, id) WHERE status = 'failed' AND type <> 'email';
 CREATE INDEX job_failed_id ON job (id) WHERE status = 'failed';
--- A job has one of these, and needs no place in the indexes of the others.
+-- A job has only one of these columns, and needs no entry in the indexes of the others.
 CREATE INDEX job_asset ON job (asset_id, id) WHERE asset_id IS NOT NULL;
 CREATE INDEX job_upload ON job (upload_id) WHERE upload_id IS NOT NULL;
 CREATE INDEX job_order ON job (order_id, id) WHERE order_id IS NOT NULL;
@@ -604,8 +603,8 @@ CREATE INDEX job_email ON job (email_id) WHERE email_id IS NOT NULL;
 
 -- Events and webhooks
 
--- What a shop's system is told of: the API's events.  number counts a shop's events in the order in which
--- they were committed; the background process gives it.
+-- The API's events for a shop's system. number counts a shop's events in the order of their commits; the
+-- background process assigns it.
 CREATE TABLE event (
     id {{identity}},
     shop_id BIGINT NOT NULL,
@@ -620,13 +619,13 @@ CREATE INDEX event_waiting ON event (id) WHERE number IS NULL;
 CREATE INDEX event_number ON event (shop_id, number) WHERE number > 0;
 {{pgsql: ALTER TABLE event ALTER COLUMN shop_id SET STATISTICS 0;}}
 
--- The last number that the events of a shop, by its id, have got.
+-- The last number assigned to a shop's events, by the shop's id.
 CREATE TABLE event_count (
     id {{sqlite3: INTEGER}}{{pgsql: BIGINT}} PRIMARY KEY,
     last BIGINT NOT NULL
 );
 
--- Which count the numbers of events are of: after a backup was restored they are given again.
+-- The numbering that event numbers belong to: after a backup was restored they are given again.
 CREATE TABLE event_feed (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     name TEXT NOT NULL
@@ -634,7 +633,7 @@ CREATE TABLE event_feed (
 INSERT INTO event_feed (id, name) VALUES (1, 'feed_' ||
     {{sqlite3: lower(hex(randomblob(16)))}}{{pgsql: replace(gen_random_uuid()::text, '-', '')}});
 
--- Where a shop's system is told of events.  The job sends what is due; it stays as long as its endpoint.
+-- A URL of a shop's system that gets events. Its job sends due deliveries, and exists as long as the endpoint.
 CREATE TABLE webhook_endpoint (
     id {{identity}},
     shop_id BIGINT NOT NULL,
@@ -684,13 +683,13 @@ CREATE TABLE node (
     PRIMARY KEY (host, pid_file)
 ) {{sqlite3: WITHOUT ROWID}};
 
--- The storage folder that belongs with this database: what its file "identity" says.
+-- The storage folder that belongs to this database: the contents of its file "identity".
 CREATE TABLE storage (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     identity {{key_text}} NOT NULL
 );
 
--- Who copies the storage folder keeps the service from removing files meanwhile.
+-- Holds that keep the service from removing files while the storage folder is copied.
 CREATE TABLE storage_hold (
     id {{key_text}} PRIMARY KEY,
     user_name TEXT NOT NULL,

@@ -12,8 +12,8 @@ SELECT {{api_key_columns}} FROM api_key WHERE shop_id = %lld ORDER BY created_at
 SELECT count(*) FROM api_key
 WHERE shop_id = %lld AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld:now)
 
--- Locks the shop's row where the database has row locks, so that two creations count one after the
--- other.
+-- Locks the shop's row where the database has row locks, so that simultaneous creations count the keys one
+-- after the other.
 -- name: api_key_lock_shop
 SELECT status FROM shop WHERE id = %lld {{for_update}}
 

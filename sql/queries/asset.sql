@@ -17,8 +17,8 @@ WHERE a.id = %lld AND +a.shop_id = %lld AND +a.deleted_at IS NULL
 -- name: asset_lock
 SELECT id FROM asset WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
--- The list.  Each filter that can be the first has a statement with an index of its own; further filters
--- are applied row by row.
+-- The list. Each filter that can come first has a statement with an index of its own; further filters are
+-- applied row by row.
 -- name: asset_list
 SELECT {{asset_columns}} FROM asset a
 WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld:before AND a.id > 0
@@ -59,8 +59,8 @@ UPDATE asset SET filename = COALESCE(%s:filename, filename), title = COALESCE(%s
     updated_at = {{later}}
 WHERE id = %lld
 
--- Locks an asset that gets new bytes, and reads what it has by then: its shop, its size, whether it ever had
--- bytes, its digest, its version, and what its bytes are expected to be.
+-- Locks an asset that gets new bytes, and reads its shop, its size, whether it ever had bytes, its digest, its
+-- version, and the expected digest.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(a.size, 0) AS size, CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s:job_id) THEN 1 ELSE 0 END AS has_version,
@@ -89,7 +89,7 @@ UPDATE asset SET status = 'pending', updated_at = {{later}} WHERE id = %lld AND 
 -- name: asset_delete
 UPDATE asset SET deleted_at = %lld:now, updated_at = %lld:now WHERE id = %lld
 
--- What refers to an asset.
+-- The resources that refer to an asset.
 -- name: asset_mappings
 SELECT h.mapping_id FROM mapping_file h CROSS JOIN mapping m
 WHERE h.asset_id = %lld:id AND m.id = h.mapping_id AND +m.deleted_at IS NULL

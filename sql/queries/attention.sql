@@ -1,7 +1,7 @@
--- What needs somebody.  Each statement looks at so many of the newest, and leaves out what is settled
--- already.  Other tables are read by subqueries for one value, so that PostgreSQL has no choice.
+-- Items that need attention. Each statement looks at a number of the newest rows, and leaves out solved ones.
+-- Other tables are read by subqueries for one value, so that PostgreSQL has no choice of plans.
 
--- Failed imports, but of an asset that was deleted, or that another job has filled since.
+-- Failed imports, except for assets that were deleted, or that another job has filled since.
 -- name: imports_failed
 SELECT j_rows.id, j_rows.asset_id,
     (SELECT a.filename FROM asset a WHERE a.id = j_rows.asset_id AND +a.deleted_at IS NULL) AS filename,
@@ -14,7 +14,7 @@ WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld:since
     AND (SELECT count(*) FROM job l WHERE l.asset_id = j_rows.asset_id AND l.id || '' > j_rows.id) = 0
 ORDER BY j_rows.id DESC
 
--- Emails that did not arrive, but of an order that has a newer one, or that is closed.
+-- Emails that did not arrive, except for orders that have a newer email, or are closed.
 -- name: emails_undelivered
 SELECT (SELECT o.storefront_order_id FROM orders o
         WHERE o.id = e_rows.order_id AND o.access_status IN ('active', 'held')) AS storefront_order_id,

@@ -1,4 +1,4 @@
--- Locks a blob that is there against the sweep, and waits if the sweep has locked it.
+-- Locks an existing blob against the sweep, and waits if the sweep has locked it.
 -- name: blob_store
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s:sha256, %lld:size, %lld:crc32, %lld:now)
 ON CONFLICT (sha256) DO UPDATE SET size = excluded.size
@@ -14,7 +14,7 @@ UPDATE blob SET released_at = %lld:now WHERE sha256 = %s
 -- name: blob_released
 SELECT sha256 FROM blob WHERE released_at <= %lld:before ORDER BY released_at LIMIT %lld
 
--- Locks a blob against new references, which wait.  The next statement reads whether there are any.
+-- Locks a blob against new references, which wait. The next statement reads whether there are references.
 -- name: blob_lock
 SELECT sha256 FROM blob WHERE sha256 = %s {{for_update}}
 
@@ -48,7 +48,7 @@ SELECT sha256, size FROM asset ORDER BY id DESC LIMIT %lld
 SELECT id, shop_id, filename, source_url FROM asset
 WHERE sha256 = %s AND +deleted_at IS NULL ORDER BY id LIMIT %lld
 
--- The orders that an asset is given to: by the files of a mapping, by its packs, and for good.
+-- The orders that include an asset: by the files of a mapping, by its packs, or pinned.
 -- part: given_orders
 -- dialect: sqlite3
 CROSS JOIN assignment a ON a.mapping_id = h.mapping_id AND a.content = 'live'
@@ -69,7 +69,7 @@ SELECT o.storefront_order_id
 FROM pack_file f JOIN mapping_pack h ON h.pack_id = f.pack_id {{given_orders}}
 WHERE f.asset_id = %lld:id LIMIT %lld
 
--- Of the digests of a JSON array those that no blob has.
+-- The digests of a JSON array that no blob has.
 -- name: blobs_without_row
 -- dialect: sqlite3
 SELECT value FROM json_each(%s:ids)

@@ -21,7 +21,7 @@ UPDATE category SET name = %s, updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{category_columns}}
 
--- Before a category is emptied: waits for an asset that is just being put into it.
+-- Before a category is emptied: waits for transactions that are putting an asset into it.
 -- name: category_lock
 SELECT {{category_columns}} FROM category WHERE id = %lld AND +shop_id = %lld {{for_update}}
 

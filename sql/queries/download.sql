@@ -1,10 +1,10 @@
--- A session, and when the link's first one was opened.
+-- A session, and when the link's first session was opened.
 -- part: session_columns
 s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
 (SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1) AS opened_at, s.idle_at
 
--- The link's last session, with the number of transfers that run over all of its sessions, and what those
--- of the last one have delivered so far.
+-- The link's last session, with the number of running transfers of all the link's sessions, and the bytes that
+-- those of the last session have delivered so far.
 -- part: session_last_columns
 {{session_columns}},
     (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id) AS running,
@@ -16,8 +16,8 @@ LEFT JOIN download_session s
     ON s.id = %s:session_id
     AND s.generation = (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s:session_id)
 
--- Everything that decides about one download, but for lists other than the mapping's own (download_listed):
--- few orders need those, and their tables would double what the statement takes.
+-- Everything that decides about one download, except lists other than the mapping's own (download_listed): few
+-- orders need those, and their tables would double the statement's time.
 -- name: download_grant
 SELECT o.access_status, a.status AS assignment_status, a.expires_at, e.status AS asset_status, e.filename,
     e.content_type, e.sha256, e.size AS asset_size, e.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0) AS downloads_used,
@@ -45,8 +45,8 @@ WHERE a.id = %lld AND (
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
         WHERE f.assignment_id = a.id AND f.asset_id = %lld)))
 
--- Keeps other requests of a link from going on, by its first session, and waits for what is being settled
--- of the last one: a statement that waits for a row reads others as they were before.
+-- Locks a link against its other requests, by its first session, and waits until its last session is settled.
+-- It is a statement of its own, because one that waits for a row reads other rows as they were before the wait.
 -- name: download_session_lock
 SELECT 1 FROM download_session
 WHERE id = %s AND generation IN (1, (SELECT MAX(l.generation) FROM download_session l WHERE l.id = %s))
@@ -69,7 +69,7 @@ ON CONFLICT (id, generation) DO UPDATE SET generation = {{failure:download_sessi
 UPDATE download_session SET status = %s, updated_at = %lld:now, idle_at = NULL
 WHERE id = %s AND generation = %lld
 
--- Sessions that are settled together: the parameter is a JSON array of objects.
+-- Sessions to settle together: the parameter is a JSON array of objects.
 -- part: given_sessions
 -- dialect: sqlite3
 (SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
@@ -82,8 +82,8 @@ WHERE id = %s AND generation = %lld
 jsonb_to_recordset(%s:sessions::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
     bytes bigint, transfers bigint, idle_at bigint)
 
--- Locks them in the order of their keys.  The last column but one is the number of transfers of this
--- very session: those of the link's other sessions don't keep it open.
+-- Locks sessions in the order of their keys. The last column but one is the number of transfers of this session
+-- alone: those of the link's other sessions don't keep it open.
 -- name: download_sessions_lock
 SELECT {{session_columns}}, (SELECT COUNT(*) FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation) AS running, 0 AS running_bytes
@@ -103,7 +103,8 @@ WHERE s.idle_at <= %lld:now AND NOT EXISTS (SELECT 1 FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation)
 ORDER BY s.idle_at LIMIT %lld
 
--- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
+-- Sessions whose idle time lies in the future, because the clock was set back: they stay idle as long as
+-- others.
 -- name: download_sessions_set_back
 UPDATE download_session SET idle_at = %lld:now + idle_at - updated_at, updated_at = %lld:now
 WHERE idle_at > %lld:now AND updated_at > %lld:now AND idle_at >= updated_at
@@ -115,7 +116,7 @@ s.assignment_id, s.asset_id, s.status, s.size, s.transfers + (SELECT COUNT(*) FR
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
         WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS bytes, s.id, s.generation
 
--- No more of each assignment are read than are wanted of all.
+-- For each assignment no more rows are read than are wanted in all.
 -- name: download_sessions_of_order
 -- dialect: sqlite3
 SELECT {{session_view_columns}}
@@ -139,8 +140,8 @@ FROM a_rows CROSS JOIN LATERAL (
 ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
 -- The open sessions of assignments, which hold downloads that are not charged yet, with the number of their
--- transfers.  They are among an assignment's newest: there is no index of those that are open, for each
--- download would change it twice.
+-- transfers. They are among an assignment's newest sessions. An index of open sessions would be changed twice
+-- by each download.
 -- part: held_columns
 s.assignment_id, s.id, s.generation, s.files, s.idle_at, (SELECT COUNT(*) FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation) AS running
@@ -161,7 +162,8 @@ FROM unnest(%ids:assignment_ids) given_rows CROSS JOIN LATERAL (
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100) s
 WHERE s.status = 'open'
 
--- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails if one has none left.
+-- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails if an asset has no download
+-- left.
 -- part: one_more
 CASE WHEN CAST(%lld:limit AS BIGINT) = 0
     OR allowance.downloads_used < CAST(%lld:limit AS BIGINT) + allowance.downloads_extra
@@ -195,8 +197,8 @@ SELECT o.page_id, o.page_replaced_at
 FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
 
 -- The ids of an assignment's files, which follow the mapping or were pinned: one text for each list, the
--- mapping's own before those of its packs.  A single text would need a sort of all ids, for which SQLite
--- takes megabytes that the thread keeps.  A file that is in two lists comes twice.
+-- mapping's own before those of its packs.  A single text would need a sort of all ids, for which SQLite takes
+-- megabytes that the thread keeps.  A file in two lists comes twice.
 -- name: archive_lists
 -- dialect: sqlite3
 SELECT -1 AS pack, (
@@ -244,7 +246,7 @@ SELECT -1, (
 FROM assignment a WHERE a.id = %lld AND a.content = 'pinned'
 ORDER BY pack
 
--- What an archive needs to know about its files, with their places in the list of ids; only ready ones.
+-- The archive's ready files, with their positions in the list of ids.
 -- part: archive_columns
 s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
     COALESCE(w.downloads_extra, 0) AS downloads_extra

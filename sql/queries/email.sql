@@ -50,7 +50,7 @@ RETURNING id, held
 UPDATE email SET status = 'no_recipient', held = 0, last_error = %s
 WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
 
--- Only the newest email, since it lists everything.
+-- Only the newest email, because it lists everything.
 -- name: email_await
 UPDATE email SET status = 'queued', last_error = NULL,
     held = (SELECT CASE WHEN o.access_status = 'held' THEN 1 ELSE 0 END FROM orders o

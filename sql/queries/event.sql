@@ -15,7 +15,7 @@ INSERT INTO event (shop_id, type, data, created_at, endpoint_id)
     VALUES (%lld:shop_id, %s:type, %s:data, %lld:created_at, %lld:endpoint_id)
 RETURNING id
 
--- A tag that has come down to its threshold.
+-- A tag whose stock has fallen to its threshold.
 -- name: event_insert_of_tag
 -- dialect: sqlite3
 INSERT INTO event (shop_id, type, created_at, data)
@@ -30,7 +30,7 @@ SELECT t.shop_id, 'license_key.low', %lld:created_at, json_build_object('license
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)::text
 FROM license_key_tag t WHERE t.id = %lld
 
--- One for each order that has got license keys; the parameter is as in license_keys_give.
+-- One event for each order that got license keys; the parameter is as in license_keys_give.
 -- name: events_insert_given
 -- dialect: sqlite3
 INSERT INTO event (type, created_at, shop_id, order_id, data)
@@ -60,8 +60,8 @@ FROM (
 ) o
 GROUP BY o.shop_id, o.id
 
--- Downloads that were completed: a JSON array of objects.  A file's, or for an archive (NULL) any file's,
--- may have been the last one that its assignment allows.
+-- Completed downloads: a JSON array of objects. The download of a file, or for an archive (NULL) of any of its
+-- files, may have been the last that the assignment allows.
 -- part: given_downloads
 -- dialect: sqlite3
 (SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id, value ->> 'data' AS data
@@ -83,7 +83,7 @@ WHERE a.id = g.assignment_id AND (type_rows.type = 'download.completed' OR (
         AND COALESCE(m.download_limit, %lld:limit) > 0
         AND w.downloads_used >= a.quantity * COALESCE(m.download_limit, %lld:limit) + w.downloads_extra) > 0)
 
--- One process at a time gives numbers: what it does not see yet gets a later number.
+-- One process at a time gives numbers; events that it does not see yet get later numbers.
 -- name: events_lock
 -- dialect: sqlite3
 SELECT 1
@@ -115,8 +115,8 @@ SELECT id FROM event {{by_waiting}} WHERE number IS NULL ORDER BY id LIMIT 1
 -- dialect: pgsql
 jsonb_to_recordset(%s:numbers::jsonb) g (id bigint, number bigint)
 
--- Each of them is there.  SQLite would plan an update that joins them by statistics, and after ANALYZE of a
--- small table compare every event with every number.
+-- Every event exists, so none is inserted. SQLite would plan an update that joins the events by statistics,
+-- and after ANALYZE of a small table compare every event with every number.
 -- name: events_number
 -- dialect: sqlite3
 INSERT INTO event (id, shop_id, type, data, created_at, number)
@@ -131,7 +131,7 @@ UPDATE event AS n SET number = g.number FROM {{given_numbers}} WHERE n.id = g.id
 INSERT INTO event_count (id, last) SELECT g.id, g.number FROM {{given_numbers}} WHERE true
 ON CONFLICT (id) DO UPDATE SET last = excluded.last
 
--- Behind the events one row without an id: the last number there is, and the feed.
+-- After the events comes one row without an id: the last number, and the feed.
 -- name: event_page
 SELECT * FROM (
     SELECT {{event_columns}} FROM event n WHERE n.shop_id = %lld AND n.number > %lld:after AND n.number > 0

@@ -1,5 +1,5 @@
--- Orders that share an address or a network are counted one after the other, so that each sees those
--- before it.  These locks come after the order's own, the address before the network.
+-- Orders that share an address or a network are counted one after the other, so that each sees the earlier
+-- ones. These locks are taken after the order's own lock, the address before the network.
 -- part: fraud_locks
 -- dialect: sqlite3
 NULL, NULL
@@ -18,8 +18,8 @@ SELECT o.shop_id, o.access_status, o.fraud_decision, o.fraud_signals, o.storefro
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
--- Other orders of the shop since a time, each kind up to a number: of the customer, of customers with
--- the same address, of the same IP address; and the customer's revoked and rejected ones.
+-- Numbers of other orders of the shop since a time, each up to a limit: of the customer, of customers with the
+-- same address, from the same IP address; and the customer's revoked and rejected orders.
 -- name: fraud_counts
 SELECT
     (SELECT count(*) FROM (SELECT w.id FROM orders w

@@ -59,9 +59,9 @@ ORDER BY id DESC LIMIT %lld
 SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s:id
     LIMIT 1
 
--- A job can be claimed once due_at has passed: a queued job's next attempt.  A running job has none, until
--- others see that its worker does not renew its lease any more (job_expire), or its successor comes
--- (job_inherit): then it goes on with the attempt that it was in.
+-- A job can be claimed once due_at has passed. For a queued job that is the time of its next attempt. A running
+-- job has none until others see that its worker no longer renews the lease (job_expire), or the worker's
+-- successor comes (job_inherit). The job then goes on with the same attempt.
 -- part: job_claimed
 UPDATE job SET status = 'running', lease_token = lease_token + 1,
     attempts = attempts + CASE WHEN status = 'running' THEN 0 ELSE 1 END,
@@ -85,14 +85,13 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld
     LIMIT %lld FOR UPDATE SKIP LOCKED))
 RETURNING {{claimed_columns}}
 
--- The same while shops wait for each other: of the free slots the first goes to the shop with the fewest
--- running jobs, and so on, in a circle of shops.  A shop that has jobs already gets another while four
--- times the slots that stay free are as many as it then has: so it leaves slots for a shop that comes
--- later, and alone it has four in five.  Shops are looked for among those with running jobs, those
--- with the oldest due jobs, and a range of ids, for in the index entries of ended jobs may lie between
--- those of one shop and the next.  PostgreSQL is asked for a shop's jobs in the order of an index that
--- is for this alone (shop_id + 0): it would wade through all shops' jobs of the lane in the order of
--- time, or through all jobs of the shop.
+-- The same while shops wait for each other. The first free slot goes to the shop with the fewest running jobs,
+-- and so on, round the shops. A shop with running jobs gets another one only if at least a quarter as many
+-- slots as it then has stay free. So it leaves slots for a shop that comes later, and has at most four in five.
+-- Shops are searched among those with running jobs, those with the oldest due jobs, and a range of ids, because
+-- entries of ended jobs may lie between two shops in the index. PostgreSQL reads a shop's jobs in the order of
+-- an index for this statement alone (shop_id + 0). Otherwise it would scan all shops' jobs of the lane by time,
+-- or all jobs of the shop.
 -- name: job_claim_shared
 -- dialect: sqlite3
 {{job_claimed}}
@@ -149,8 +148,8 @@ WHERE id = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED))
 RETURNING {{claimed_columns}}
 
--- When the earliest job of each lane is due, in the order of mdl_job_lane_t, and the newest shop.  For
--- min() PostgreSQL might read all of them.
+-- When the earliest job of each lane is due, in the order of mdl_job_lane_t, and the newest shop.  With min()
+-- PostgreSQL might read all jobs.
 -- name: job_look
 SELECT
     (SELECT due_at FROM job WHERE lane = 'small' AND due_at BETWEEN %lld:small AND %lld:until
@@ -169,8 +168,8 @@ SELECT
      ORDER BY due_at LIMIT 1),
     (SELECT id FROM shop ORDER BY id DESC LIMIT 1)
 
--- The queued jobs of a blocked shop are in lanes that no worker claims from, so that others don't have to
--- wade through them.  Some after the one that is given, by id.
+-- The queued jobs of a blocked shop are moved to lanes that no worker claims from, so that claims don't have to
+-- skip them. Some jobs after the given id, by id.
 -- name: jobs_hold
 -- dialect: sqlite3
 UPDATE job SET lane = 'blocked-' || lane
@@ -234,13 +233,13 @@ WHERE id > %s:after AND type = 'asset_import' AND status <> 'succeeded' ORDER BY
 -- name: job_set_source
 UPDATE job SET source_url = %s WHERE id = %s AND source_url = %s:old_source_url
 
--- The jobs that workers have, also cancelled ones that they have not cleaned up after.  A lease shows that
--- it is renewed by updated_at, its beat (mod_downloads/core/beat.h), which never goes back.
+-- The jobs that workers hold, including cancelled jobs that still need cleaning up. A worker renews a lease by
+-- updated_at, its beat (mod_downloads/core/beat.h), which never goes back.
 -- name: jobs_leased
 SELECT id, updated_at FROM job WHERE lease_owner IS NOT NULL AND (due_at IS NULL OR status = 'cancelled')
 
--- A running job is due, a cancelled one is for any worker to clean up after.  One that is locked waits for the
--- next time: it must not hold up the others.
+-- A running job becomes due; a cancelled job may be cleaned up by any worker. A locked job waits for the next
+-- time: it must not hold up the others.
 -- part: job_expired
 UPDATE job SET due_at = COALESCE(due_at, %lld:now), lease_owner = NULL
 
@@ -257,8 +256,8 @@ WHERE {{job_lost}}
 {{job_expired}}
 WHERE id = ANY (ARRAY(SELECT id FROM job WHERE {{job_lost}} FOR UPDATE SKIP LOCKED))
 
--- Jobs of a time that has not come, for the clock was set back: they wait as long as they were to wait.
--- Those that do already were written now, and those that are due long before they were written stay so.
+-- Jobs that were written in the future, because the clock was set back: they now wait as long as was intended.
+-- Jobs that were due long before they were written are left alone.
 -- name: jobs_set_back
 UPDATE job SET due_at = %lld:now + due_at - updated_at, updated_at = %lld:now
 WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'webhook', 'cleanup', 'blocked-small',
@@ -279,14 +278,14 @@ UPDATE job SET due_at = %lld:now, updated_at = {{later}}
 WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = 'mail' AND due_at > %lld:now AND status = 'queued'
     AND attempts > 0 ORDER BY due_at LIMIT %lld FOR UPDATE SKIP LOCKED))
 
--- A job that a worker had begun when it died.  With progress (1) the row of interruptions begins with this one;
--- the next progress is what goes beyond the bytes that it had by now.
+-- A job that its worker had begun when it died. With progress (1) the count of interruptions begins again with
+-- this one; only bytes beyond the present number are the next progress.
 -- name: job_interrupted
 UPDATE job SET interruptions = 1 + CASE WHEN %lld:has_progress = 1 THEN 0 ELSE interruptions END,
     bytes_received = CASE WHEN bytes_received < %lld:received THEN %lld:received ELSE bytes_received END
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
--- Jobs that a worker held when it died are due at once for its successor, which has its name.
+-- Jobs that a worker held when it died are due at once for its successor, which has the same name.
 -- name: job_inherit
 UPDATE job SET due_at = %lld:now, lease_owner = NULL WHERE lease_owner = %s AND status = 'running'
 

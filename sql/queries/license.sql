@@ -45,7 +45,7 @@ UPDATE license_key_tag SET deleted_at = %lld:now WHERE id = %lld
 UPDATE license_key_tag SET available = available + %lld:available, assigned = assigned + %lld:assigned
 WHERE id = %lld
 
--- Its staff are told that its stock is low: once in a while at most.
+-- The shop's staff are told that the tag's stock is low, at most once in a given time.
 -- name: license_tag_warn
 UPDATE license_key_tag SET warned_at = %lld:now
 WHERE id = %lld AND (warned_at IS NULL OR warned_at < %lld:warned_before)
@@ -106,7 +106,7 @@ WHERE +deleted_at IS NULL AND id = ANY (ARRAY(
     WHERE a.order_id = %lld AND a.status = 'active' AND +c.assigned < c.wanted))
 ORDER BY id FOR NO KEY UPDATE
 
--- Only tags that are locked, without one that the mapping got a moment ago.
+-- Only locked tags, without a tag that the mapping got a moment ago.
 -- name: license_claims_insert
 INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
 SELECT %lld:assignment_id, %lld:wanted, 0, tag_id FROM mapping_license_key_tag
@@ -122,8 +122,8 @@ FROM orders o JOIN assignment a ON a.order_id = o.id JOIN license_claim c ON c.a
 WHERE o.id = %lld AND o.access_status = 'active' AND a.status = 'active' AND +c.assigned < c.wanted
 ORDER BY c.tag_id
 
--- Who gets which key.  Claims and available keys are numbered along one line: a claim has the number of
--- the first key that it gets, so a key belongs to the last claim at or before its own number.
+-- Assigns keys to claims. Claims and available keys share one numbering: a claim has the number of the first
+-- key that it gets, so a key belongs to the last claim at or before its own number.
 -- part: pairs
 , place_rows AS (
     SELECT assignment_id, 0 AS key_id,
@@ -162,8 +162,8 @@ WITH waiting_rows AS (
     ORDER BY c.assignment_id LIMIT %lld
 ) {{pairs}}
 
--- The pairs are passed back as one JSON object, each key's id with its assignment's: PostgreSQL, which
--- can't tell how few they are, would read the whole stock to join them in one statement.
+-- The pairs are passed back as one JSON object, each key's id with its assignment's. PostgreSQL can't know how
+-- few they are, and would read the whole stock to join them in one statement.
 -- name: license_keys_give
 -- dialect: sqlite3
 UPDATE license_key SET assigned_at = %lld:now, assignment_id = CAST(json_each.value AS INTEGER)
@@ -174,7 +174,7 @@ FROM json_each(%s:pairs) WHERE license_key.id = CAST(json_each.key AS INTEGER)
 UPDATE license_key SET assigned_at = %lld:now, assignment_id = pair.value::bigint
 FROM jsonb_each_text(%s:pairs::jsonb) pair WHERE license_key.id = pair.key::bigint
 
--- The claims are there, so that none is inserted: this way PostgreSQL looks for each by its key.
+-- Every claim exists, so none is inserted; with an upsert PostgreSQL finds each by its key.
 -- name: license_claims_count
 -- dialect: sqlite3
 INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
@@ -189,7 +189,7 @@ SELECT value::bigint, %lld:tag_id, 0, count(*) FROM jsonb_each_text(%s:pairs::js
 ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
     assigned = license_claim.assigned + excluded.assigned
 
--- An order that another transaction holds is moved by that one, which may wait for this one's tag.
+-- An order that another transaction has locked is moved by that transaction, which may wait for this tag.
 -- name: orders_touch_given
 -- dialect: sqlite3
 UPDATE orders SET updated_at = {{later}}
@@ -236,8 +236,8 @@ FROM (
 ) given_rows
 GROUP BY order_id
 
--- The keys of a tag, the newest first: those of the states that are asked for (1, or 0 for none), each
--- from an index of its own.
+-- The keys of a tag, the newest first, in the requested states (1: wanted, 0: not), each from an index of its
+-- own.
 -- name: license_key_page
 SELECT k.id, k.license_key,
     COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') AS data_key,
@@ -267,7 +267,7 @@ SELECT assignment_id, withdrawn_at FROM license_key WHERE id = %lld AND +tag_id 
 -- name: license_key_delete
 DELETE FROM license_key WHERE id = %lld
 
--- Locks the tags of which assignments have, or wait for, keys.
+-- Locks the tags whose keys assignments have, or wait for.
 -- name: license_tags_of_assignments
 -- dialect: sqlite3
 SELECT {{locked_columns}} FROM license_key_tag

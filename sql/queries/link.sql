@@ -17,7 +17,7 @@ UPDATE link SET title = COALESCE(%s:title, title), url = COALESCE(%s:url, url), 
 WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{link_columns}}
 
--- Before looking for references: waits for a mapping that is just adding the link.
+-- Before looking for references: waits for a transaction that is adding the link to a mapping.
 -- name: link_lock
 SELECT {{link_columns}} FROM link WHERE id = %lld AND +shop_id = %lld {{for_update}}
 

@@ -61,7 +61,7 @@ INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
 -- name: mapping_license_tags_delete
 DELETE FROM mapping_license_key_tag WHERE mapping_id = %lld
 
--- How many files a mapping gives, those of its packs included, each once.  Not a join on PostgreSQL, which
+-- How many files a mapping gives, those of its packs included, each once. On PostgreSQL it is not a join, which
 -- would begin with all packs of all shops when the tables are large.
 -- name: mapping_count_files
 -- dialect: sqlite3
@@ -123,7 +123,7 @@ UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
     FROM mapping_license_key_tag WHERE mapping_id {{in_rows}}
 ORDER BY 1 DESC, 2, 4
 
--- Before looking for assignments of a mapping: waits for any that is just being made.
+-- Before looking for assignments of a mapping: waits for transactions that are making one.
 -- name: mapping_lock
 SELECT updated_at FROM mapping
 WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
@@ -164,7 +164,7 @@ WHERE m.shop_id = %lld AND m.storefront_product_id = %s AND m.is_active = 1
 ORDER BY CASE WHEN v.mapping_id IS NULL THEN 1 ELSE 0 END, m.id DESC
 LIMIT 1
 
--- The active mapping that serves a product: one that names the variant before one for the product.
+-- The active mapping that serves a product; a mapping that names the variant takes precedence.
 -- name: mapping_for_item
 -- dialect: sqlite3
 {{mapping_for_item}}

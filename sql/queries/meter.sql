@@ -6,7 +6,7 @@ ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until
 -- name: meter_beats
 SELECT id, alive_until FROM meter
 
--- Keeps a meter from beating, if it has not done so since.
+-- Keeps a meter from beating, if it has not beaten since.
 -- name: meter_lock
 SELECT 1 FROM meter WHERE id = %s AND alive_until = %lld {{for_update}}
 
@@ -24,8 +24,8 @@ ON CONFLICT (meter_id, id) DO NOTHING
 SELECT id, session_id, generation, files, bytes FROM download_transfer
 WHERE meter_id = %s ORDER BY id LIMIT %lld
 
--- What transfers have delivered so far.  Without LIMIT the list would be read anew for each of the process's
--- transfers.
+-- The bytes that transfers have delivered so far. Without LIMIT the list would be read again for each of the
+-- process's transfers.
 -- name: transfers_progress
 -- dialect: sqlite3
 UPDATE download_transfer AS t SET files = g_rows.files, bytes = g_rows.bytes
@@ -56,8 +56,8 @@ USING (SELECT %s:meter_id AS meter_id, id COLLATE "C"
 WHERE t.meter_id = g.meter_id AND t.id = g.id
 RETURNING t.id
 
--- The transfers whose customer may not have the file any more, or whose session has sent too much.  Those
--- of an order whose page was replaced have that page's id: their sessions may be of an earlier page.
+-- The transfers whose customer may no longer have the file, or whose session has sent too much. Those of an
+-- order whose page was replaced have the page's id, because their sessions may belong to an earlier page.
 -- name: transfers_forbidden
 SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END AS page_id
 FROM (SELECT t.id, t.session_id, o.page_id, o.page_replaced_at,

@@ -1,5 +1,5 @@
--- A node is one httpd, by its host and its pid file.  No clocks of two hosts are compared: beats are by the
--- database's.
+-- A node is one httpd, identified by its host and pid file. Clocks of two hosts are never compared: beats use
+-- the database's clock.
 
 -- name: node_beat
 INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s:host, %s:pid_file, %lld:pid, %s:build,

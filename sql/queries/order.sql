@@ -20,8 +20,8 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
         THEN excluded.updated_at ELSE customer.updated_at END
 RETURNING id, email, first_name, last_name, locale, updated_at
 
--- Of a customer that customer_upsert has made.  The update locks the order's row, so that assignments of
--- one order go one after the other.
+-- For a customer that customer_upsert has made. The update locks the order's row, so that assignments of one
+-- order run one after the other.
 -- name: order_upsert
 INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
     fraud_decision, created_at, updated_at)
@@ -32,13 +32,13 @@ ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status, page_id, updated_at
 
--- To a customer who has the same address as the one before.
+-- To a customer who has the same address as the former customer.
 -- name: order_change_customer
 UPDATE orders SET customer_id = %lld
 WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
     = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld:customer_id)
 
--- Locks an order before it is read to be changed, until the commit; entries can be added to its timeline meanwhile.
+-- Locks an order until the commit, before it is read and changed. Entries can still be added to its timeline.
 -- name: order_lock
 SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
 
@@ -109,9 +109,9 @@ RETURNING id
 SELECT storefront_product_id, storefront_variant_id, id, quantity, status
 FROM assignment WHERE order_id = %lld ORDER BY id
 
--- The files of mappings, given as m_rows (assignment_id, mapping_id): a mapping's own, then those of
--- its packs.  A view would do on PostgreSQL; SQLite would first collect it for all assignments, and
--- needs CROSS JOIN to begin with the few that are given.
+-- The files of mappings, given as m_rows (assignment_id, mapping_id): a mapping's own, then those of its packs.
+-- On PostgreSQL a view would do. SQLite would first collect the view for all assignments, and needs CROSS JOIN
+-- to begin with the few given ones.
 -- part: mapping_files
 SELECT m_rows.assignment_id, m_rows.mapping_id, mf.asset_id, -1 AS pack, mf.position
 FROM m_rows CROSS JOIN mapping_file mf
@@ -192,8 +192,8 @@ CASE WHEN a.content = 'live' THEN (
     FROM mapping_pack WHERE mapping_id = a.mapping_id
 ) END
 
--- With the number of license keys that it waits for, NULL if it has none and never will; and whether it
--- gives links, so that neither is asked for in vain.
+-- With the number of license keys that it waits for (NULL if it has none and never will), and whether it gives
+-- links, so that neither is queried in vain.
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
 a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
@@ -216,8 +216,8 @@ ORDER BY +a.id DESC LIMIT %lld
 -- The following statements read a whole page at once, by a list of the ids of its orders or
 -- assignments.
 
--- Assignments are found first and alone: PostgreSQL, which thinks them more than they are, would
--- begin with what they are joined to, or go through an index that has them in its order.
+-- Assignments are found first, in a query of their own. PostgreSQL overestimates their number, and would begin
+-- with the joined tables, or scan an index in their order.
 
 -- name: assignments_of_orders
 WITH a_rows AS MATERIALIZED (SELECT * FROM assignment WHERE order_id {{in_given}})
@@ -225,15 +225,15 @@ SELECT {{assignment_columns}}
 FROM a_rows a JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
--- How many each of the orders has, and when the access of the last one ends; NULL: never.
+-- How many assignments each order has, and when the last access ends; NULL: never.
 -- name: assignments_count
 SELECT +order_id AS order_id, COUNT(*) AS assignments,
     CASE WHEN MIN(COALESCE(expires_at, 0)) > 0 THEN MAX(expires_at) END AS latest_end
 FROM assignment WHERE order_id {{in_given}}
 GROUP BY +order_id
 
--- The assignments whose content is read: those that are given, or all of the orders that are given; the
--- newest of what is given has the first turn.
+-- The assignments whose content is read: the given assignments, or all of the given orders. The newest come
+-- first.
 -- part: a_given
 WITH a_rows AS MATERIALIZED (
     SELECT id, mapping_id, content, -id AS turn FROM assignment WHERE id {{in_given}}
@@ -244,8 +244,8 @@ WITH a_rows AS MATERIALIZED (
     SELECT id, mapping_id, content, -order_id AS turn FROM assignment WHERE order_id {{in_given}}
 )
 
--- Their files but those of packs: what the mapping has, or what was pinned.  They are counted off before
--- anything is read of them.
+-- Their files except those of packs: the mapping's own files, or the pinned files. They are counted before
+-- anything else of them is read.
 -- part: files_of_a_rows
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
     s.size, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
@@ -265,9 +265,9 @@ LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
--- Links are counted off from one assignment after the other.  None has more than 250, so that those of the
--- last one that counts are complete where the first 250 beyond the limit are there, too.  SQLite would drop
--- the order of a subquery without a limit.
+-- Links are counted, one assignment after the other. An assignment has at most 250 links, so with 250 rows
+-- beyond the limit the last counted assignment is complete. Without a limit SQLite would ignore the subquery's
+-- order.
 -- part: links_of_a_rows
 -- dialect: sqlite3
 , limit_rows (n) AS (SELECT %lld:limit)
@@ -314,7 +314,7 @@ FROM (
 JOIN link l ON l.id = f_rows.link_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
--- Keys are read of one assignment after the other, and none beyond the limit; with each comes the data key.
+-- Keys are read one assignment after the other, up to the limit, each with the data key.
 -- part: license_keys_of_a_rows
 -- dialect: sqlite3
 SELECT assignment_id, tag_id, license_key,

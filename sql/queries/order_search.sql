@@ -9,13 +9,13 @@ c.last_name, (SELECT CASE WHEN e.held <> 0 THEN 'held'
 SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id
 WHERE o.id {{in_given}}
 
--- How the newest email of the order o stands.
+-- The status of the newest email of the order o.
 -- part: order_email
 COALESCE((SELECT CASE WHEN e.held <> 0 THEN 'held'
         WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
     FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1), 'not_requested')
 
--- Whether the order o is among those that are looked for; a filter that is not given is NULL, or 0.
+-- Whether the order o matches the filters; a filter that is not given is NULL, or 0.
 -- part: order_fits
 CASE WHEN +o.shop_id = %lld AND o.access_status = COALESCE(%s:access, o.access_status)
     AND o.created_at >= %lld:created_since AND o.created_at < %lld:created_before
@@ -24,7 +24,7 @@ CASE WHEN +o.shop_id = %lld AND o.access_status = COALESCE(%s:access, o.access_s
         WHERE a.order_id = o.id AND a.storefront_product_id = %s:product) > 0)
     AND (COALESCE(%s:email_status, '') = '' OR {{order_email}} = %s:email_status) THEN 1 ELSE 0 END
 
--- The orders of a shop in one order or another, with their places in it: a fixed number is looked at.
+-- The orders of a shop in some sequence, with their positions; a fixed number of rows is read.
 -- name: order_walk
 SELECT o.created_at, o.id, {{order_fits}} AS fits FROM orders o
 WHERE o.shop_id = %lld AND (o.created_at, o.id) < (%lld:key, %lld:id) AND o.created_at >= %lld:created_since
@@ -52,7 +52,7 @@ FROM (SELECT DISTINCT a.order_id FROM assignment a
 WHERE o.id = q.order_id
 ORDER BY o.id DESC
 
--- By the emails that did not arrive, the newest first; an older one of its order counts no more.
+-- By the emails that did not arrive, the newest first; only the newest email of an order counts.
 -- name: order_walk_of_undelivered
 SELECT q.id, o.id, CASE WHEN q.id = (SELECT e.id FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1)
     THEN {{order_fits}} ELSE 0 END AS fits
@@ -89,8 +89,8 @@ WHERE shop_id = %lld AND storefront_customer_id = %s
 SELECT id FROM customer
 WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s:email) LIMIT %lld
 
--- Those whose number begins with these digits, the shortest match first.  A letter comes behind all digits
--- in every collation.
+-- Orders whose number begins with these digits, the shortest match first. A letter sorts after all digits in
+-- every collation.
 -- name: order_lines_of_number
 SELECT {{order_line}}, {{order_fits}} AS fits FROM orders o JOIN customer c ON c.id = o.customer_id
 WHERE o.shop_id = %lld AND o.storefront_order_id >= %s:text AND o.storefront_order_id < %s:text || 'z'

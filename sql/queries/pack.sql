@@ -16,7 +16,7 @@ UPDATE pack SET name = COALESCE(%s:name, name), updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{pack_columns}}
 
--- Before looking for references: waits for a mapping that is just adding the pack.
+-- Before looking for references: waits for a transaction that is adding the pack to a mapping.
 -- name: pack_lock
 SELECT {{pack_columns}} FROM pack WHERE id = %lld AND +shop_id = %lld {{for_update}}
 
@@ -43,9 +43,9 @@ SELECT id FROM pack
 WHERE +shop_id = %lld AND id {{in_given}}
 {{for_share}}
 
--- A mapping with the pack that gives more files than a limit, each counted once, and how many.  It looks
--- at any 500 mappings and no more than 250,000 rows, however many mappings have the pack: in an order of
--- theirs it would read them all first.  With the plus PostgreSQL can't begin with the mappings.
+-- A mapping with the pack that gives more files than a limit, each counted once, and their number. It looks at
+-- any 500 mappings and at most 250,000 rows, however many mappings have the pack; to sort them it would read
+-- all first. With the plus PostgreSQL can't begin with the mappings.
 -- name: pack_mapping_too_large
 WITH h_rows AS MATERIALIZED (
     SELECT h.mapping_id FROM mapping_pack h CROSS JOIN mapping m

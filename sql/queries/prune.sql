@@ -1,11 +1,11 @@
--- What is over is removed batch by batch, in the order of a key (mod_downloads/core/prune.h).  Of each pair
--- the first statement finds the last row of a batch, its key and its time; the second deletes what of the
--- batch was over before a time.
+-- Old rows are removed in batches, in the order of a key (mod_downloads/core/prune.h). The first statement of
+-- each pair finds the key and time of a batch's last row. The second deletes those rows of the batch that ended
+-- before a given time.
 
 -- name: prune_jobs_end
 SELECT id, created_at FROM job WHERE id > %s:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
--- A cancelled job is not over before its worker has cleaned up.
+-- A cancelled job has not ended until its worker has cleaned up.
 -- name: prune_jobs
 DELETE FROM job WHERE id > %s:after AND id <= %s:end AND finished_at < %lld:before AND due_at IS NULL
     AND lease_owner IS NULL
@@ -61,7 +61,7 @@ SELECT created_at, created_at FROM idempotency WHERE created_at > %lld:after ORD
 -- name: prune_answers
 DELETE FROM idempotency WHERE created_at > %lld:after AND created_at <= %lld:end AND created_at < %lld:before
 
--- An order that waits for the storefront's risk is checked with its address.
+-- An order that waits for the storefront's risk still needs its IP address for the check.
 -- name: prune_addresses_end
 SELECT created_at, created_at FROM orders
 WHERE created_at > %lld:after AND client_ip IS NOT NULL ORDER BY created_at LIMIT 1 OFFSET %lld:offset

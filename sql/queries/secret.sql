@@ -15,7 +15,7 @@ WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld:now) GROUP
 -- name: order_exists
 SELECT 1 FROM orders LIMIT 1
 
--- Live keys that another secret has signed than the one that is named.
+-- Live keys that were signed by another secret than the given one.
 -- name: api_keys_unsigned
 SELECT count(*) FROM api_key
 WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld:now) AND secret_id <> %s:id
@@ -24,7 +24,7 @@ WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld:now) AND s
 UPDATE api_key SET revoked_at = %lld:now
 WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld:now) AND secret_id <> %s:secret_id
 
--- Orders that had an email in a time.
+-- Orders that had an email within a given time.
 -- name: pages_sent
 SELECT count(DISTINCT order_id) FROM email WHERE sent_at >= %lld:since AND sent_at < %lld:until
 

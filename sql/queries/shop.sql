@@ -14,7 +14,7 @@ RETURNING {{shop_columns}}
 -- name: shop_by_id
 SELECT {{shop_columns}} FROM shop WHERE id = %lld
 
--- Lets changes of a shop that must not miss each other go one after the other.
+-- Serializes changes of a shop that must see each other.
 -- name: shop_lock
 SELECT id FROM shop WHERE id = %lld {{for_no_key_update}}
 
@@ -24,14 +24,14 @@ SELECT {{shop_columns}} FROM shop ORDER BY id
 -- name: shop_set_status
 UPDATE shop SET status = %s, updated_at = %lld:now WHERE id = %lld AND status <> %s:status
 
--- A shop that is blocked once more keeps the time of the first.
+-- A shop that is blocked again keeps the time of its first block.
 -- name: shop_block
 UPDATE shop SET blocked_at = COALESCE(blocked_at, %lld:now), block_reason = %s WHERE id = %lld
 
 -- name: shop_unblock
 UPDATE shop SET blocked_at = NULL, block_reason = NULL WHERE id = %lld
 
--- While a shop is blocked its webhook endpoints are sent nothing: that time is none in which they have failed.
+-- While a shop is blocked nothing is sent to its webhook endpoints, so that time does not count as failing.
 -- name: shop_unblock_webhooks
 UPDATE webhook_endpoint SET failing_since = failing_since + COALESCE((
         SELECT %lld:now - CASE WHEN s.blocked_at > webhook_endpoint.failing_since THEN s.blocked_at

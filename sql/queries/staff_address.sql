@@ -1,4 +1,4 @@
--- What is known of an address: for whom it is, and whether it was asked and has answered.
+-- The state of an address: whose it is, and whether it was asked and has confirmed.
 -- name: staff_address_find
 SELECT s.name, s.domain,
     (SELECT count(*) FROM member m WHERE m.user_name = %s:address AND m.shop_id = s.id AND m.role = 'owner')
@@ -16,7 +16,7 @@ INSERT INTO staff_address (shop_id, address, asked_at, confirmed_at)
     VALUES (%lld:shop_id, %s:address, %lld:now, %lld:now)
 ON CONFLICT (shop_id, address) DO UPDATE SET confirmed_at = excluded.confirmed_at
 
--- One that is nobody's any more.
+-- Removes an address that nobody has any more.
 -- name: staff_address_forget
 DELETE FROM staff_address WHERE shop_id = %lld AND address = %s
     AND (SELECT count(*) FROM member m

@@ -21,11 +21,11 @@ ORDER BY m.user_name LIMIT %lld
 SELECT s.email FROM shop s JOIN staff_address a ON a.shop_id = s.id AND a.address = s.email
 WHERE s.id = %lld AND a.confirmed_at IS NOT NULL
 
--- Or its beginning lies ahead, since the clock was set back.
+-- Or its beginning lies in the future, because the clock was set back.
 -- part: day_is_over
 (staff_email_budget.began_at <= excluded.began_at - 86400000000 OR staff_email_budget.began_at > excluded.began_at)
 
--- One more within the day that the first of it began; no row when there were as many as allowed.
+-- Counts one more email within the day that the first email began; no row when the limit is reached.
 -- name: staff_budget_take
 INSERT INTO staff_email_budget (name, began_at, taken) VALUES (%s:name, %lld:now, 1)
 ON CONFLICT (name) DO UPDATE SET
@@ -34,7 +34,7 @@ ON CONFLICT (name) DO UPDATE SET
 WHERE {{day_is_over}} OR staff_email_budget.taken < %lld:most
 RETURNING taken
 
--- Each email takes some old ones away.
+-- Each email removes some old rows.
 -- name: staff_budget_prune
 -- dialect: sqlite3
 DELETE FROM staff_email_budget WHERE name IN (

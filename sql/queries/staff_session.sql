@@ -14,7 +14,7 @@ DELETE FROM staff_session WHERE id = %s
 -- name: staff_session_delete_of_user
 DELETE FROM staff_session WHERE user_name = %s
 
--- Of a user's sessions the newest stay, and of all that have expired each sign-in takes some away.
+-- A user's newest sessions stay. Each sign-in removes some expired sessions of all users.
 -- name: staff_session_prune
 -- dialect: sqlite3
 DELETE FROM staff_session WHERE id IN (

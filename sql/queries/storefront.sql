@@ -10,7 +10,7 @@ SELECT id FROM job WHERE order_id = %lld AND status IN ('queued', 'running') AND
 -- name: lookup_latest
 SELECT status, error_message FROM job WHERE order_id = %lld ORDER BY id DESC LIMIT 1
 
--- What a look-up is about, and whether an email or the fraud check still waits for it.
+-- The order of a look-up, and whether an email or the fraud check still waits for it.
 -- name: lookup_subject
 SELECT o.shop_id, o.storefront_order_id, o.customer_id, c.storefront_customer_id, c.email,
     s.storefront_url, s.storefront_token,

@@ -1,12 +1,12 @@
--- When an upload ends is of the database's clock: a node with a wrong one must not end what others began.
+-- An upload expires by the database's clock: a node with a wrong clock must not end uploads of others.
 
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
 asset_id, created_at, expires_at, reserved, updated_at,
 CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 
--- One more open upload, unless the shop has as many as it may have, or no room for its size in its
--- quota (0: none).  The shop must be locked.
+-- Adds an open upload, unless the shop has as many as it may have, or its quota (0: none) has no room for the
+-- size. The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
     expected_sha256, created_at, updated_at, expires_at)
@@ -57,8 +57,8 @@ WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= {{now
     ORDER BY expires_at LIMIT %lld)
 RETURNING sha256
 
--- Of the partial files with the ids of a JSON array, those that nobody needs any more, because their
--- upload or job is over, or gone.  A cancelled job's worker removes its own.
+-- The partial files, of those with the ids of a JSON array, that are no longer needed, because their upload or
+-- job is over or gone. A cancelled job's worker removes its own file.
 -- name: upload_over
 -- dialect: sqlite3
 SELECT u.id FROM upload u

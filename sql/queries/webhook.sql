@@ -25,7 +25,7 @@ SELECT {{endpoint_columns}} FROM webhook_endpoint
 WHERE shop_id = %lld AND id < %lld:before AND deleted_at IS NULL
 ORDER BY id DESC LIMIT %lld
 
--- Who switches an endpoint on gives it a new beginning.
+-- Switching an endpoint on resets its failures.
 -- name: webhook_endpoint_change
 UPDATE webhook_endpoint SET url = COALESCE(%s:url, url),
     description = CASE WHEN %lld:set_description = 1 THEN %s:description ELSE description END,
@@ -50,7 +50,7 @@ UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld:now, finish
     updated_at = {{later}}
 WHERE id = %s AND status IN ('queued', 'running')
 
--- What events that have just got a number mean for the endpoints of their shops.
+-- Makes deliveries of newly numbered events for the endpoints of their shops.
 -- name: webhook_deliveries_insert
 -- dialect: sqlite3
 INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, due_at, created_at, updated_at)
@@ -77,8 +77,8 @@ WHERE CASE WHEN n.endpoint_id IS NULL
 ORDER BY n.id
 RETURNING endpoint_id
 
--- Has the jobs of endpoints look what is due.  Also one that runs is locked: what it does not see yet it looks
--- for when it ends.
+-- Wakes the jobs of endpoints. A running job is locked, too: it looks again when it ends, for deliveries that
+-- it does not see yet.
 -- name: webhook_jobs_wake
 UPDATE job SET due_at = CASE WHEN status = 'queued' AND COALESCE(due_at, %lld:due_at) >= %lld:due_at
     THEN %lld:due_at ELSE due_at END
@@ -105,7 +105,7 @@ UPDATE webhook_endpoint SET failing_since = CASE WHEN %lld:good = 1 THEN NULL EL
     %lld:now) END
 WHERE id = %lld AND (failing_since IS NULL) <> (%lld:good = 1)
 
--- One that has failed for long, and was not switched off before.
+-- An endpoint that has failed for long, and is not switched off yet.
 -- name: webhook_endpoint_disable
 UPDATE webhook_endpoint SET is_active = 0, disabled_at = %lld:now, updated_at = {{later}}
 WHERE id = %lld AND is_active = 1 AND failing_since <= %lld:failing_since
@@ -132,7 +132,7 @@ WHERE d.endpoint_id = %lld AND d.id < %lld:before ORDER BY d.id DESC LIMIT %lld
 -- name: webhook_delivery_by_id
 SELECT {{delivery_columns}} FROM webhook_delivery d WHERE d.id = %lld AND +d.endpoint_id = %lld
 
--- One that waits for its next attempt is due now.
+-- A delivery that waits for its next attempt is due now.
 -- name: webhook_delivery_resend
 UPDATE webhook_delivery SET status = 'pending', attempts = 0, due_at = %lld:now, updated_at = {{later}}
 WHERE id = %lld AND +endpoint_id = %lld
@@ -143,7 +143,7 @@ SELECT id, secret, old_secret FROM webhook_endpoint WHERE deleted_at IS NULL ORD
 -- name: webhook_secrets_set
 UPDATE webhook_endpoint SET secret = %s, old_secret = %s WHERE id = %lld
 
--- Deliveries of a time that has not come, for the clock was set back.
+-- Deliveries that are due in the future only because the clock was set back.
 -- name: webhook_deliveries_set_back
 UPDATE webhook_delivery SET due_at = %lld:now + due_at - updated_at, updated_at = %lld:now
 WHERE due_at > %lld:now AND updated_at > %lld:now AND due_at >= updated_at

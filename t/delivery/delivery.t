@@ -569,7 +569,7 @@ subtest 'While the last download runs the page says so, and once it is broken of
         headers => { 'Accept-Language' => $_ })->{body} } qw(en de);
 
     my $running = 'A download of this file is running\. '
-        . 'If it was broken off, load this page again in a minute';
+        . 'If it broke off, load this page again in a minute';
     like($seen{en}, qr/no downloads left.*$running/s,
         'the page says that one is running');
     like($seen{de}, qr/Gerade läuft ein Download dieser Datei\. Falls er abgebrochen ist/,
@@ -579,7 +579,7 @@ subtest 'While the last download runs the page says so, and once it is broken of
     is_page(press($order, $file), 403, qr/A download of this file is running/,
         'pressing it is refused');
     is_page(page('GET', $second), 403,
-        qr/A download is running.*can be tried again in a minute.*\Q$order->{token}\E/s,
+        qr/A download is running.*you can try again in a minute.*\Q$order->{token}\E/s,
         'another link is refused in these words, and leads back to the page');
     is(page('HEAD', $second)->{status}, 403, 'and so is HEAD');
     my $diagnosis = api('GET', "/orders/$order->{id}/diagnosis", key => $shop->{token})->{json};

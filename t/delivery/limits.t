@@ -84,7 +84,7 @@ subtest 'files can be asked for so often' => sub {
         'and those that came back meanwhile';
     my $reply = limited(sub { page('GET', $second, headers => { Range => 'bytes=0-0' }) });
     has_to_wait($reply, 'a further one, by another link of the order,');
-    like $reply->{body}, qr/<h1>The files were asked for too often</, 'which says so';
+    like $reply->{body}, qr/<h1>The files were requested too often</, 'which says so';
     like limited(sub { page('GET', $second, headers => { 'Accept-Language' => 'fr' }) })->{body},
         qr/<h1>Les fichiers ont/, 'in the browser\'s language';
     is $reply->{headers}{etag}, undef, 'without the entity tag of the file';

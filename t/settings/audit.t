@@ -133,7 +133,7 @@ is_deeply([ entries(audit('?noun=member&who=owner')) ],
     [ 'Member ada: removed | owner', 'Member ada: saved staff | owner' ], 'by noun and name');
 is(scalar(entries(audit("?who=$shop->{key_id}"))), 3, 'by a key');
 is(scalar(entries(audit('?who=Key+%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E'))), 3, 'or its name');
-like(audit('?who=reader')->{body}, qr/Nothing fits/, 'a reader did nothing');
+like(audit('?who=reader')->{body}, qr/No match among the entries/, 'a reader did nothing');
 is(scalar(entries(audit('?noun=nonsense&before=x'))), scalar(entries(audit(''))),
     'what makes no sense is left out');
 is(audit('?who=' . 'x' x 300)->{status}, 400, 'what is too long is refused');
@@ -145,7 +145,7 @@ is(scalar(entries($page)), 50, 'a page has fifty');
 my ($next) = $page->{body} =~ m{href="/settings/$id/audit(\?[^"]+)"};
 is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 50, 'as the next');
 $page = audit('?who=owner');
-like($page->{body}, qr/Nothing fits/, 'a search looks at some');
+like($page->{body}, qr/No match among the entries/, 'a search looks at some');
 ($next) = $page->{body} =~ m{href="/settings/$id/audit(\?[^"]+)"};
 is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 4, 'and goes on from there');
 

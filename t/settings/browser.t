@@ -116,7 +116,7 @@ sub needs
     my ($shop, $number) = @_;
     my %key = (key => $shop->{token});
     like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text},
-        qr/Nothing needs anybody/, 'nothing needs anybody');
+        qr/Nothing needs attention/, 'nothing needs attention');
     seen('owner', 'overview');
     my $source = MDL::Source->new;
     my $import = api('POST', '/assets', %key,
@@ -129,7 +129,7 @@ sub needs
         . "WHERE shop_id = $shop->{shop_id}");
     like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text},
         qr/Orders\ to\ review.*Imports\ that\ failed.*lost\.pdf.*Emails\ that\ did\ not\ arrive
-            .*came\ back.*License\ keys\ that\ run\ out/sx,
+            .*came\ back.*License\ keys\ that\ run\ low/sx,
         'then much does');
     seen('owner', 'overview-needs');
     $source->offer('lost.pdf', { body => 'found' });
@@ -154,7 +154,7 @@ sub webhooks
     seen('owner', 'webhooks-problem');
     $receiver->answers('hook', { status => 500, body => '{"error":"out of order"}', repeat => 60 });
     task('owner', 'fill', values => { URL => $receiver->url('hook'), Description => 'Order system',
-        'All events, also those that come with later versions' => 1 });
+        'All events, also those of later versions' => 1 });
     my $page = task('owner', 'press', name => 'Create the endpoint');
     my ($secret) = $page->{text} =~ /(whsec_\S+)/;
     ok($secret, 'an endpoint is made, and its secret shown');
@@ -283,12 +283,12 @@ sub story
     like(task('operator', 'press', name => "Block $name")->{text}, qr/The shop is blocked/,
         'the operator blocks the shop');
     seen('operator', 'overview-blocked');
-    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/not blocked any more/,
+    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/no longer blocked/,
         'and stops that');
     wait_for(sub { api('GET', '/ping', key => $token)->{status} == 200 }, 5,
         'the key to work again');
     task('operator', 'open', url => "$settings/shops");
-    like(task('operator', 'press', name => 'What was changed, in all shops')->{text},
+    like(task('operator', 'press', name => 'Changes in all shops')->{text},
         qr/: approved.*operator/s, 'the operator sees that of all shops');
     seen('operator', 'audit-all');
 

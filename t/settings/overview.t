@@ -37,9 +37,9 @@ sub section
     return map { s/<[^>]+>//gr =~ s/\s+/ /gr } split m{</li>\n?}, $list // '';
 }
 
-sub nothing { return overview() =~ /Nothing needs anybody/ ? 1 : 0 }
+sub nothing { return overview() =~ /Nothing needs attention/ ? 1 : 0 }
 
-is(nothing(), 1, 'at first nothing needs anybody');
+is(nothing(), 1, 'at first nothing needs attention');
 like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Nichts braucht jemanden/,
     'also in German');
 
@@ -92,7 +92,7 @@ is($again->{status}, 303, 'staff try again') or diag $again->{body};
 like(visit('staff', 'GET', "/$id/?done=import_retried")->{body},
     qr/role="status">The import is on its way/, 'which is said');
 is(wait_job($shop, $lost->{job}{id})->{status}, 'succeeded', 'and it succeeds');
-is(nothing(), 1, 'so nothing needs anybody');
+is(nothing(), 1, 'so nothing needs attention');
 is(retry('staff', $lost->{job}{id}, $before)->{status}, 409, 'what succeeded is not tried again');
 is_deeply(
     [ (sql("SELECT noun, noun_id, action, user_name FROM audit ORDER BY id DESC LIMIT 1"))[0] ],
@@ -180,10 +180,10 @@ is(nothing(), 1, 'or time');
 my $tag = api('POST', '/license-key-tags', %key,
     json => { name => "Pro $XSS", low_stock_threshold => 1 })->{json};
 api('POST', '/license-key-tags', %key, json => { name => 'No threshold' });
-is_deeply([ section('License keys that run out') ],
-    ["Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, and you wanted to know at 1. "
-        . "New ones are added through the API, to tag $tag->{id}."],
-    'license keys that run out are there');
+is_deeply([ section('License keys that run low') ],
+    ["Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, with a threshold of 1. "
+        . "New keys are added through the API, to tag $tag->{id}."],
+    'license keys that run low are there');
 api('POST', "/license-key-tags/$tag->{id}/keys", %key, json => { keys => [qw(a b)] });
 is(nothing(), 1, 'and gone when there are enough');
 

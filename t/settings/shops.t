@@ -98,7 +98,7 @@ wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 200 }, 5,
 is(page('GET', $order->{download_page_url})->{status}, 200, 'all of it goes on');
 is(held(), 0, 'its jobs too');
 like(visit('operator', 'GET', "/$id/?done=shop_unblocked")->{body},
-    qr{role="status">The shop is not blocked any more}, 'which the page says');
+    qr{role="status">The shop is no longer blocked}, 'which the page says');
 my @stale = map { visit('operator', 'GET', "/$id/$_") } '', 'block';
 is(submit('operator', $stale[0], "/$id/suspend", {})->{status}, 303,
     'one of two operators suspends it');

@@ -157,7 +157,7 @@ subtest 'a link is opened by anybody, and only its button confirms' => sub {
         my $reply = page($method, $link);
         is($reply->{status}, 200, "$method shows the page");
         is($reply->{headers}{'cache-control'}, 'private, no-store', 'which no cache keeps');
-        like($reply->{body}, qr/Shall <bdi>\Q$strangers[0]\E<.*<form method="post"/s,
+        like($reply->{body}, qr/Should <bdi>\Q$strangers[0]\E<.*<form method="post"/s,
             'and which asks') if $method eq 'GET';
     }
     is(member($strangers[0])->{email}, 'asked', 'that confirms nothing');

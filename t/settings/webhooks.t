@@ -162,7 +162,7 @@ sql("INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, crea
 $page = visit('owner', 'GET', $own);
 is(() = $page->{body} =~ /data-label="Answer"/g, 50, 'fifty deliveries are on a page');
 like($page->{body},
-    qr{An event that is kept no longer.*>failed</span> <span class="soft">10 tries<}s,
+    qr{An event that is no longer kept.*>failed</span> <span class="soft">10 tries<}s,
     'also those whose event is gone');
 my ($older) = $page->{body} =~ m{href="/settings(\Q$own\E\?before=\d+)">Older};
 $page = visit('owner', 'GET', $older);
@@ -197,7 +197,7 @@ ok(of_api('GET', $first->{id})->{is_active}, 'so it is on again');
 is(send_form($own, $own, url => 'no URL')->{status}, 400, 'a URL that is none is refused');
 sql("UPDATE webhook_endpoint SET is_active = 0, disabled_at = updated_at WHERE id = $first->{id}");
 like(visit('owner', 'GET', $own)->{body},
-    qr/It was switched off on <time.*for it had failed for five days/s,
+    qr/It was switched off on <time.*because it had failed for five days/s,
     'one that the service has switched off says so');
 like(visit('owner', 'GET', $tab)->{body}, qr/>off<.*switched off by this service on <time/s,
     'as does the tab');

@@ -626,7 +626,7 @@ subtest 'the owners of a shop are told that license keys run low, once a day at 
     is $mail->{headers}{subject}, "License keys run low: shop $shop->{shop_id}",
         'the subject has no word of the shop';
     my ($text, $html) = map { $_->{text} } @{ $mail->{parts} };
-    my $low = 'license keys Pro & <b> of Low & Co has come down to where you wanted to be told, 1: '
+    my $low = 'license keys Pro & <b> of Low & Co has fallen to your threshold of 1: '
         . 'one is left\.';
     like $text, qr/$low$/m,
         'the text';
@@ -662,7 +662,7 @@ subtest 'a shop whose owners have no address is told at its own' => sub {
     confirm('shop-staff@buyer.test');
     switched_off($shop, "http://localhost:$direct/");
     my $mail = read_by_both(arrived('shop-staff@buyer.test'));
-    like $mail->{parts}[0]{text}, qr/has it\.\n\z/,
+    like $mail->{parts}[0]{text}, qr/has them\.\n\z/,
         'without the address of a page where there are no settings';
 };
 
