@@ -1,6 +1,6 @@
 /*
  * The resource assets: GET /assets, GET, PATCH and DELETE /assets/{id}; and what other resources
- * share with it.
+ * share with it.  POST /assets is an import: api/imports.c.
  */
 #ifndef MDL_API_ASSETS_H
 #define MDL_API_ASSETS_H

@@ -134,7 +134,7 @@ like($output, qr/^no answer\nnpm could not fetch .*above\.\n\z/m,
 my $broken = q{printf 'make: *** [Makefile:7: check-x] Error 1\n'; seq 600; exit 3};
 $output = qx(BUILD='$temp/build' tools/step lint sh -c "$broken" 2>&1);
 is($? >> 8, 3, 'a step ends as its command does');
-like($output, qr/^600\n\nFAILED in the step "lint", .*lint\.log .*\n.*check-x\] Error 1\n\z/m,
+like($output, qr/^600\n\nFAILED in the step "lint";.*lint\.log:\n.*check-x\] Error 1\n\z/m,
     'and the last lines name the step that failed, and the target');
 $output = qx(BUILD='$temp/build' tools/step lint echo well 2>&1);
 is($?, 0, 'a step that succeeds');
