@@ -142,7 +142,7 @@ ctl('member', 'add', 'ada@books.example', 'owner', '--shop', $shop->{shop_id});
 my ($confirm) = grep { m{/c/} } @{ wait_mail('ada@books.example')->{urls} };
 
 my @cases = (
-    [ 'confirm',         $confirm,     200, qr/Shall ada\@books\.example get/,
+    [ 'confirm',         $confirm,     200, qr/Should ada\@books\.example get/,
         qr/Soll ada\@books\.example/ ],
     [ 'confirm-unknown', "${confirm}x", 404, qr/There is no such page/,
         qr/Diese Seite gibt es nicht/ ],

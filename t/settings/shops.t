@@ -78,7 +78,7 @@ is(page('GET', $order->{download_page_url})->{status}, 403, 'its pages are');
 is(held(), $count, 'and its jobs wait');
 like(visit('operator', 'GET', "/$id/?done=shop_blocked")->{body},
     qr{role="status">The\ shop\ is\ blocked
-        .*The\ reason\ that\ was\ given:\ Complaint\ &quot;&gt;&lt;script&gt;}sx,
+        .*The\ reason\ given:\ Complaint\ &quot;&gt;&lt;script&gt;}sx,
     'the operator reads so, and why');
 unlike(shown('operator'), qr/Nothing needs anybody|Block this shop/,
     'and is not asked to block it again');
