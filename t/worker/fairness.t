@@ -38,8 +38,16 @@ sub running
     my ($n, $interruptions) = @_;
     my $look = "SELECT id FROM job WHERE status = 'running' AND interruptions = $interruptions";
     my @ids;
-    wait_for(sub { @ids = map { $_->[0] } sql($look); @ids == $n }, 20, "$n running jobs");
+    wait_for(sub { @ids = map { $_->[0] } sql($look); @ids == $n }, 60, "$n running jobs");
     return @ids;
+}
+
+# Waits until each of these files was asked for so often: then the work of its job has begun.
+sub asked_for
+{
+    my ($times, @names) = @_;
+    return wait_for(sub { !grep { my @asked = $source->requests($_); @asked < $times } @names },
+        60, "$times requests for @names");
 }
 
 # Waits until so many jobs of the busy shop run in a lane.
@@ -69,11 +77,13 @@ subtest 'a job that ended the process three times is set aside, and its neighbou
     my %name = map { $ids[$_] => "neighbour-$_" } 0 .. 3;
     for my $deaths (0, 1) {
         running(4, $deaths);
+        asked_for($deaths + 1, values %name);
         kill_worker();
     }
     my $ended = 0;
     while ($ended < 4) {
         my ($id) = my @running = running(1, 2);
+        asked_for(3, $name{$id});
         if ($id eq $poison) {
             kill_worker();
         }
@@ -126,6 +136,7 @@ subtest "an import that ends the process at once fails, and none of five other s
         . 'EXECUTE FUNCTION slow()') if database() eq 'pgsql';
     for my $deaths (0, 1) {
         running(6, $deaths);
+        asked_for($deaths + 1, map { "shop-$_" } 0 .. 5);
         kill_worker();
     }
     my ($worker) = worker_pids();
