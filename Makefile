@@ -52,8 +52,8 @@ dependencies: # installs the packages that a build and an instance need
 TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
 
 # Packages are fetched before the long work.
-test: ## checks the project, the same as CI (10 to 16 minutes on two cores)
-	@echo 'This takes 10 to 16 minutes on two cores, and longer when packages have to be installed first.'
+test: ## checks the project, the same as CI (about 10 minutes on two cores)
+	@echo 'This takes about 10 minutes on two cores, and longer when packages have to be installed first.'
 	@tools/step packages tools/dependencies test
 	@tools/step node tools/node
 	+@tools/step lint $(SUBMAKE) lint
