@@ -20,9 +20,7 @@ my ($true, $false) = (JSON::PP::true(), JSON::PP::false());
 
 use constant { WINDOW => 7200, CUSTOMER => 2, ADDRESS => 3, IP => 4 };
 
-# Two processes from the start, and no other: one that began after a list was removed would never
-# have read it.
-my $server = MDL::Instance->new(mpm => 'event', extra => "ServerLimit 2\nMaxRequestWorkers 64\n");
+my $server = MDL::Instance->new(mpm => 'event');
 my %list = map { $_ => "$server->{folder}/$_.domains" } qw(disposable blocked);
 
 sub write_list
@@ -35,7 +33,10 @@ sub write_list
 
 write_list(disposable => '# thrown away', 'trash.example', 'not a domain', 'Bin.Example # too');
 write_list(blocked    => 'blocked.example');
-$server->configure(extra => join "\n", 'DownloadsFraudWindow ' . WINDOW,
+# Two processes from the start, and no other: one that began after a list was removed would never
+# have read it.
+$server->configure(extra => join "\n", 'ServerLimit 2', 'MaxRequestWorkers 64',
+    'DownloadsFraudWindow ' . WINDOW,
     'DownloadsFraudCustomerOrders ' . CUSTOMER, 'DownloadsFraudAddressOrders ' . ADDRESS,
     'DownloadsFraudIPOrders ' . IP, "DownloadsFraudDisposableDomains $list{disposable}",
     "DownloadsFraudBlockedDomains $list{blocked}", '');

@@ -36,7 +36,7 @@ if ($ENV{PROXIES}) {
 # What the guide says that a proxy holds at most: its connection to the customer has the largest
 # buffer.
 my ($buffer) = MDL::Test::slurp('/proc/sys/net/ipv4/tcp_wmem') =~ /(\d+)$/;
-my $holds = $buffer + 4 * MB;
+my $holds = $buffer + 2 * MB;
 
 sub begin
 {
