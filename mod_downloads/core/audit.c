@@ -28,7 +28,6 @@ apr_status_t mdl_audit_add(mdl_db_t *db, const mdl_audit_t *entry, apr_pool_t *p
                        MDL_Q(AUDIT_INSERT, .shop_id = entry->shop_id, .noun = entry->noun,
                              .noun_id = entry->noun_id, .action = entry->action,
                              .via = mdl_via_names[entry->via], .key_id = entry->key_id,
-
                              .user_name = entry->user, .request_id = mdl_db_request(db),
                              .detail = audit_detail(entry->detail, p), .now = apr_time_now()));
 }

@@ -10,8 +10,8 @@
 
 #include "db/db.h"
 
-#define MDL_REASON_MAX       500 /* characters of a given reason */
-#define MDL_AUDIT_DETAIL_MAX 500 /* bytes */
+#define MDL_REASON_MAX       500                  /* characters of a given reason */
+#define MDL_AUDIT_DETAIL_MAX (4 * MDL_REASON_MAX) /* bytes, so a reason always fits */
 
 typedef enum { MDL_VIA_API, MDL_VIA_SETTINGS, MDL_VIA_COMMAND } mdl_via_t;
 extern const char *const mdl_via_names[];

@@ -80,6 +80,9 @@ for my $form (@FORMS) {
     }
 }
 
+is((sql("SELECT max(length(detail)) FROM audit WHERE shop_id = $id"))[0][0], 500,
+    'the audit keeps the longest reason whole');
+
 # Nobody forgets a field: those that can be typed into, on the pages in every state of the order.
 for my $access (qw(active held revoked)) {
     sql("UPDATE orders SET access_status = '$access' WHERE shop_id = $id");
