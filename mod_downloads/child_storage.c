@@ -7,14 +7,14 @@ static mdl_storage_t *storage;
 
 void mdl_child_storage_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
-    apr_status_t rv = mdl_storage_open(&storage, settings->storage, settings->storage_reserve, p);
+    apr_status_t rv = mdl_storage_open(&storage, &settings->storage, p);
 
     if (rv != APR_SUCCESS) {
         storage = NULL;
         mdl_log(MDL_LOG_ERR, rv,
                 "MDL0211: the storage folder %s can't be opened: no file can be uploaded or "
                 "downloaded",
-                settings->storage);
+                settings->storage.folder);
     }
 }
 

@@ -313,7 +313,7 @@ static int check_folder(check_t *check, const char *directive, const char *path,
 static void config_check_storage(check_t *check)
 {
     uid_t user = geteuid() == 0 ? ap_unixd_config.user_id : geteuid();
-    const char *path = check->settings->storage;
+    const char *path = check->settings->storage.folder;
     apr_finfo_t info;
 
     /* Only as root does the test know which user the server will run as. */

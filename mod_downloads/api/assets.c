@@ -67,7 +67,7 @@ apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size)
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                   "MDL0212: %s %s is refused: the disk that holds %s has less than "
                   "DownloadsStorageReserve left",
-                  request->r->method, request->path, request->service->settings->storage);
+                  request->r->method, request->path, request->service->settings->storage.folder);
     return mdl_problem_set(&request->problem, 507, "insufficient_storage",
                            "The service has no room to store this.");
 }

@@ -31,7 +31,7 @@ static int ready_storage(mdl_request_t *request)
     return storage != NULL && mdl_storage_check(storage, request->r->pool) == APR_SUCCESS &&
            (request->connection == NULL ||
             mdl_storage_belongs(mdl_connection_db(request->connection),
-                                request->service->settings->storage, 0, &why,
+                                &request->service->settings->storage, 0, &why,
                                 request->r->pool) != APR_EMISMATCH);
 }
 

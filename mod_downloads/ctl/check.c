@@ -114,7 +114,7 @@ static int check_secret(mdl_ctl_t *ctl, const char **message)
 static int root_is_kept(const mdl_ctl_t *ctl, const char **message)
 {
     if (ctl->no_owner != NULL) {
-        *message = ctl->settings->storage != NULL
+        *message = ctl->settings->storage.folder != NULL
                        ? "Not tried as root: correct the storage folder first."
                        : MDL_SETTINGS_FIRST;
     }
@@ -153,7 +153,7 @@ static int check_database(mdl_ctl_t *ctl, const char **message)
 
 static int check_storage(mdl_ctl_t *ctl, const char **message)
 {
-    *message = ctl->settings->storage == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner;
+    *message = ctl->settings->storage.folder == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner;
     return *message == NULL && mdl_health_storage(&ctl->health, message);
 }
 

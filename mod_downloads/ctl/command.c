@@ -52,7 +52,7 @@ void mdl_ctl_configure(mdl_ctl_t *ctl)
     }
     /* SQLite's files contain customers' addresses, which other users must not read. */
     umask(umask(0) | S_IRWXO | S_IWGRP);
-    ctl->no_owner = mdl_owner_become(ctl->settings->storage, ctl->p);
+    ctl->no_owner = mdl_owner_become(ctl->settings->storage.folder, ctl->p);
 }
 
 int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *message)

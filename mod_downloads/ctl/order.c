@@ -187,7 +187,7 @@ int mdl_ctl_order_diagnose(mdl_ctl_t *ctl)
     if (failed) {
         return failed;
     }
-    diagnosis = mdl_diagnosis_make(order, ctl->settings->storage, ctl->p);
+    diagnosis = mdl_diagnosis_make(order, &ctl->settings->storage, ctl->p);
     for (int i = 0; i < MDL_CHECKS; i++) {
         const mdl_check_t *check = &diagnosis->checks[i];
         mdl_json_t *entry = mdl_json_add_object(checks, NULL);

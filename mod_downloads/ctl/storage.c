@@ -29,7 +29,7 @@ typedef struct {
 /* Opens the storage folder if it belongs to the database; else *why is a sentence. */
 static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **why)
 {
-    const char *root = ctl->settings->storage;
+    mdl_storage_config_t config = ctl->settings->storage;
     int version;
     int failed = mdl_ctl_check_schema(ctl, &version, why);
     char text[120];
@@ -38,9 +38,9 @@ static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **wh
     if (failed) {
         return failed;
     }
-    rv = mdl_storage_belongs(ctl->db, root, 0, why, ctl->p);
-    if (rv == APR_SUCCESS && (rv = mdl_storage_open(storage, root, 0, ctl->p)) != APR_SUCCESS) {
-        *why = apr_psprintf(ctl->p, "The storage folder %s can't be opened: %s.", root,
+    rv = mdl_storage_belongs(ctl->db, &config, 0, why, ctl->p);
+    if (rv == APR_SUCCESS && (rv = mdl_storage_open(storage, &config, ctl->p)) != APR_SUCCESS) {
+        *why = apr_psprintf(ctl->p, "The storage folder %s can't be opened: %s.", config.folder,
                             apr_strerror(rv, text, sizeof text));
     } else if (rv != APR_SUCCESS && *why == NULL) {
         *why = mdl_ctl_database_error(ctl, rv);
@@ -67,7 +67,7 @@ static const char *asset_import_again(const verify_t *verify, const mdl_faulty_b
                     .source_url = asset->source_url,
                     .import = {.shop_id = asset->shop_id,
                                .secret = verify->ctl->secret,
-                               .expected_sha256 = blob->sha256,
+                               .expected_sha256 = blob->blob.sha256,
                                .max_attempts = settings->ingest_max_attempts,
                                .problem = &problem}}};
     mdl_write_t write = {.effect = mdl_import_again_effect,
@@ -136,9 +136,9 @@ static int file_permit(const verify_t *verify, const mdl_faulty_blob_t *blob, ap
     apr_int64_t size;
 
     return blob->fault == MDL_BLOB_UNREADABLE && APR_STATUS_IS_EACCES(blob->rv) &&
-           mdl_storage_permit(verify->storage, blob->sha256, p) == APR_SUCCESS &&
-           mdl_storage_size(verify->storage, blob->sha256, &size, p) == APR_SUCCESS &&
-           size == blob->size;
+           mdl_storage_permit(verify->storage, &blob->blob, p) == APR_SUCCESS &&
+           mdl_storage_size(verify->storage, &blob->blob, &size, p) == APR_SUCCESS &&
+           size == blob->blob.size;
 }
 
 /* Whether an import can replace the file.  A file of the right size counts as complete, so a
@@ -149,7 +149,7 @@ static int file_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blob,
     if (blob->fault != MDL_BLOB_CHANGED) {
         return blob->fault != MDL_BLOB_UNREADABLE;
     }
-    if (mdl_storage_set_aside(verify->storage, blob->sha256, p) != APR_SUCCESS) {
+    if (mdl_storage_set_aside(verify->storage, &blob->blob, p) != APR_SUCCESS) {
         return 0;
     }
     mdl_printer_line(verify->ctl->output, "  is called %s.damaged now", blob->place);
@@ -182,10 +182,10 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
     mdl_printer_line(output, "%s: %s%s", blob->place, fault, repaired ? ", and readable now" : "");
     if (mdl_json_length(verify->list) < LISTED) {
         entry = mdl_json_add_object(verify->list, NULL);
-        mdl_json_add_string(entry, "sha256", blob->sha256);
+        mdl_json_add_string(entry, "sha256", blob->blob.sha256);
         mdl_json_add_string(entry, "place", blob->place);
         mdl_json_add_string(entry, "fault", fault);
-        mdl_json_add_int(entry, "size", blob->size);
+        mdl_json_add_int(entry, "size", blob->blob.size);
         mdl_json_add_bool(entry, "repaired", repaired);
         mdl_json_add_string(entry, "remedy", repaired ? NULL : remedy_of(blob, p));
         mdl_json_add_bool(entry, "more_assets", blob->more_assets);
@@ -377,7 +377,7 @@ int mdl_ctl_check_files(mdl_ctl_t *ctl, const char **message)
     apr_status_t rv;
 
     if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
-        ctl->settings->storage == NULL || ctl->no_owner != NULL ||
+        ctl->settings->storage.folder == NULL || ctl->no_owner != NULL ||
         storage_open(ctl, &storage, message) != MDL_EXIT_DONE) {
         *message = "Not tried: database and storage come first.";
         return 0;

@@ -14,7 +14,7 @@
 typedef struct {
     mdl_body_t body; /* first: it is a body */
     request_rec *r;
-    mdl_storage_t *storage;
+    const mdl_storage_t *storage;
     const mdl_archive_t *archive;
     apr_pool_t *open; /* of the files that the last call opened */
 } archive_t;
@@ -24,11 +24,11 @@ static const mdl_archive_file_t *archive_file_at(const mdl_archive_t *archive, i
     return &APR_ARRAY_IDX(archive->files, i, mdl_archive_file_t);
 }
 
-static const char *path_of(const archive_t *archive, int i, apr_pool_t *p)
+static mdl_blob_t blob_of(const archive_t *archive, int i, apr_pool_t *p)
 {
-    return mdl_storage_path(
-        archive->storage,
-        mdl_hex(archive_file_at(archive->archive, i)->sha256, MDL_SHA256_LENGTH, p), p);
+    const mdl_archive_file_t *file = archive_file_at(archive->archive, i);
+
+    return (mdl_blob_t){.sha256 = mdl_hex(file->sha256, MDL_SHA256_LENGTH, p), .size = file->size};
 }
 
 /* Each bucket has its own apr_file_t, since a call takes at most one piece of each file. */
@@ -36,7 +36,8 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
                                 apr_bucket_brigade *to)
 {
     const core_dir_config *core = ap_get_core_module_config(archive->r->per_dir_config);
-    apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
+    const mdl_blob_t blob = blob_of(archive, piece->entry, archive->open);
+    apr_int32_t flags = 0;
     apr_file_t *file;
     apr_bucket *bucket;
     apr_status_t rv;
@@ -44,10 +45,9 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     /* A thread waits for the client with or without sendfile. */
     if (core->enable_sendfile != ENABLE_SENDFILE_OFF &&
         (piece->length < COPIED_MIN || core->enable_mmap == ENABLE_MMAP_OFF)) {
-        flags |= APR_FOPEN_SENDFILE_ENABLED;
+        flags = APR_FOPEN_SENDFILE_ENABLED;
     }
-    rv = apr_file_open(&file, path_of(archive, piece->entry, archive->open), flags,
-                       APR_FPROT_OS_DEFAULT, archive->open);
+    rv = mdl_storage_file(&file, archive->storage, &blob, flags, archive->open);
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -100,20 +100,14 @@ static apr_status_t archive_body_take(mdl_body_t *body, apr_int64_t offset, apr_
 
 static apr_status_t archive_body_check(const archive_t *archive, int i, apr_pool_t *p)
 {
-    const char *path = path_of(archive, i, p);
-    apr_finfo_t info;
-    apr_status_t rv = path != NULL ? apr_stat(&info, path, APR_FINFO_SIZE | APR_FINFO_TYPE, p)
-                                   : APR_ENOENT;
+    const mdl_blob_t blob = blob_of(archive, i, p);
+    apr_int64_t size;
+    apr_status_t rv = mdl_storage_size(archive->storage, &blob, &size, p);
 
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    return info.filetype == APR_REG && info.size == archive_file_at(archive->archive, i)->size
-               ? APR_SUCCESS
-               : APR_EINCOMPLETE;
+    return rv == APR_SUCCESS && size != blob.size ? APR_EINCOMPLETE : rv;
 }
 
-apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
+apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, const mdl_storage_t *storage,
                                    const mdl_archive_t *archive, int *missing)
 {
     archive_t *made = apr_pcalloc(r->pool, sizeof *made);

@@ -15,7 +15,7 @@
  * APR_ENOENT when a file is missing, APR_EINCOMPLETE when its length differs, with its index in
  * *missing.  Files are opened as they are sent, 16 at a time.
  */
-apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
+apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, const mdl_storage_t *storage,
                                    const mdl_archive_t *archive, int *missing);
 
 #endif

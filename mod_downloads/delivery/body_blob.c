@@ -61,40 +61,37 @@ static apr_status_t blob_body_take(mdl_body_t *body, apr_int64_t offset, apr_int
  * that it sets aside, unless the file's pool is an ancestor of its own.  The file is closed with
  * the request, for a connection may have many.
  */
-static apr_status_t blob_body_open_file(blob_t *blob, const char *path)
+static apr_status_t blob_body_open_file(blob_t *blob, const mdl_storage_t *storage,
+                                        const mdl_blob_t *of)
 {
     const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);
-    apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
-    apr_status_t rv;
-
     /* Without sendfile httpd keeps a thread for as long as the client takes. */
-    if (core->enable_sendfile != ENABLE_SENDFILE_OFF) {
-        flags |= APR_FOPEN_SENDFILE_ENABLED;
-    }
-    rv = apr_file_open(&blob->file, path, flags, APR_FPROT_OS_DEFAULT, blob->r->connection->pool);
+    apr_int32_t flags = core->enable_sendfile != ENABLE_SENDFILE_OFF ? APR_FOPEN_SENDFILE_ENABLED
+                                                                     : 0;
+    apr_status_t rv = mdl_storage_file(&blob->file, storage, of, flags, blob->r->connection->pool);
+
     if (rv == APR_SUCCESS) {
         apr_pool_cleanup_register(blob->r->pool, blob->file, close_file, apr_pool_cleanup_null);
     }
     return rv;
 }
 
-apr_status_t mdl_body_blob_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
-                                const char *sha256, apr_int64_t size)
+apr_status_t mdl_body_blob_open(mdl_body_t **body, request_rec *r, const mdl_storage_t *storage,
+                                const mdl_blob_t *of)
 {
     blob_t *blob = apr_pcalloc(r->pool, sizeof *blob);
-    const char *path = storage != NULL ? mdl_storage_path(storage, sha256, r->pool) : NULL;
     apr_finfo_t info;
     apr_status_t rv;
 
-    if (path == NULL) {
+    if (storage == NULL) {
         return APR_ENOENT;
     }
-    blob->body = (mdl_body_t){.size = size, .lasting = 1, .take = blob_body_take};
+    blob->body = (mdl_body_t){.size = of->size, .lasting = 1, .take = blob_body_take};
     blob->r = r;
     *body = &blob->body;
-    if ((rv = blob_body_open_file(blob, path)) != APR_SUCCESS) {
+    if ((rv = blob_body_open_file(blob, storage, of)) != APR_SUCCESS) {
         return rv;
     }
     rv = apr_file_info_get(&info, APR_FINFO_SIZE, blob->file);
-    return rv == APR_SUCCESS && info.size != size ? APR_EINCOMPLETE : rv;
+    return rv == APR_SUCCESS && info.size != of->size ? APR_EINCOMPLETE : rv;
 }

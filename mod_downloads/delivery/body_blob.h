@@ -9,9 +9,9 @@
 #include "delivery/body.h"
 #include "storage/storage.h"
 
-/** Opens the file with that SHA-256.  Returns APR_ENOENT when it is missing, and APR_EINCOMPLETE
-    when it is not size bytes long. */
-apr_status_t mdl_body_blob_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
-                                const char *sha256, apr_int64_t size);
+/** Opens a file.  Returns APR_ENOENT when it is missing, also when storage is NULL, and
+    APR_EINCOMPLETE when it has another size. */
+apr_status_t mdl_body_blob_open(mdl_body_t **body, request_rec *r, const mdl_storage_t *storage,
+                                const mdl_blob_t *of);
 
 #endif

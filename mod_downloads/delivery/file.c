@@ -144,8 +144,9 @@ static void log_missing(const serve_t *serve, apr_status_t rv)
 
 static apr_status_t file_open_blob(serve_t *serve)
 {
-    apr_status_t rv = mdl_body_blob_open(&serve->body, serve->r, mdl_child_storage(),
-                                         serve->download.sha256, serve->download.size);
+    apr_status_t rv = mdl_body_blob_open(
+        &serve->body, serve->r, mdl_child_storage(),
+        &(mdl_blob_t){.sha256 = serve->download.sha256, .size = serve->download.size});
 
     if (rv != APR_SUCCESS) {
         log_missing(serve, rv);

@@ -93,7 +93,7 @@ static int storage_prepare(const mdl_settings_t *settings, mdl_db_t *db, server_
                            apr_pool_t *p)
 {
     const char *why;
-    apr_status_t rv = mdl_storage_belongs(db, settings->storage, 1, &why, p);
+    apr_status_t rv = mdl_storage_belongs(db, &settings->storage, 1, &why, p);
 
     if (mdl_db_unavailable(rv)) {
         return DATABASE_AWAY;

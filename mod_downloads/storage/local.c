@@ -101,7 +101,7 @@ apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size)
                : APR_ENOSPC;
 }
 
-apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int64_t reserve,
+apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_t *config,
                               apr_pool_t *p)
 {
     mdl_storage_t *made = apr_pcalloc(p, sizeof *made);
@@ -109,16 +109,15 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int
     apr_status_t rv;
 
     *storage = NULL;
-    made->root = apr_pstrdup(p, root);
-    made->reserve = reserve;
-    made->blobs = apr_pstrcat(p, root, "/blobs", NULL);
-    made->partial = apr_pstrcat(p, root, "/partial", NULL);
+    made->reserve = config->reserve;
+    made->blobs = apr_pstrcat(p, config->folder, "/blobs", NULL);
+    made->partial = apr_pstrcat(p, config->folder, "/partial", NULL);
     rv = make_folder(made->blobs, &folders);
     if (rv == APR_SUCCESS) {
         rv = make_folder(made->partial, &folders);
     }
     if (rv == APR_SUCCESS && folders) {
-        rv = mdl_storage_sync_folder(made->root);
+        rv = mdl_storage_sync_folder(config->folder);
     }
     if (rv == APR_SUCCESS) {
         rv = make_shards(made, p);
@@ -141,9 +140,24 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
                              : NULL;
 }
 
-apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    return mdl_storage_path(storage, blob->sha256, p);
+}
+
+apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
+                              const mdl_blob_t *blob, apr_int32_t flags, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
+
+    return path != NULL ? apr_file_open(file, path, APR_FOPEN_READ | APR_FOPEN_BINARY | flags,
+                                        APR_FPROT_OS_DEFAULT, p)
+                        : APR_EINVAL;
+}
+
+apr_status_t mdl_storage_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
     struct stat found;
 
     if (path == NULL) {
@@ -152,10 +166,10 @@ apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, 
     return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
-apr_status_t mdl_storage_size(const mdl_storage_t *storage, const char *sha256, apr_int64_t *size,
-                              apr_pool_t *p)
+apr_status_t mdl_storage_size(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                              apr_int64_t *size, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
     struct stat found;
 
     if (path == NULL) {
@@ -186,10 +200,10 @@ static apr_status_t local_digest(int fd, mdl_sha256_t *sha)
     return rv;
 }
 
-apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const char *sha256,
+apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                 const char **digest, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
     unsigned char bytes[MDL_SHA256_LENGTH];
     mdl_sha256_t *sha;
     apr_status_t rv;
@@ -212,9 +226,9 @@ apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const char *sha256
     return rv;
 }
 
-apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
         return APR_EINVAL;
@@ -222,9 +236,10 @@ apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const char *sha256
     return chmod(path, MDL_STORAGE_FILE_MODE) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
-apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                                   apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
         return APR_EINVAL;
@@ -233,10 +248,10 @@ apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const char *sha
                                                                      : mdl_storage_status(errno);
 }
 
-apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sha256,
+apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                     apr_time_t *when, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
     apr_finfo_t info;
     apr_status_t rv = path != NULL ? apr_stat(&info, path, APR_FINFO_MTIME, p) : APR_EINVAL;
 
@@ -246,9 +261,9 @@ apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sh
     return rv;
 }
 
-apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
 {
-    const char *path = mdl_storage_path(storage, sha256, p);
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
         return APR_EINVAL;

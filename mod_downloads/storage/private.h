@@ -11,14 +11,16 @@
 #define MDL_STORAGE_FILE_MODE 0640
 
 struct mdl_storage_t {
-    const char *root;
-    const char *blobs;
+    const char *blobs; /* paths of folders */
     const char *partial;
     apr_int64_t reserve;
 };
 
 /** The folder of the blobs whose SHA-256 begins with digit, hexadecimal. */
 const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);
+
+/** The path of a blob, whether or not it exists; NULL unless sha256 is valid. */
+const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
 /** Converts an errno: ENOSPC, EDQUOT and EFBIG become APR_ENOSPC, others stay. */
 apr_status_t mdl_storage_status(int error);

@@ -1,16 +1,18 @@
 /*
- * Content-addressed storage in a folder.  A file (blob) is named by its SHA-256 and appears only
- * when complete: temporary file, fsync, rename, fsync of the folder.  Clients' file names never get
- * into a path.
+ * Where the bytes of blobs are: in files of a folder.
  *
- *   <root>/blobs/<first hex digit>/<sha256>
- *   <root>/partial/<id>          an unfinished transfer
- *   <root>/identity              tells this storage folder from others
+ * A file is named by its SHA-256 and appears only when complete: temporary file, fsync, rename,
+ * fsync of the folder.  Clients' file names never get into a path.
+ *
+ *   <folder>/blobs/<first hex digit>/<sha256>
+ *   <folder>/partial/<id>          an unfinished transfer
+ *   <folder>/identity              tells this folder from others
  */
 #ifndef MDL_STORAGE_STORAGE_H
 #define MDL_STORAGE_STORAGE_H
 
 #include <apr_errno.h>
+#include <apr_file_io.h>
 #include <apr_pools.h>
 #include <apr_tables.h>
 
@@ -22,61 +24,74 @@ typedef struct {
     apr_uint32_t crc32;
 } mdl_blob_t;
 
+/** What the configuration says. */
+typedef struct {
+    const char *folder;  /* absolute path */
+    apr_int64_t reserve; /* bytes that writing leaves free on the folder's file system */
+} mdl_storage_config_t;
+
 /**
- * Opens a storage folder, which must exist, and makes missing sub-folders (mode 0750, owned by the
- * process's user).  Writing leaves reserve bytes of the file system free.
+ * Opens the storage.  The folder must exist; missing sub-folders are made (mode 0750, owned by the
+ * process's user).  A storage is read-only and can be shared by threads.
  */
-apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int64_t reserve,
+apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_t *config,
                               apr_pool_t *p);
 
 #define MDL_STORAGE_IDENTITY_FILE "identity"
 
 /** Reads the identity of a folder, "storage_" and a ULID.  APR_ENOENT if it has none, APR_EINVAL if
     the file has other content. */
-apr_status_t mdl_storage_identity(const char *root, const char **identity, apr_pool_t *p);
+apr_status_t mdl_storage_identity(const char *folder, const char **identity, apr_pool_t *p);
 
 /** A new, unique identity, in p. */
 const char *mdl_storage_new_identity(apr_pool_t *p);
 
 /** Reads a folder's identity, and makes one if it has none; concurrent callers get the same. */
-apr_status_t mdl_storage_identify(const char *root, const char **identity, apr_pool_t *p);
+apr_status_t mdl_storage_identify(const char *folder, const char **identity, apr_pool_t *p);
 
 /** Whether a storage folder has any blob. */
-int mdl_storage_has_blobs(const char *root, apr_pool_t *p);
+int mdl_storage_has_blobs(const char *folder, apr_pool_t *p);
 
 /** APR_SUCCESS if size bytes can be written now, APR_ENOSPC if that would use the reserve. */
 apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size);
 
-/**
- * The path of a blob, whether or not it exists; NULL unless sha256 is 64 lower-case hexadecimal
- * digits.
- */
-const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+/* Each of the following returns APR_EINVAL unless the blob's sha256 is 64 lower-case hexadecimal
+   digits, and APR_ENOENT if the storage has no such blob. */
 
-/** APR_SUCCESS if a blob exists, else APR_ENOENT. */
-apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+/** Opens a blob for reading; flags are those of apr_file_open besides APR_FOPEN_READ. */
+apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
+                              const mdl_blob_t *blob, apr_int32_t flags, apr_pool_t *p);
 
-/** Reads a blob's size in bytes; APR_ENOENT if it is missing, APR_EACCES if it can't be read. */
-apr_status_t mdl_storage_size(const mdl_storage_t *storage, const char *sha256, apr_int64_t *size,
-                              apr_pool_t *p);
+/** Whether there is such a blob. */
+apr_status_t mdl_storage_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
 
-/** Reads a blob and computes its SHA-256, which differs from its name if it is damaged. */
-apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const char *sha256,
+/** Reads a blob's size in bytes; APR_EACCES if it can't be read. */
+apr_status_t mdl_storage_size(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                              apr_int64_t *size, apr_pool_t *p);
+
+/** Reads a blob and computes its SHA-256, which differs from blob->sha256 if it is damaged. */
+apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                 const char **digest, apr_pool_t *p);
 
 /** Restores a blob's original file mode; only its owner may. */
-apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                                apr_pool_t *p);
 
 /** Appends ".damaged" to a blob's name, so that the blob counts as missing.  Replaces an earlier
     file of that name. */
-apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                                   apr_pool_t *p);
 
-/** When a blob was written; APR_ENOENT if it is missing. */
-apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const char *sha256,
+/** When a blob was written. */
+apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                     apr_time_t *when, apr_pool_t *p);
 
 /** Removes a blob; APR_SUCCESS also if there is none. */
-apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                                apr_pool_t *p);
+
+/** Where a blob is, for people; NULL unless its sha256 is valid. */
+const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
 
 #define MDL_STORAGE_SHARDS 16
 

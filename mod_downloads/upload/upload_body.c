@@ -199,7 +199,7 @@ static apr_status_t upload_body_failed(mdl_request_t *request, const char *id, a
         return rv;
     }
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, r, "MDL0210: upload %s: can't write to %s", id,
-                  request->service->settings->storage);
+                  request->service->settings->storage.folder);
     return APR_STATUS_IS_ENOSPC(rv)
                ? mdl_problem_set(&request->problem, 507, "insufficient_storage",
                                  "The service has no room to store this.")

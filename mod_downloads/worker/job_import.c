@@ -110,7 +110,7 @@ static apr_status_t import_on_body(void *baton, const char *data, apr_size_t len
 static void import_disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0301: import %s: can't write to %s",
-            mdl_job_name(task->job, task->pool), task->service->settings->storage);
+            mdl_job_name(task->job, task->pool), task->service->settings->storage.folder);
     mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
                          "The service had no room to store the file.");
 }

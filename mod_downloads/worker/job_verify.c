@@ -48,7 +48,7 @@ static void verify_disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0304: job %s: can't read or keep the upload %s in %s",
             mdl_job_name(task->job, task->pool), task->job->upload_id,
-            task->service->settings->storage);
+            task->service->settings->storage.folder);
     mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
                          "The service could not read or keep the file.");
 }

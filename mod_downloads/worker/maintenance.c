@@ -261,7 +261,8 @@ static void remove_orphan(mdl_maintenance_t *maintenance, const char *sha256, ap
 {
     mdl_blob_sweep_t sweep = {.storage = maintenance->storage, .sha256 = sha256};
     apr_time_t written_at = 0;
-    apr_status_t rv = mdl_storage_written_at(maintenance->storage, sha256, &written_at, p);
+    apr_status_t rv = mdl_storage_written_at(maintenance->storage, &(mdl_blob_t){.sha256 = sha256},
+                                             &written_at, p);
 
     if (rv != APR_SUCCESS || written_at > apr_time_now() - ORPHAN_REST) {
         return;

@@ -30,7 +30,7 @@ static apr_status_t database_accept(mdl_db_t *db, void *baton, const char **why,
 {
     const mdl_settings_t *settings = baton;
 
-    return mdl_storage_belongs(db, settings->storage, 1, why, p);
+    return mdl_storage_belongs(db, &settings->storage, 1, why, p);
 }
 
 /* Migrates and checks the storage folder here too: the parent could not if the database was
@@ -87,11 +87,10 @@ apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service
     }
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
-    if ((rv = mdl_storage_open(&worker->storage, service->settings->storage,
-                               service->settings->storage_reserve, p)) != APR_SUCCESS) {
+    if ((rv = mdl_storage_open(&worker->storage, &service->settings->storage, p)) != APR_SUCCESS) {
         mdl_log(MDL_LOG_ERR, rv,
                 "MDL0326: can't use the storage folder %s; the httpd user must own it",
-                service->settings->storage);
+                service->settings->storage.folder);
         return rv;
     }
     if ((rv = mdl_http_global_init(p)) != APR_SUCCESS ||

@@ -22,7 +22,7 @@ static mdl_blob_t make_blob(const char *text, apr_pool_t *p)
 
 static void make_file(const mdl_blob_t *blob, apr_pool_t *p)
 {
-    int file = open(mdl_storage_path(storage, blob->sha256, p), O_CREAT | O_WRONLY, 0600);
+    int file = open(mdl_storage_place(storage, blob, p), O_CREAT | O_WRONLY, 0600);
 
     ok(file >= 0 && close(file) == 0, "a file is stored");
 }
@@ -38,7 +38,7 @@ static apr_status_t refer(mdl_db_t *in, apr_pool_t *p, void *arg)
     mdl_asset_bytes_t bytes = {.blob = to->blob};
     apr_status_t rv = mdl_asset_ready(in, to->asset_id, &bytes, p);
 
-    return rv == APR_SUCCESS ? mdl_blob_check(bytes.held, storage, to->blob.sha256, p) : rv;
+    return rv == APR_SUCCESS ? mdl_blob_check(bytes.held, storage, &to->blob, p) : rv;
 }
 
 static apr_status_t leave(mdl_db_t *in, apr_pool_t *p, void *arg)
@@ -87,8 +87,7 @@ static void test_referred_first(const database_t *database, apr_pool_t *p)
     meets(db,
           (meeting_t){database, refer, &to, mdl_blob_sweep_effect, &sweep, APR_SUCCESS, NULL, 0},
           "a blob is referred to, then swept", p);
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS,
-           "a blob that is referred to stays");
+    is_int(mdl_storage_find(storage, &blob, p), APR_SUCCESS, "a blob that is referred to stays");
     ok(!is_released(blob.sha256, p), "the sweep does not find it again");
 }
 
@@ -102,7 +101,7 @@ static void test_swept_first(const database_t *database, apr_pool_t *p)
         db,
         (meeting_t){database, mdl_blob_sweep_effect, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
         "a blob is swept, then referred to", p);
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "the blob's file is removed");
+    is_int(mdl_storage_find(storage, &blob, p), APR_ENOENT, "the blob's file is removed");
     make_file(&blob, p);
     is_int(mdl_db_write(db, refer, &to, p), APR_SUCCESS,
            "when it is stored again it can be referred to");
@@ -117,8 +116,9 @@ static void test_alone(apr_pool_t *p)
     is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_SUCCESS, "it is swept");
     is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_ENOENT,
            "it can't be swept twice");
-    is_int(mdl_storage_remove(storage, blob.sha256, p), APR_SUCCESS, "no file is left to remove");
-    is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "an invalid name is refused");
+    is_int(mdl_storage_remove(storage, &blob, p), APR_SUCCESS, "no file is left to remove");
+    is_int(mdl_storage_remove(storage, &(mdl_blob_t){.sha256 = "../secret"}, p), APR_EINVAL,
+           "an invalid name is refused");
 }
 
 /* Nothing is removed while anybody holds the storage. */
@@ -146,7 +146,7 @@ static void test_held(apr_pool_t *p)
     is_int(mdl_storage_held(db, &oldest, p), APR_ENOENT, "nobody holds it");
     is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_SUCCESS, "the blob goes");
     is_int(mdl_db_write(db, sweep_orphan, &other, p), APR_SUCCESS, "and the file");
-    is_int(mdl_storage_find(storage, orphan.sha256, p), APR_ENOENT, "which is gone");
+    is_int(mdl_storage_find(storage, &orphan, p), APR_ENOENT, "which is gone");
 }
 
 /* The texts of those of two files that have no row. */
@@ -176,11 +176,11 @@ static void test_orphan(apr_pool_t *p)
     blob = unused_blob("known", p);
     is_str(orphans_of(&orphan, &blob, p), "first", "a file without a row is an orphan");
     is_int(mdl_db_write(db, sweep_orphan, &sweep, p), APR_SUCCESS, "it is swept");
-    is_int(mdl_storage_find(storage, orphan.sha256, p), APR_ENOENT, "its file is gone");
+    is_int(mdl_storage_find(storage, &orphan, p), APR_ENOENT, "its file is gone");
     is_str(orphans_of(&orphan, &blob, p), "first", "and no row is left");
     sweep.sha256 = blob.sha256;
     is_int(mdl_db_write(db, sweep_orphan, &sweep, p), APR_SUCCESS, "what has a row is not swept");
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "its file is there");
+    is_int(mdl_storage_find(storage, &blob, p), APR_SUCCESS, "its file is there");
 }
 
 static void test_orphan_stored_first(const database_t *database, apr_pool_t *p)
@@ -192,7 +192,7 @@ static void test_orphan_stored_first(const database_t *database, apr_pool_t *p)
     make_file(&blob, p);
     meets(db, (meeting_t){database, refer, &to, sweep_orphan, &sweep, APR_SUCCESS, NULL, 0},
           "an orphan is stored again, then swept", p);
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "its file stays");
+    is_int(mdl_storage_find(storage, &blob, p), APR_SUCCESS, "its file stays");
 }
 
 static void test_orphan_swept_first(const database_t *database, apr_pool_t *p)
@@ -204,7 +204,7 @@ static void test_orphan_swept_first(const database_t *database, apr_pool_t *p)
     make_file(&blob, p);
     meets(db, (meeting_t){database, sweep_orphan, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
           "an orphan is swept, then stored again", p);
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "whoever does is told to");
+    is_int(mdl_storage_find(storage, &blob, p), APR_ENOENT, "whoever does is told to");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
@@ -212,7 +212,9 @@ static void tests(const database_t *database, apr_pool_t *p)
     const char *temp = getenv("TMPDIR");
     char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-blob.XXXXXX", NULL);
 
-    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, 0, p) != APR_SUCCESS) {
+    if (mkdtemp(folder) == NULL ||
+        mdl_storage_open(&storage, &(mdl_storage_config_t){.folder = folder, .reserve = 0}, p) !=
+            APR_SUCCESS) {
         printf("Bail out! storage\n");
         exit(2);
     }

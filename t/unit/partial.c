@@ -87,7 +87,7 @@ static void digests_are_right(apr_size_t length, const char *name)
     is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "it can be digested once more");
     is_str(sha256sum(path), blob.sha256, "the digest is the same");
     is_int(commit(partial, &blob), APR_SUCCESS, "it becomes a blob");
-    path = mdl_storage_path(storage, blob.sha256, p);
+    path = mdl_storage_place(storage, &blob, p);
     is_int(size_of(path), length, "the blob is at its path");
     ok(holds(path, data, length), "the blob has all bytes");
     is_int(mode_of(path), 0640, "the blob can be read by the group, not by others");
@@ -236,7 +236,7 @@ static void a_published_file_stays(void)
     mdl_partial_write(partial, "published", 9);
     mdl_partial_digest(partial, &blob, p);
     is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "a file is published");
-    path = mdl_storage_path(storage, blob.sha256, p);
+    path = mdl_storage_place(storage, &blob, p);
     ok(holds(path, "published", 9), "the blob has the bytes");
     ok(holds(in_folder("partial/upl_published"), "published", 9), "the partial file has the bytes");
     is_int(mdl_partial_list(storage, &ids, p), APR_SUCCESS, "the partial files are listed");
@@ -299,10 +299,10 @@ static void one_writer_at_a_time(void)
     mdl_partial_digest(second, &blob, p);
     is_int(commit(second, &blob), APR_ENOENT,
            "a writer whose file was removed can't commit the file of its successor");
-    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob is made");
+    ok(!exists(mdl_storage_place(storage, &blob, p)), "no blob is made");
     mdl_partial_digest(first, &blob, p);
     is_int(commit(first, &blob), APR_SUCCESS, "the successor commits");
-    is_str(sha256sum(mdl_storage_path(storage, blob.sha256, p)), blob.sha256,
+    is_str(sha256sum(mdl_storage_place(storage, &blob, p)), blob.sha256,
            "the successor's blob has its own bytes");
 }
 
@@ -316,7 +316,7 @@ static void only_its_own_digest_is_committed(void)
     blob.sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     is_int(commit(partial, &blob), APR_EINVAL, "a file is not committed under another digest");
     ok(exists(in_folder("partial/job_wrong")), "the partial file is kept");
-    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob has that digest");
+    ok(!exists(mdl_storage_place(storage, &blob, p)), "no blob has that digest");
     partial = open_partial("job_wrong");
     is_int(commit(partial, &blob), APR_EINVAL, "a file that was not digested is not committed");
     mdl_partial_remove(storage, "job_wrong", p);
@@ -346,7 +346,7 @@ static void many_are_committed_step_by_step(void)
            "files are synced before any is renamed, each folder once after all; same bytes are "
            "renamed once");
     for (int i = 0; i < 5; i++) {
-        const char *path = mdl_storage_path(storage, blobs[i].sha256, p);
+        const char *path = mdl_storage_place(storage, &blobs[i], p);
 
         is_int(commits[i].rv, results[i], names[i]);
         is_int(exists(path), results[i] == APR_SUCCESS, "whose blob is there if it succeeded");
@@ -530,7 +530,8 @@ static void crc32_is_continued(void)
 
 static void tests(void)
 {
-    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS, "a folder is opened");
+    is_int(mdl_storage_open(&storage, &(mdl_storage_config_t){.folder = folder, .reserve = 0}, p),
+           APR_SUCCESS, "a folder is opened");
     digests_are_right(0, "an empty file");
     digests_are_right(1, "a file of one byte");
     digests_are_right(262144, "a file of exactly one buffer");

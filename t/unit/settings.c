@@ -42,7 +42,7 @@ static void test_defaults(void)
     is_int(s->upload_lifetime, apr_time_from_sec(86400), "an upload lives a day");
     is_int(s->storage_quota, 0, "a shop's storage is unlimited by default");
     is_int(s->upload_max_open, 20, "a shop has 20 uploads open at most by default");
-    is_int(s->storage_reserve, APR_INT64_C(1) << 30, "1 GiB of the disk stays free by default");
+    is_int(s->storage.reserve, APR_INT64_C(1) << 30, "1 GiB of the disk stays free by default");
     is_int(s->fraud_window, apr_time_from_sec(86400), "the orders of a day are counted");
     is_int(s->fraud_customer_orders, 5, "five orders of a customer are a signal");
     is_int(s->fraud_address_orders, 5, "five orders with an address are a signal");
@@ -84,7 +84,7 @@ static void test_names(void)
     set(s, "DBDriver", "sqlite3");
     ok(!s->configured, "mod_dbd's directives alone do not configure the module");
     set(s, "downloadsstorage", "/x");
-    is_str(s->storage, "/x", "names are case-insensitive");
+    is_str(s->storage.folder, "/x", "names are case-insensitive");
     ok(s->configured, "a Downloads directive configures the module");
     is_str(mdl_settings_set(s, "DownloadsStorage", 2, words, pool),
            "takes one word, not 2: put quotes round a value with spaces.",

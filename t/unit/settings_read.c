@@ -24,7 +24,7 @@ static void test_read(void)
                       "DownloadsLeaseTime 9",
                       &why);
     is_str(why, NULL, "a file in httpd's syntax is read");
-    is_str(s->storage, NULL, "a backslash continues a comment, too");
+    is_str(s->storage.folder, NULL, "a backslash continues a comment, too");
     is_str(s->db_driver, "pgsql", "directives inside a section are read");
     is_str(s->db_params, "host=x options='-c a=1'", "quotes of the other kind are kept");
     is_str(s->templates, "/a 'b\\", "a backslash escapes itself and the quote");
@@ -45,7 +45,7 @@ static void test_read(void)
     s = read_settings("DownloadsWorker maybe\nDBDriver sqlite\nDownloadsStorage /s\n", &why);
     ok(why && strstr(why, ":1: DownloadsWorker must be") && strstr(why, ":2: DBDriver must be"),
        "every mistake is reported");
-    is_str(s->storage, "/s", "the directives after a mistake are read");
+    is_str(s->storage.folder, "/s", "the directives after a mistake are read");
     read_settings("DownloadsStorage \\\n/x\n\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:4: DownloadsWorker must be"),
        "lines joined by a backslash are counted");
@@ -59,7 +59,7 @@ static void test_read(void)
        "an unknown variable is a mistake");
     setenv("MDL_TEST_NAME", "shop", 1);
     s = read_settings("Define BASE /srv/${MDL_TEST_NAME}\nDownloadsStorage ${BASE}/s\n", &why);
-    is_str(s->storage, "/srv/shop/s", "variables come from the environment and from Define");
+    is_str(s->storage.folder, "/srv/shop/s", "variables come from the environment and from Define");
 
     is_str(read_file(s, path_of("absent")),
            apr_psprintf(pool, "%s/absent: can't be read: No such file or directory.", folder),
@@ -80,11 +80,12 @@ static void test_include(void)
     write_file("part-a.inc", "DownloadsStorage /a\nDownloadsTemplates /t\n", 0600);
     s = read_settings("Include part-a.inc\nIncludeOptional none.inc no*.inc2\n", &why);
     ok(why && strstr(why, ":2: IncludeOptional takes one path."), "Include takes one path");
-    is_str(s->storage, "/a", "a file is included relative to the folder of the first");
+    is_str(s->storage.folder, "/a", "a file is included relative to the folder of the first");
     s = read_settings("Include part-*.inc\nIncludeOptional none.inc\nIncludeOptional no*.inc\n",
                       &why);
     is_str(why, NULL, "IncludeOptional ignores missing files");
-    is_str(s->storage, "/b20", "files of a wildcard are included in the order of their names");
+    is_str(s->storage.folder, "/b20",
+           "files of a wildcard are included in the order of their names");
     is_str(s->templates, "/t", "every file of a wildcard is included");
     read_settings("Include none.inc\n", &why);
     ok(why && strstr(why, "/none.inc: can't be read") && !strstr(why, "main.conf"),

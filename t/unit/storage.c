@@ -35,26 +35,35 @@ static void folders_are_made(void)
 {
     mdl_storage_t *none;
 
-    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS, "an empty folder is opened");
+    is_int(mdl_storage_open(&storage, &(mdl_storage_config_t){.folder = folder, .reserve = 0}, p),
+           APR_SUCCESS, "an empty folder is opened");
     is_int(entries(in_folder("blobs")), 16, "it has 16 folders of blobs");
     is_int(mode_of(in_folder("blobs/f")), 0750, "they are closed to others");
     is_int(mode_of(in_folder("partial")), 0750, "the folder of partial files is closed to others");
-    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS, "the folder is opened again");
+    is_int(mdl_storage_open(&storage, &(mdl_storage_config_t){.folder = folder, .reserve = 0}, p),
+           APR_SUCCESS, "the folder is opened again");
     is_int(mdl_storage_check(storage, p), APR_SUCCESS, "the check succeeds");
     is_int(entries(in_folder("partial")), 0, "the check leaves nothing behind");
-    is_int(mdl_storage_open(&none, in_folder("missing"), 0, p), APR_ENOENT,
-           "a missing folder is absent");
+    is_int(mdl_storage_open(
+               &none, &(mdl_storage_config_t){.folder = in_folder("missing"), .reserve = 0}, p),
+           APR_ENOENT, "a missing folder is absent");
     ok(!none, "no storage is returned for a missing folder");
     mkdir(in_folder("odd"), 0700);
     close(open(in_folder("odd/blobs"), O_CREAT | O_WRONLY, 0600));
-    is_int(mdl_storage_open(&none, in_folder("odd"), 0, p), APR_ENOTDIR,
-           "a file in the place of a folder is refused");
+    is_int(mdl_storage_open(&none,
+                            &(mdl_storage_config_t){.folder = in_folder("odd"), .reserve = 0}, p),
+           APR_ENOTDIR, "a file in the place of a folder is refused");
     rmdir(in_folder("blobs/7"));
     is_int(mdl_storage_check(storage, p), APR_ENOENT,
            "the check reports a missing folder of blobs");
-    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS,
-           "the storage is opened without that folder");
+    is_int(mdl_storage_open(&storage, &(mdl_storage_config_t){.folder = folder, .reserve = 0}, p),
+           APR_SUCCESS, "the storage is opened without that folder");
     ok(exists(in_folder("blobs/7")), "opening makes the missing folder");
+}
+
+static const char *place_of(const char *sha256)
+{
+    return mdl_storage_place(storage, &(mdl_blob_t){.sha256 = sha256}, p);
 }
 
 static void names_are_checked(void)
@@ -73,16 +82,13 @@ static void names_are_checked(void)
     }
     is_int(refused, sizeof bad / sizeof *bad, "an id that could be a path is refused");
     is_int(removed, 0, "such an id is refused for removal, too");
-    ok(!mdl_storage_path(storage, "../../../../etc/passwd", p), "an invalid digest has no path");
-    ok(!mdl_storage_path(storage,
-                         "../3456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", p),
+    ok(!place_of("../../../../etc/passwd"), "an invalid digest has no path");
+    ok(!place_of("../3456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"),
        "a digest with a path in it has no path");
-    is_str(mdl_storage_path(storage,
-                            "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", p),
+    is_str(place_of("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
            in_folder("blobs/0/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
            "a digest's path begins with its first digit");
-    ok(!mdl_storage_path(storage,
-                         "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef", p),
+    ok(!place_of("0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"),
        "a digest in upper case has no path");
 }
 
@@ -91,8 +97,9 @@ static void files_are_listed(void)
     static const char name[] = "00000000000000000000000000000000000000000000000000000000000000ab";
     struct timespec old[] = {{1000000000, 0}, {1000000000, 0}};
     apr_array_header_t *ids = NULL;
+    const mdl_blob_t blob = {.sha256 = name};
     apr_time_t written_at = 0;
-    const char *path = mdl_storage_path(storage, name, p);
+    const char *path = place_of(name);
 
     close(open(path, O_CREAT | O_WRONLY, 0600));
     utimensat(AT_FDCWD, path, old, 0);
@@ -100,11 +107,12 @@ static void files_are_listed(void)
     is_int(mdl_storage_list(storage, 0, &ids, p), APR_SUCCESS, "a folder of blobs is listed");
     is_str(apr_array_pstrcat(p, ids, ' '), name,
            "blobs are listed by their names, nothing else is");
-    is_int(mdl_storage_written_at(storage, name, &written_at, p), APR_SUCCESS, "a blob has a date");
+    is_int(mdl_storage_written_at(storage, &blob, &written_at, p), APR_SUCCESS,
+           "a blob has a date");
     is_int(written_at, apr_time_from_sec(1000000000), "that of when it was written");
     unlink(path);
     unlink(in_folder("blobs/0/README"));
-    is_int(mdl_storage_written_at(storage, name, &written_at, p), APR_ENOENT,
+    is_int(mdl_storage_written_at(storage, &blob, &written_at, p), APR_ENOENT,
            "one that is gone has none");
 
     close(open(in_folder("partial/upl_gone.blob"), O_CREAT | O_WRONLY, 0600));
@@ -117,26 +125,28 @@ static void a_blob_is_looked_at(void)
 {
     static const char name[] =
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; /* abc */
-    const char *path = mdl_storage_path(storage, name, p), *digest = "";
+    const mdl_blob_t blob = {.sha256 = name};
+    const char *path = place_of(name), *digest = "";
     apr_int64_t size = 0;
     int file = open(path, O_CREAT | O_WRONLY, 0600);
 
     ok(write(file, "abc", 3) == 3, "a blob is there");
-    is_int(mdl_storage_size(storage, name, &size, p), APR_SUCCESS, "it has a size");
+    is_int(mdl_storage_size(storage, &blob, &size, p), APR_SUCCESS, "it has a size");
     is_int(size, 3, "its own");
-    is_int(mdl_storage_digest(storage, name, &digest, p), APR_SUCCESS, "it is read");
+    is_int(mdl_storage_digest(storage, &blob, &digest, p), APR_SUCCESS, "it is read");
     is_str(digest, name, "its digest is its name");
     ok(write(file, "d", 1) == 1 && close(file) == 0, "it changes");
-    mdl_storage_digest(storage, name, &digest, p);
+    mdl_storage_digest(storage, &blob, &digest, p);
     ok(strcmp(digest, name) != 0, "then it is not");
     chmod(path, 0);
-    is_int(mdl_storage_permit(storage, name, p), APR_SUCCESS, "a mode is given back");
-    is_int(mdl_storage_size(storage, name, &size, p), APR_SUCCESS, "so that it can be read");
-    is_int(mdl_storage_set_aside(storage, name, p), APR_SUCCESS, "it is set aside");
-    is_int(mdl_storage_size(storage, name, &size, p), APR_ENOENT, "and missing then");
-    is_int(mdl_storage_digest(storage, name, &digest, p), APR_ENOENT, "for all");
+    is_int(mdl_storage_permit(storage, &blob, p), APR_SUCCESS, "a mode is given back");
+    is_int(mdl_storage_size(storage, &blob, &size, p), APR_SUCCESS, "so that it can be read");
+    is_int(mdl_storage_set_aside(storage, &blob, p), APR_SUCCESS, "it is set aside");
+    is_int(mdl_storage_size(storage, &blob, &size, p), APR_ENOENT, "and missing then");
+    is_int(mdl_storage_digest(storage, &blob, &digest, p), APR_ENOENT, "for all");
     ok(unlink(apr_pstrcat(p, path, ".damaged", NULL)) == 0, "but kept by another name");
-    is_int(mdl_storage_size(storage, "../x", &size, p), APR_EINVAL, "what is no name is refused");
+    is_int(mdl_storage_size(storage, &(mdl_blob_t){.sha256 = "../x"}, &size, p), APR_EINVAL,
+           "what is no name is refused");
 }
 
 static void a_killed_check_is_cleaned_up(void)
@@ -165,7 +175,7 @@ static void blobs_are_stored_once(void)
     const char *path;
 
     is_int(store("job_one", "same bytes", 10, &one), APR_SUCCESS, "a blob is stored");
-    path = mdl_storage_path(storage, one.sha256, p);
+    path = mdl_storage_place(storage, &one, p);
     stat(path, &before);
     is_int(store("job_two", "same bytes", 10, &two), APR_SUCCESS,
            "the same bytes are stored again");
@@ -185,7 +195,8 @@ static void a_reserve_stays_free(void)
     mdl_storage_t *reserving;
     mdl_partial_t *partial;
 
-    mdl_storage_open(&reserving, folder, 100 * 1024, p);
+    mdl_storage_open(&reserving, &(mdl_storage_config_t){.folder = folder, .reserve = 100 * 1024},
+                     p);
     kilobytes_free = 100;
     is_int(mdl_storage_room(reserving, 0), APR_SUCCESS, "nothing can be written into the reserve");
     is_int(mdl_storage_room(reserving, 1), APR_ENOSPC, "one byte can't");

@@ -50,7 +50,7 @@ static void know_file(apr_pool_t *p)
 static apr_status_t joins(const char *folder, apr_pool_t *p)
 {
     why = "";
-    return mdl_storage_belongs(db, in(folder, p), 1, &why, p);
+    return mdl_storage_belongs(db, &(mdl_storage_config_t){.folder = in(folder, p)}, 1, &why, p);
 }
 
 static void refused(const char *folder, const char *reason, const char *name, apr_pool_t *p)
@@ -66,8 +66,8 @@ static void test_first(apr_pool_t *p)
     const char *identity, *again;
 
     anew(p);
-    is_int(mdl_storage_belongs(db, in("one", p), 0, &why, p), APR_SUCCESS,
-           "a look at a new folder finds nothing wrong");
+    is_int(mdl_storage_belongs(db, &(mdl_storage_config_t){.folder = in("one", p)}, 0, &why, p),
+           APR_SUCCESS, "a look at a new folder finds nothing wrong");
     is_int(mdl_storage_identity(in("one", p), &identity, p), APR_ENOENT, "and leaves it as it is");
     is_int(joins("one", p), APR_SUCCESS, "a new database takes a new folder");
     is_int(mdl_storage_identity(in("one", p), &identity, p), APR_SUCCESS,

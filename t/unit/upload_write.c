@@ -315,7 +315,8 @@ static void tests(const database_t *database, apr_pool_t *p)
     apr_int64_t shop = make_shop(db, "uploads.test", p);
 
     folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-upload.XXXXXX", NULL);
-    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, 0, p) != APR_SUCCESS) {
+    if (mkdtemp(folder) == NULL ||
+        mdl_storage_open(&storage, &(mdl_storage_config_t){.folder = folder}, p) != APR_SUCCESS) {
         printf("Bail out! storage\n");
         exit(2);
     }

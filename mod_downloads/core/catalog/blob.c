@@ -12,13 +12,13 @@ apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **h
                                .crc32 = (apr_int64_t)blob->crc32, .now = apr_time_now()));
 }
 
-apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const char *sha256,
+apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const mdl_blob_t *blob,
                             apr_pool_t *p)
 {
     apr_status_t rv = mdl_rows_one(held);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_storage_find(storage, sha256, p);
+        rv = mdl_storage_find(storage, blob, p);
     }
     return APR_STATUS_IS_ENOENT(rv) ? APR_EINCOMPLETE : rv;
 }
@@ -91,7 +91,7 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
         (rv = delete_row(db, sweep->sha256, p)) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_storage_remove(sweep->storage, sweep->sha256, p);
+    return mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p);
 }
 
 apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find)
@@ -119,5 +119,7 @@ apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_s
         return rv;
     }
     rv = mdl_db_exec(db, NULL, p, MDL_Q(BLOB_DELETE, sweep->sha256));
-    return rv == APR_SUCCESS ? mdl_storage_remove(sweep->storage, sweep->sha256, p) : rv;
+    return rv == APR_SUCCESS
+               ? mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p)
+               : rv;
 }

@@ -17,7 +17,7 @@ apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **h
  * Waits for the answer of mdl_blob_store, after which the file can't be swept, and checks that the
  * file is still there.  APR_EINCOMPLETE when it was swept before: it must be stored again.
  */
-apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const char *sha256,
+apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const mdl_blob_t *blob,
                             apr_pool_t *p);
 
 /** Records that a reference to a blob was removed; sha256 may be NULL. */

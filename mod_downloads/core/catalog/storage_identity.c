@@ -4,8 +4,6 @@
 
 #include <apr_strings.h>
 
-#include "storage/storage.h"
-
 typedef struct {
     const char *folder;   /* the folder's identity; NULL: none */
     const char *database; /* the identity that the database knows; NULL: none */
@@ -115,9 +113,10 @@ static apr_status_t identities_compare(const char *root, const identities_t *ide
     return APR_EMISMATCH;
 }
 
-apr_status_t mdl_storage_belongs(mdl_db_t *db, const char *root, int join, const char **why,
-                                 apr_pool_t *p)
+apr_status_t mdl_storage_belongs(mdl_db_t *db, const mdl_storage_config_t *storage, int join,
+                                 const char **why, apr_pool_t *p)
 {
+    const char *root = storage->folder;
     identities_t identities = {0};
     apr_status_t rv = mdl_db_read(db, identity_read_effect, &identities, p);
 

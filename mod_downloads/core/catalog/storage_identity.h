@@ -7,16 +7,17 @@
 #define MDL_CORE_CATALOG_STORAGE_IDENTITY_H
 
 #include "db/db.h"
+#include "storage/storage.h"
 
 /**
- * Checks that the folder root belongs to the database.  If join is set, a database that knows no
- * folder adopts this one; of several processes at once, the first decides.  It does not adopt a
+ * Checks that the storage's folder belongs to the database.  If join is set, a database that knows
+ * no folder adopts this one; of several processes at once, the first decides.  It does not adopt a
  * folder with files while the database knows none, nor one without files while the database knows
  * some, unless somebody has written an identity there.  Returns APR_EMISMATCH if they don't belong
  * together, with a sentence in *why that says what to do; an error of the database; or an error
  * such as APR_EACCES with *why.  Runs transactions of its own.
  */
-apr_status_t mdl_storage_belongs(mdl_db_t *db, const char *root, int join, const char **why,
-                                 apr_pool_t *p);
+apr_status_t mdl_storage_belongs(mdl_db_t *db, const mdl_storage_config_t *storage, int join,
+                                 const char **why, apr_pool_t *p);
 
 #endif

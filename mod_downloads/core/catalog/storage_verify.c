@@ -17,17 +17,12 @@ const char *const mdl_blob_fault_names[] = {
     NULL,
 };
 
-typedef struct {
-    const char *sha256;
-    apr_int64_t size;
-} known_t;
-
 /* A batch of the blobs that the database knows. */
 typedef struct {
     mdl_statement_t statement;
     const char *after; /* NULL: the statement has no such parameter */
     int limit;
-    apr_array_header_t *known; /* out: known_t */
+    apr_array_header_t *known; /* out: mdl_blob_t */
 } batch_t;
 
 static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -41,11 +36,11 @@ static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                           : mdl_db_select(db, &rows, p,
                                           MDL_Q_AS(batch->statement, BLOBS_NEWEST, batch->limit));
 
-    batch->known = apr_array_make(p, batch->limit, sizeof(known_t));
+    batch->known = apr_array_make(p, batch->limit, sizeof(mdl_blob_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(batch->known,
-                       known_t) = (known_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
-                                            .size = MDL_INT(rows, blobs_after, size)};
+                       mdl_blob_t) = (mdl_blob_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
+                                                  .size = MDL_INT(rows, blobs_after, size)};
     }
     return rv;
 }
@@ -93,14 +88,14 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 {
     mdl_faulty_blob_t *blob = arg;
     mdl_rows_t *row, *rows = NULL;
-    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_USED, blob->sha256));
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_USED, blob->blob.sha256));
 
     blob->assets = apr_array_make(p, MDL_FAULT_ASSETS_MAX, sizeof(mdl_faulty_asset_t *));
     blob->more_assets = 0;
     if (rv == APR_SUCCESS) {
         rv = mdl_db_select(
             db, &rows, p,
-            MDL_Q(BLOB_ASSETS, .sha256 = blob->sha256, .limit = MDL_FAULT_ASSETS_MAX + 1));
+            MDL_Q(BLOB_ASSETS, .sha256 = blob->blob.sha256, .limit = MDL_FAULT_ASSETS_MAX + 1));
     }
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_faulty_asset_t *asset = apr_pcalloc(p, sizeof *asset);
@@ -122,27 +117,27 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t *blob,
                           apr_pool_t *p)
 {
-    const char *digest = blob->sha256;
+    const char *digest = blob->blob.sha256;
     apr_int64_t size = 0;
 
-    blob->rv = mdl_storage_size(verify->storage, blob->sha256, &size, p);
-    if (blob->rv == APR_SUCCESS && size == blob->size && verify->full) {
-        blob->rv = mdl_storage_digest(verify->storage, blob->sha256, &digest, p);
+    blob->rv = mdl_storage_size(verify->storage, &blob->blob, &size, p);
+    if (blob->rv == APR_SUCCESS && size == blob->blob.size && verify->full) {
+        blob->rv = mdl_storage_digest(verify->storage, &blob->blob, &digest, p);
     }
     if (blob->rv != APR_SUCCESS) {
         blob->fault = APR_STATUS_IS_ENOENT(blob->rv) ? MDL_BLOB_MISSING : MDL_BLOB_UNREADABLE;
         return 1;
     }
-    blob->fault = size != blob->size ? MDL_BLOB_WRONG_SIZE : MDL_BLOB_CHANGED;
-    return size != blob->size || strcmp(digest, blob->sha256) != 0;
+    blob->fault = size != blob->blob.size ? MDL_BLOB_WRONG_SIZE : MDL_BLOB_CHANGED;
+    return size != blob->blob.size || strcmp(digest, blob->blob.sha256) != 0;
 }
 
 /* The blob may be removed or stored again at any time.  So a fault counts only if something still
    refers to the blob after the first look, and a second look finds the fault again. */
-static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const known_t *known,
+static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const mdl_blob_t *known,
                               apr_pool_t *p)
 {
-    mdl_faulty_blob_t blob = {.sha256 = known->sha256, .size = known->size};
+    mdl_faulty_blob_t blob = {.blob = *known};
     apr_status_t rv;
 
     verify->looked++;
@@ -153,7 +148,7 @@ static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const 
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    blob.place = mdl_storage_path(verify->storage, blob.sha256, p);
+    blob.place = mdl_storage_place(verify->storage, &blob.blob, p);
     if (blob_is_faulty(verify, &blob, p) && verify->found(verify->baton, &blob, p)) {
         verify->faults[blob.fault]++;
     }
@@ -169,7 +164,7 @@ static apr_status_t batch_look(mdl_db_t *db, mdl_storage_verify_t *verify, batch
     apr_pool_create(&each, p);
     apr_pool_tag(each, "mdl_storage_verify_blob");
     for (int i = 0; rv == APR_SUCCESS && i < batch->known->nelts; i++) {
-        const known_t *known = &APR_ARRAY_IDX(batch->known, i, known_t);
+        const mdl_blob_t *known = &APR_ARRAY_IDX(batch->known, i, mdl_blob_t);
 
         if (known->sha256 != NULL) {
             rv = blob_look(db, verify, known, each);
@@ -193,7 +188,8 @@ apr_status_t mdl_storage_verify(mdl_db_t *db, mdl_storage_verify_t *verify, apr_
         rv = batch_look(db, verify, &batch, pool);
         found = batch.known->nelts;
         if (found > 0) {
-            apr_cpystrn(after, APR_ARRAY_IDX(batch.known, found - 1, known_t).sha256, sizeof after);
+            apr_cpystrn(after, APR_ARRAY_IDX(batch.known, found - 1, mdl_blob_t).sha256,
+                        sizeof after);
         }
         apr_pool_clear(pool);
     }

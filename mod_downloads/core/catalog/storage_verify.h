@@ -35,11 +35,10 @@ typedef struct {
 } mdl_faulty_asset_t;
 
 typedef struct {
-    const char *sha256;
+    mdl_blob_t blob; /* without crc32 */
     mdl_blob_fault_t fault;
-    apr_int64_t size;           /* the right one */
     apr_status_t rv;            /* for UNREADABLE */
-    const char *place;          /* the path of its file */
+    const char *place;          /* where it is, for people */
     apr_array_header_t *assets; /* mdl_faulty_asset_t *; none: an upload has it */
     int more_assets;            /* whether there are more */
 } mdl_faulty_blob_t;

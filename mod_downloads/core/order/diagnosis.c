@@ -14,7 +14,7 @@ const char *const mdl_check_names[MDL_CHECKS] = {"recipient", "email",  "page", 
 
 typedef struct {
     const mdl_order_t *order;
-    const char *storage;
+    const mdl_storage_config_t *storage;
     apr_time_t now;
     apr_pool_t *pool;
     mdl_diagnosis_t *diagnosis;
@@ -455,7 +455,8 @@ static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, ap
 {
     apr_int64_t size;
 
-    return mdl_storage_size(tally->storage, file->sha256, &size, p) == APR_SUCCESS &&
+    return mdl_storage_size(tally->storage, &(mdl_blob_t){.sha256 = file->sha256}, &size, p) ==
+               APR_SUCCESS &&
            size == file->size;
 }
 
@@ -487,7 +488,7 @@ static void diagnosis_check_file(run_t *run)
 {
     tally_t tally = {0};
 
-    if (mdl_storage_open(&tally.storage, run->storage, 0, run->pool) != APR_SUCCESS) {
+    if (mdl_storage_open(&tally.storage, run->storage, run->pool) != APR_SUCCESS) {
         diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_FAIL, "file_storage",
                          "The server's storage can't be read.");
         return;
@@ -504,8 +505,8 @@ static void diagnosis_check_file(run_t *run)
     diagnosis_add_tally(run, MDL_CHECK_FILE, &tally);
 }
 
-const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
-                                          apr_pool_t *p)
+const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order,
+                                          const mdl_storage_config_t *storage, apr_pool_t *p)
 {
     static void (*const checks[])(run_t * run) = {
         diagnosis_check_recipient, diagnosis_check_email, diagnosis_check_page,

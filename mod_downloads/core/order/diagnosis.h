@@ -7,6 +7,7 @@
 
 #include "base/text/json.h"
 #include "core/order/order.h"
+#include "storage/storage.h"
 
 typedef enum {
     MDL_CHECK_RECIPIENT,
@@ -38,9 +39,9 @@ typedef struct {
     mdl_check_name_t first_failure; /* MDL_CHECKS: none */
 } mdl_diagnosis_t;
 
-/** Checks an order that mdl_order_find read with_lookup, and whether the storage folder has the
-    bytes of its files. */
-const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
-                                          apr_pool_t *p);
+/** Checks an order that mdl_order_find read with_lookup, and whether the storage has the bytes of
+    its files. */
+const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order,
+                                          const mdl_storage_config_t *storage, apr_pool_t *p);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/http/policy.h"
 #include "base/mail/transport.h"
 #include "core/settings/keep.h"
+#include "storage/storage.h"
 
 /** The most bytes of DownloadsMailFrom's local part with DownloadsMailBounces: with the bounce
     token (core/order/bounce.h) it has the 64 bytes that RFC 5321, section 4.5.3.1.1 allows. */
@@ -38,8 +39,8 @@ typedef struct {
 
     const char *public_url;           /* no trailing slash */
     apr_array_header_t *secret_files; /* const char *: paths; the first secret signs */
-    const char *storage;              /* this and the next are absolute paths */
-    const char *templates;
+    mdl_storage_config_t storage;
+    const char *templates; /* absolute path */
     int require_tls;
     apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: trusted to report TLS */
     int migrate;                     /* whether to migrate at start */
@@ -86,8 +87,7 @@ typedef struct {
     apr_int64_t upload_max_size;
     int upload_max_open; /* uploads of one shop at a time */
     apr_interval_time_t upload_lifetime;
-    apr_int64_t storage_quota;   /* bytes of one shop; 0: no limit */
-    apr_int64_t storage_reserve; /* bytes that stay free on the storage's file system */
+    apr_int64_t storage_quota; /* bytes of one shop; 0: no limit */
 
     apr_interval_time_t fraud_window; /* window of the next three; 0 orders: no signal */
     int fraud_customer_orders;
