@@ -43,8 +43,8 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
 
     MDL_READ(row, job, job, id, asset_id, email_id, shop_id, bytes_received, attempts, max_attempts,
              due_at, error_code, error_message, created_at, started_at, finished_at, source_url,
-             expected_sha256, validator, lease_token, upload_id, order_id, storefront_order_id,
-             interruptions, updated_at, request_id);
+             expected_sha256, written, validator, lease_token, upload_id, order_id,
+             storefront_order_id, interruptions, updated_at, request_id);
     job->type = job_value_or(mdl_job_type_names, MDL_TEXT(row, job, type), MDL_JOB_UNKNOWN);
     job->status = MDL_ENUM(row, job, status, mdl_job_status_names);
     job->bytes_total = MDL_INT_OR_NONE(row, job, bytes_total);
@@ -74,6 +74,7 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     copy->expected_sha256 = apr_pstrdup(p, job->expected_sha256);
     copy->storefront_order_id = apr_pstrdup(p, job->storefront_order_id);
     copy->upload_id = apr_pstrdup(p, job->upload_id);
+    copy->written = apr_pstrdup(p, job->written);
     copy->validator = apr_pstrdup(p, job->validator);
     return copy;
 }
@@ -375,8 +376,8 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
     apr_status_t rv = mdl_db_exec(
         db, &changed, p,
         MDL_Q(JOB_RENEW, .interruptions = job->interruptions, .bytes_received = job->bytes_received,
-              .bytes_total = job->bytes_total, .validator = job->validator, .now = apr_time_now(),
-              .id = job->id, .lease_token = job->lease_token));
+              .bytes_total = job->bytes_total, .written = job->written, .validator = job->validator,
+              .now = apr_time_now(), .id = job->id, .lease_token = job->lease_token));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -387,8 +388,9 @@ apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **he
         db, held, p,
         MDL_Q(JOB_RELEASE, .lane = mdl_job_lane_names[job->lane], .due_at = job->due_at,
               .interruptions = job->interruptions, .bytes_received = job->bytes_received,
-              .bytes_total = job->bytes_total, .validator = job->validator, .now = apr_time_now(),
-              .id = job->id, .lease_token = job->lease_token));
+              .bytes_total = job->bytes_total, .written = job->written, .validator = job->validator,
+              .error_code = job->error_code, .error_message = job->error_message,
+              .now = apr_time_now(), .id = job->id, .lease_token = job->lease_token));
 }
 
 apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held,
@@ -397,7 +399,7 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t 
     return mdl_db_select(
         db, held, p,
         MDL_Q(JOB_RETRY_LATER, .due_at = job->due_at, .bytes_received = job->bytes_received,
-              .bytes_total = job->bytes_total, .validator = job->validator,
+              .bytes_total = job->bytes_total, .written = job->written, .validator = job->validator,
               .error_code = job->error_code, .error_message = job->error_message,
               .now = apr_time_now(), .id = job->id, .lease_token = job->lease_token));
 }

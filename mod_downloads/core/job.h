@@ -75,6 +75,7 @@ typedef struct {
     mdl_job_lane_t lane;
     const char *source_url; /* by mdl_source_seal */
     const char *expected_sha256;
+    const char *written;   /* how far its object has come (storage/object_writer.h), or NULL */
     const char *validator; /* of the partial file (worker/job_import.c), or NULL */
     apr_int64_t lease_token;
     int interruptions; /* how often in a row the worker died during this job, without progress */
@@ -179,7 +180,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 
 /* --- what a worker writes: each of these returns APR_ENOENT when the lease is lost --- */
 
-/** Renews the lease, and stores progress, validator and interruptions. */
+/** Renews the lease, and stores progress, written, validator and interruptions. */
 apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
 /*
@@ -187,8 +188,9 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
  * lease; else nothing was changed.
  */
 
-/** Gives a job back unfinished, due at job->due_at in job->lane, with progress, validator and
-    interruptions; the attempt doesn't count. */
+/** Gives a job back unfinished, due at job->due_at in job->lane, with progress, written,
+    validator, interruptions and what held it up (error_code, error_message); the attempt doesn't
+    count. */
 apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, mdl_rows_t **held, apr_pool_t *p);
 
 /** Queues a job until job->due_at after a failed attempt, with its error_code and error_message. */

@@ -16,18 +16,22 @@
 #include <apr_pools.h>
 #include <apr_tables.h>
 
+#include "base/http/object_store.h"
+
 typedef struct mdl_storage_t mdl_storage_t;
 
 typedef struct {
     const char *sha256; /* 64 lower-case hexadecimal digits */
     apr_int64_t size;   /* bytes */
     apr_uint32_t crc32;
+    const char *object; /* the key of its object; NULL: a file of the folder has the bytes */
 } mdl_blob_t;
 
 /** What the configuration says. */
 typedef struct {
-    const char *folder;  /* absolute path */
-    apr_int64_t reserve; /* bytes that writing leaves free on the folder's file system */
+    const char *folder;          /* absolute path */
+    apr_int64_t reserve;         /* bytes that writing leaves free on the folder's file system */
+    mdl_object_config_t objects; /* url NULL: none */
 } mdl_storage_config_t;
 
 /**

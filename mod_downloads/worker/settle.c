@@ -106,7 +106,7 @@ static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     for (task = list->tasks; rv == APR_SUCCESS && task != NULL; task = task->next) {
         if (task->kept != NULL) {
-            rv = mdl_blob_check(task->kept, task->storage, task->stored, p);
+            rv = mdl_blob_check(db, task->kept, task->storage, task->stored, p);
         }
     }
     list->due = mdl_db_take_due(db);

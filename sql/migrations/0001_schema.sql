@@ -147,10 +147,23 @@ CREATE TABLE blob (
     sha256 {{key_text}} PRIMARY KEY,
     size BIGINT NOT NULL,
     crc32 BIGINT NOT NULL,
+    object {{key_text}}, -- the key of the object that has the bytes; NULL: a file of the folder has them
+    missing_at BIGINT, -- since when its object is known to be gone
     created_at BIGINT NOT NULL,
     released_at BIGINT -- since when it may be without references: the sweep checks that, and removes it
 );
 CREATE INDEX blob_released ON blob (released_at) WHERE released_at IS NOT NULL;
+CREATE INDEX blob_object ON blob (object) WHERE object IS NOT NULL;
+
+-- The keys of objects that may exist, although no blob has them: being written, or to be removed. A key is here
+-- before its first byte is sent, and is never used again.
+CREATE TABLE stray_object (
+    key {{key_text}} PRIMARY KEY, -- and the beginning of the keys of its pieces
+    owner {{key_text}}, -- the job or upload that writes it; NULL: nobody
+    due_at BIGINT NOT NULL, -- when it is removed, unless its owner is still at work
+    removed_at BIGINT -- when it was removed; it is removed once more a day later, for a request may come late
+);
+CREATE INDEX stray_object_due ON stray_object (due_at);
 
 CREATE TABLE category (
     id {{identity}},
@@ -574,6 +587,7 @@ CREATE TABLE job (
     lease_token BIGINT NOT NULL, -- fencing: grows with each claim
     bytes_received BIGINT NOT NULL,
     bytes_total BIGINT,
+    written TEXT, -- how far an import into an object has come (storage/object_writer.h)
     validator TEXT, -- of the partial file: boot id and strong entity tag
     error_code TEXT,
     error_message TEXT,

@@ -1,8 +1,14 @@
 -- Locks an existing blob against the sweep, and waits if the sweep has locked it.
 -- name: blob_store
-INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s:sha256, %lld:size, %lld:crc32, %lld:now)
-ON CONFLICT (sha256) DO UPDATE SET size = excluded.size
-RETURNING size
+INSERT INTO blob (sha256, size, crc32, object, created_at)
+VALUES (%s:sha256, %lld:size, %lld:crc32, %s:object, %lld:now)
+ON CONFLICT (sha256) DO UPDATE SET size = excluded.size, missing_at = NULL,
+    object = CASE WHEN blob.missing_at IS NULL THEN blob.object ELSE excluded.object END
+RETURNING object
+
+-- The place of a blob whose file is gone.
+-- name: blob_move
+UPDATE blob SET object = %s, missing_at = NULL WHERE sha256 = %s
 
 -- name: blob_insert
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s:sha256, %lld:size, %lld:crc32, %lld:now)
@@ -16,7 +22,7 @@ SELECT sha256 FROM blob WHERE released_at <= %lld:before ORDER BY released_at LI
 
 -- Locks a blob against new references, which wait. The next statement reads whether there are references.
 -- name: blob_lock
-SELECT sha256 FROM blob WHERE sha256 = %s {{for_update}}
+SELECT object FROM blob WHERE sha256 = %s {{for_update}}
 
 -- name: blob_used
 SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND +deleted_at IS NULL)
@@ -38,10 +44,11 @@ DELETE FROM blob WHERE sha256 = %s
 SELECT count(*) FROM blob
 
 -- name: blobs_after
-SELECT sha256, size FROM blob WHERE sha256 > %s:after ORDER BY sha256 LIMIT %lld
+SELECT sha256, size, object FROM blob WHERE sha256 > %s:after ORDER BY sha256 LIMIT %lld
 
 -- name: blobs_newest
-SELECT sha256, size FROM asset ORDER BY id DESC LIMIT %lld
+SELECT sha256, size, (SELECT b.object FROM blob b WHERE b.sha256 = asset.sha256) AS object
+FROM asset ORDER BY id DESC LIMIT %lld
 
 -- The assets that have a blob.
 -- name: blob_assets

@@ -9,7 +9,7 @@ VALUES (%s:id, %lld:shop_id, %s:type, %s:lane, %lld:asset_id?0, %lld:email_id?0,
 -- part: job_columns
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
-lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
+lane, source_url, expected_sha256, written, validator, lease_token, upload_id, order_id,
 (SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id) AS storefront_order_id, interruptions,
 updated_at, request_id
 
@@ -201,26 +201,26 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE shop_id = %lld AND id > %s:after
 RETURNING id
 
 -- name: job_renew
-UPDATE job SET interruptions = %lld, bytes_received = %lld, bytes_total = %lld?-1, validator = %s,
-    updated_at = {{later}}
+UPDATE job SET interruptions = %lld, bytes_received = %lld, bytes_total = %lld?-1, written = %s,
+    validator = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- A job that its worker gives back unfinished has not used up an attempt.
 -- name: job_release
 UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %lld,
-    lease_owner = NULL, interruptions = %lld, bytes_received = %lld, bytes_total = %lld?-1, validator = %s,
-    updated_at = {{later}}
+    lease_owner = NULL, interruptions = %lld, bytes_received = %lld, bytes_total = %lld?-1, written = %s,
+    validator = %s, error_code = %s, error_message = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 RETURNING attempts
 
 -- name: job_retry_later
 UPDATE job SET status = 'queued', interruptions = 0, due_at = %lld, lease_owner = NULL, bytes_received = %lld,
-    bytes_total = %lld?-1, validator = %s, error_code = %s, error_message = %s, updated_at = {{later}}
+    bytes_total = %lld?-1, written = %s, validator = %s, error_code = %s, error_message = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 RETURNING attempts
 
 -- name: job_finish
-UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = %lld,
+UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, written = NULL, bytes_received = %lld,
     bytes_total = %lld?-1, error_code = %s, error_message = %s, finished_at = %lld:now, updated_at = {{later}},
     source_url = COALESCE(%s:source_url, source_url)
 WHERE id = %s AND lease_token = %lld AND status = 'running'
@@ -297,7 +297,7 @@ UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id =
 UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
         WHEN type = 'upload_verification' THEN 'hash'
         WHEN type = 'storefront_lookup' THEN 'lookup' ELSE 'small' END,
-    attempts = 0, interruptions = 0, validator = NULL, due_at = %lld:now, lease_owner = NULL,
+    attempts = 0, interruptions = 0, written = NULL, validator = NULL, due_at = %lld:now, lease_owner = NULL,
     bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL, updated_at = {{later}}
@@ -324,5 +324,5 @@ WHERE lane = 'cleanup' AND due_at IS NOT NULL AND (lease_owner IS NULL OR lease_
 ORDER BY due_at LIMIT %lld
 
 -- name: job_cleaned
-UPDATE job SET due_at = NULL, lease_owner = NULL, validator = NULL
+UPDATE job SET due_at = NULL, lease_owner = NULL, written = NULL, validator = NULL
 WHERE id = %s AND lease_token = %lld AND status = 'cancelled' AND due_at IS NOT NULL

@@ -38,7 +38,7 @@ static apr_status_t refer(mdl_db_t *in, apr_pool_t *p, void *arg)
     mdl_asset_bytes_t bytes = {.blob = to->blob};
     apr_status_t rv = mdl_asset_ready(in, to->asset_id, &bytes, p);
 
-    return rv == APR_SUCCESS ? mdl_blob_check(bytes.held, storage, &to->blob, p) : rv;
+    return rv == APR_SUCCESS ? mdl_blob_check(db, bytes.held, storage, &to->blob, p) : rv;
 }
 
 static apr_status_t leave(mdl_db_t *in, apr_pool_t *p, void *arg)

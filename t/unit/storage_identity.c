@@ -36,9 +36,10 @@ static void put_file(const char *folder, apr_pool_t *p)
 
 static void know_file(apr_pool_t *p)
 {
-    const mdl_blob_t blob = {apr_pstrcat(p, "a0000000000000000000000000000000",
-                                         "00000000000000000000000000000000", NULL),
-                             1, 1};
+    const mdl_blob_t blob = {.sha256 = apr_pstrcat(p, "a0000000000000000000000000000000",
+                                                   "00000000000000000000000000000000", NULL),
+                             .size = 1,
+                             .crc32 = 1};
 
     is_int(mdl_db_command(db, apr_psprintf(p,
                                            "INSERT INTO blob (sha256, size, crc32, created_at) "

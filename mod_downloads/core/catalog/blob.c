@@ -1,26 +1,48 @@
 #include "core/catalog/blob.h"
 
+#include <string.h>
+
 #include <apr_time.h>
 
 #include "base/text/json.h"
 #include "core/catalog/storage_hold.h"
+#include "core/catalog/stray_object.h"
 
 apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **held, apr_pool_t *p)
 {
     return mdl_db_select(db, held, p,
                          MDL_Q(BLOB_STORE, .sha256 = blob->sha256, .size = blob->size,
-                               .crc32 = (apr_int64_t)blob->crc32, .now = apr_time_now()));
+                               .crc32 = (apr_int64_t)blob->crc32, .object = blob->object,
+                               .now = apr_time_now()));
 }
 
-apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const mdl_blob_t *blob,
-                            apr_pool_t *p)
+static apr_status_t blob_move(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(db, NULL, p,
+                                  MDL_Q(BLOB_MOVE, .object = blob->object, .sha256 = blob->sha256));
+
+    return rv == APR_SUCCESS ? mdl_stray_adopt(db, blob->object, p) : rv;
+}
+
+apr_status_t mdl_blob_check(mdl_db_t *db, mdl_rows_t *held, const mdl_storage_t *storage,
+                            const mdl_blob_t *blob, apr_pool_t *p)
 {
     apr_status_t rv = mdl_rows_one(held);
+    const char *object = rv == APR_SUCCESS ? mdl_rows_text(held, 0) : NULL;
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_storage_find(storage, blob, p);
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
-    return APR_STATUS_IS_ENOENT(rv) ? APR_EINCOMPLETE : rv;
+    if (object != NULL) {
+        return blob->object != NULL && strcmp(object, blob->object) == 0
+                   ? mdl_stray_adopt(db, object, p)
+                   : APR_SUCCESS;
+    }
+    rv = mdl_storage_find(storage, blob, p);
+    if (APR_STATUS_IS_ENOENT(rv)) {
+        return blob->object != NULL ? blob_move(db, blob, p) : APR_EINCOMPLETE;
+    }
+    return rv;
 }
 
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p)
@@ -34,9 +56,10 @@ apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p)
 apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
 {
     mdl_rows_t *held;
-    apr_status_t rv = blob != NULL ? mdl_blob_store(db, blob, &held, p) : APR_SUCCESS;
+    int is_file = blob != NULL && blob->object == NULL;
+    apr_status_t rv = is_file ? mdl_blob_store(db, blob, &held, p) : APR_SUCCESS;
 
-    return rv == APR_SUCCESS && blob != NULL ? mdl_blob_release(db, blob->sha256, p) : rv;
+    return rv == APR_SUCCESS && is_file ? mdl_blob_release(db, blob->sha256, p) : rv;
 }
 
 apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t *find)
@@ -77,12 +100,14 @@ static apr_status_t blob_check_not_held(mdl_db_t *db, apr_pool_t *p)
 
 apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
 {
+    const char *object;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_LOCK, sweep->sha256));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    object = mdl_rows_text(row, 0);
     rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_USED, sweep->sha256));
     if (rv == APR_SUCCESS) {
         return mdl_db_exec(db, NULL, p, MDL_Q(BLOB_KEEP, sweep->sha256));
@@ -91,7 +116,9 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
         (rv = delete_row(db, sweep->sha256, p)) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p);
+    return object != NULL
+               ? mdl_stray_leave(db, object, p)
+               : mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p);
 }
 
 apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find)

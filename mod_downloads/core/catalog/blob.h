@@ -10,20 +10,23 @@
 #include "storage/storage.h"
 
 /** Records a blob that the storage has, and protects it from the sweep until the end of the
-    transaction.  *held is for mdl_blob_check. */
+    transaction.  *held is for mdl_blob_check.  A blob that the database knows already stays where
+    it is. */
 apr_status_t mdl_blob_store(mdl_db_t *db, const mdl_blob_t *blob, mdl_rows_t **held, apr_pool_t *p);
 
 /**
  * Waits for the answer of mdl_blob_store, after which the file can't be swept, and checks that the
- * file is still there.  APR_EINCOMPLETE when it was swept before: it must be stored again.
+ * file is still there; an object's key is no stray any more.  APR_EINCOMPLETE when it was swept
+ * before: it must be stored again.
  */
-apr_status_t mdl_blob_check(mdl_rows_t *held, const mdl_storage_t *storage, const mdl_blob_t *blob,
-                            apr_pool_t *p);
+apr_status_t mdl_blob_check(mdl_db_t *db, mdl_rows_t *held, const mdl_storage_t *storage,
+                            const mdl_blob_t *blob, apr_pool_t *p);
 
 /** Records that a reference to a blob was removed; sha256 may be NULL. */
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p);
 
-/** Records a blob stored in vain: it is swept unless something refers to it.  blob may be NULL. */
+/** Records a blob stored in vain: it is swept unless something refers to it.  blob may be NULL.  An
+    object is a stray anyway. */
 apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
 
 /** Effect: reads up to limit blobs that were released before a time. */
@@ -34,7 +37,8 @@ typedef struct {
 } mdl_blob_released_t;
 apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t *find);
 
-/** Effect: removes a blob and its file, unless something refers to it.  APR_ENOENT when there is no
+/** Effect: removes a blob and its file, unless something refers to it.  An object becomes a stray
+    (core/catalog/stray_object.h).  APR_ENOENT when there is no
     such blob, APR_EAGAIN while the storage is held (core/catalog/storage_hold.h). */
 typedef struct {
     const mdl_storage_t *storage;

@@ -40,7 +40,8 @@ static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(batch->known,
                        mdl_blob_t) = (mdl_blob_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
-                                                  .size = MDL_INT(rows, blobs_after, size)};
+                                                  .size = MDL_INT(rows, blobs_after, size),
+                                                  .object = MDL_TEXT(rows, blobs_after, object)};
     }
     return rv;
 }

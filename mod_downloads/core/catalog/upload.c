@@ -281,7 +281,7 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
     }
     finish->late = changed == 0;
     return finish->late ? mdl_blob_release(db, blob->sha256, p)
-                        : mdl_blob_check(held, finish->storage, blob, p);
+                        : mdl_blob_check(db, held, finish->storage, blob, p);
 }
 
 /* The versions, if they are the upload's. */

@@ -12,7 +12,10 @@
 #include "base/text/templates.h"
 #include "base/text/utf8.h"
 
-#define MAX_CREDENTIALS_SIZE 1024
+#define MAX_CREDENTIALS_SIZE 2048
+#define OBJECT_TIMEOUT_S     10 /* to connect, and to the first byte of an answer */
+#define KEY_CHARACTERS                                                                             \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-.:@!$%&*~"
 
 static void settings_problem_add(apr_array_header_t *problems, const char *sentence)
 {
@@ -112,17 +115,17 @@ static const char *unreadable_sentence(apr_status_t rv, apr_pool_t *p)
                         APR_STATUS_IS_EACCES(rv) ? "; run as root or as its owner" : "");
 }
 
-/* Returns NULL, or what is wrong with the file, without quoting any of it. */
-static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
+/* Reads a file of credentials without its last line break.  Returns NULL, or what is wrong with the
+   file, without quoting any of it. */
+static const char *credentials_read(const char *path, char text[MAX_CREDENTIALS_SIZE + 2],
+                                    apr_pool_t *p)
 {
-    char line[MAX_CREDENTIALS_SIZE + 2];
-    apr_size_t length = sizeof line - 1;
+    apr_size_t length = MAX_CREDENTIALS_SIZE + 1;
     apr_finfo_t info;
     apr_file_t *file;
     apr_status_t rv;
-    char *colon;
 
-    rv = apr_stat(&info, settings->mail_credentials, APR_FINFO_TYPE | APR_FINFO_PROT, p);
+    rv = apr_stat(&info, path, APR_FINFO_TYPE | APR_FINFO_PROT, p);
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
         return unreadable_sentence(rv, p);
     }
@@ -133,30 +136,65 @@ static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
         (APR_FPROT_GREAD | APR_FPROT_GWRITE | APR_FPROT_WREAD | APR_FPROT_WWRITE)) {
         return "is open to others than its owner: chmod 0600";
     }
-    rv = apr_file_open(&file, settings->mail_credentials, APR_FOPEN_READ, APR_OS_DEFAULT, p);
+    rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_OS_DEFAULT, p);
     if (rv == APR_SUCCESS) {
-        rv = apr_file_read_full(file, line, length, &length);
+        rv = apr_file_read_full(file, text, length, &length);
         apr_file_close(file);
     }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
         return unreadable_sentence(rv, p);
     }
-    if (length > MAX_CREDENTIALS_SIZE || memchr(line, '\0', length) != NULL) {
-        return "is longer than 1,024 bytes or has a NUL in it";
+    if (length > MAX_CREDENTIALS_SIZE || memchr(text, '\0', length) != NULL) {
+        return "is longer than 2,048 bytes or has a NUL in it";
     }
-    line[length] = '\0';
-    if (length > 0 && line[length - 1] == '\n') {
-        line[length - 1] = '\0';
+    text[length] = '\0';
+    if (length > 0 && text[length - 1] == '\n') {
+        text[length - 1] = '\0';
     }
-    colon = strchr(line, ':');
-    if (colon == NULL || colon == line || !colon[1] || !mdl_utf8_is_name(line, sizeof line)) {
-        return "must be one line user:password, neither of them empty";
-    }
-    *colon = '\0';
-    settings->mail.user = apr_pstrdup(p, line);
-    settings->mail.password = apr_pstrdup(p, colon + 1);
-    memset(line, 0, sizeof line);
     return NULL;
+}
+
+static const char *mail_credentials_read(mdl_settings_t *settings, apr_pool_t *p)
+{
+    char line[MAX_CREDENTIALS_SIZE + 2];
+    const char *why = credentials_read(settings->mail_credentials, line, p);
+    char *colon = why == NULL ? strchr(line, ':') : NULL;
+
+    if (why == NULL &&
+        (colon == NULL || colon == line || !colon[1] || !mdl_utf8_is_name(line, sizeof line))) {
+        why = "must be one line user:password, neither of them empty";
+    }
+    if (why == NULL) {
+        *colon = '\0';
+        settings->mail.user = apr_pstrdup(p, line);
+        settings->mail.password = apr_pstrdup(p, colon + 1);
+    }
+    memset(line, 0, sizeof line);
+    return why;
+}
+
+/* Access key, secret key and, for temporary credentials, a session token, a line each. */
+static const char *object_key_read(mdl_settings_t *settings, apr_pool_t *p)
+{
+    mdl_object_config_t *objects = &settings->storage.objects;
+    const char **const lines[] = {&objects->access_key, &objects->secret_key,
+                                  &objects->session_token};
+    char text[MAX_CREDENTIALS_SIZE + 2];
+    const char *why = credentials_read(settings->object_key_file, text, p);
+    char *rest = NULL, *line = why == NULL ? apr_strtok(text, "\r\n", &rest) : NULL;
+
+    for (int i = 0; line != NULL && why == NULL; i++, line = apr_strtok(NULL, "\r\n", &rest)) {
+        if (i == 3 || line[strspn(line, KEY_CHARACTERS)] != '\0') {
+            why = "must be an access key and a secret key, a line each";
+        } else {
+            *lines[i] = apr_pstrdup(p, line);
+        }
+    }
+    if (why == NULL && objects->secret_key == NULL) {
+        why = "must be an access key and a secret key, a line each";
+    }
+    memset(text, 0, sizeof text);
+    return why;
 }
 
 static void settings_check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
@@ -266,11 +304,42 @@ static void settings_check_mail(mdl_settings_t *settings, apr_array_header_t *pr
                              "DownloadsMailTLS off contradicts smtps:// in "
                              "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
     }
-    if (settings->mail_credentials != NULL && (why = credentials_read(settings, p)) != NULL) {
+    if (settings->mail_credentials != NULL && (why = mail_credentials_read(settings, p)) != NULL) {
         settings_problem_add(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
                                                     settings->mail_credentials, why));
     }
     settings_check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
+}
+
+static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t *problems,
+                                   apr_pool_t *p)
+{
+    mdl_object_config_t *objects = &settings->storage.objects;
+    const char *host = objects->url != NULL ? strstr(objects->url, "://") + 3 : NULL, *why;
+
+    if (host == NULL) {
+        if (settings->object_key_file != NULL) {
+            settings_problem_add(problems, "DownloadsObjectStore is missing: "
+                                           "DownloadsObjectKeyFile is of use only with it.");
+        }
+        return;
+    }
+    objects->host_style = strchr(host, '/') == NULL;
+    objects->timeout_s = OBJECT_TIMEOUT_S;
+    if (settings->require_tls && strncmp(objects->url, "https:", 6) != 0 &&
+        !is_this_host(objects->url, p)) {
+        settings_problem_add(problems, "DownloadsObjectStore must be an https URL, or files would "
+                                       "cross the network in clear.");
+    }
+    why = settings->object_key_file == NULL ? NULL : object_key_read(settings, p);
+    if (settings->object_key_file == NULL) {
+        settings_problem_add(problems, "DownloadsObjectKeyFile is missing: give the absolute path "
+                                       "of a file with access key and secret key, mode 0600.");
+    } else if (why != NULL) {
+        settings_problem_add(problems, apr_psprintf(p, "DownloadsObjectKeyFile: the file %s %s.",
+                                                    settings->object_key_file, why));
+    }
+    settings_check_certificates("DownloadsObjectCAFile", objects->ca_file, problems, p);
 }
 
 static void settings_check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
@@ -294,6 +363,7 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     settings_check_times(settings, problems, p);
     settings_check_rate(settings, problems);
     settings_check_mail(settings, problems, p);
+    settings_check_objects(settings, problems, p);
     settings_check_certificates("DownloadsStorefrontCAFile", settings->storefront.ca_file, problems,
                                 p);
     settings_check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains,

@@ -152,6 +152,18 @@ const char *mdl_add_secret_file(void *settings, const mdl_directive_t *directive
     return why;
 }
 
+const char *mdl_set_region(void *settings, const mdl_directive_t *directive, const char *word,
+                           apr_pool_t *p)
+{
+    static const char characters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+    if (*word == '\0' || strlen(word) > 64 || word[strspn(word, characters)] != '\0') {
+        return apr_psprintf(p, "must be a region's name, such as eu-central-1, not \"%s\".", word);
+    }
+    return mdl_set_text(settings, directive, word, p);
+}
+
 static int has_only_url_characters(const char *text)
 {
     for (; *text != '\0'; text++) {

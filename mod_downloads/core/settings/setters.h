@@ -60,6 +60,7 @@ mdl_setter_fn mdl_set_public_url;
 
 /** The name of an authentication provider of httpd: letters, digits, "-", "_" and ".". */
 mdl_setter_fn mdl_set_provider;
+mdl_setter_fn mdl_set_region;
 
 /** A mail transport (base/mail/mailer.h). */
 mdl_setter_fn mdl_set_transport;

@@ -40,7 +40,8 @@ typedef struct {
     const char *public_url;           /* no trailing slash */
     apr_array_header_t *secret_files; /* const char *: paths; the first secret signs */
     mdl_storage_config_t storage;
-    const char *templates; /* absolute path */
+    const char *object_key_file; /* absolute path, or NULL */
+    const char *templates;       /* absolute path */
     int require_tls;
     apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: trusted to report TLS */
     int migrate;                     /* whether to migrate at start */
@@ -109,6 +110,10 @@ typedef struct {
     X("DownloadsPublicURL", "the URL under which customers reach the downloads-delivery handler")  \
     X("DownloadsSecretFile", "file of 32 or more random bytes, mode 0600")                         \
     X("DownloadsStorage", "folder where files are stored; the httpd user must own it")             \
+    X("DownloadsObjectStore", "the URL of an S3 bucket where new files are stored")                \
+    X("DownloadsObjectRegion", "the bucket's region")                                              \
+    X("DownloadsObjectKeyFile", "file with access key and secret key, a line each, mode 0600")     \
+    X("DownloadsObjectCAFile", "certificates to trust for the object store, not the system's")     \
     X("DownloadsTemplates", "folder of page and email templates")                                  \
     X("DownloadsRequireTLS", "On: refuse requests in clear, except those of this machine")         \
     X("DownloadsTLSProxy", "networks of proxies that may say X-Forwarded-Proto: https, as CIDR")   \

@@ -1,0 +1,56 @@
+#include "core/catalog/stray_object.h"
+
+#include "base/ulid.h"
+
+#define HOUR apr_time_from_sec(3600)
+#define DAY  (24 * HOUR)
+
+apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, apr_pool_t *p)
+{
+    *key = mdl_ulid("obj_", p);
+    return mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(STRAY_BEGIN, .key = *key, .owner = owner, .due_at = apr_time_now() + HOUR));
+}
+
+apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p)
+{
+    apr_int64_t ended = 0;
+    apr_status_t rv = mdl_db_exec(db, &ended, p, MDL_Q(STRAY_ADOPT, key));
+
+    return rv == APR_SUCCESS && ended == 0 ? APR_EINCOMPLETE : rv;
+}
+
+apr_status_t mdl_stray_leave(mdl_db_t *db, const char *key, apr_pool_t *p)
+{
+    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_LEAVE, .key = key, .due_at = apr_time_now() + DAY));
+}
+
+apr_status_t mdl_stray_take(mdl_db_t *db, apr_pool_t *p, mdl_stray_take_t *take)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p,
+        MDL_Q(STRAY_TAKE, .again = take->now + HOUR, .now = take->now, .limit = take->limit));
+
+    take->seen = 0;
+    take->strays = apr_array_make(p, 16, sizeof(mdl_stray_t));
+    for (; rv == APR_SUCCESS && mdl_rows_next(rows); take->seen++) {
+        if (!MDL_NULL(rows, stray_take, removed_at)) {
+            APR_ARRAY_PUSH(take->strays, mdl_stray_t) = (mdl_stray_t){
+                MDL_TEXT(rows, stray_take, key), MDL_INT(rows, stray_take, removed_at)};
+        }
+    }
+    return rv;
+}
+
+apr_status_t mdl_stray_removed(mdl_db_t *db, apr_pool_t *p, const mdl_stray_removed_t *removed)
+{
+    const mdl_stray_t *stray = &removed->stray;
+
+    return removed->now - stray->removed_at >= DAY
+               ? mdl_db_exec(db, NULL, p, MDL_Q(STRAY_END, stray->key))
+               : mdl_db_exec(
+                     db, NULL, p,
+                     MDL_Q(STRAY_AGAIN, .due_at = stray->removed_at + DAY, .key = stray->key));
+}

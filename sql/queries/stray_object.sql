@@ -1,0 +1,39 @@
+-- name: stray_begin
+INSERT INTO stray_object (key, owner, due_at) VALUES (%s:key, %s:owner, %lld:due_at)
+
+-- name: stray_leave
+INSERT INTO stray_object (key, due_at) VALUES (%s:key, %lld:due_at)
+ON CONFLICT (key) DO UPDATE SET due_at = excluded.due_at
+
+-- name: stray_adopt
+DELETE FROM stray_object WHERE key = %s AND removed_at IS NULL
+
+-- Whether the writer may still come, or a blob has got the object after all.
+-- part: stray_is_held
+EXISTS (SELECT 1 FROM job j WHERE j.id = stray_object.owner AND j.finished_at IS NULL)
+    OR EXISTS (SELECT 1 FROM upload u WHERE u.id = stray_object.owner AND u.status = 'open')
+    OR EXISTS (SELECT 1 FROM blob b WHERE b.object = stray_object.key)
+
+-- Postpones due keys.  Those that may be removed get removed_at.
+-- part: stray_taken
+UPDATE stray_object SET due_at = %lld:again,
+    removed_at = CASE WHEN {{stray_is_held}} THEN removed_at ELSE COALESCE(removed_at, %lld:now) END
+
+-- name: stray_take
+-- dialect: sqlite3
+{{stray_taken}}
+WHERE key IN (SELECT key FROM stray_object WHERE due_at <= %lld:now ORDER BY due_at LIMIT %lld)
+RETURNING key, removed_at
+
+-- name: stray_take
+-- dialect: pgsql
+{{stray_taken}}
+WHERE key = ANY (ARRAY(SELECT key FROM stray_object WHERE due_at <= %lld:now ORDER BY due_at
+    LIMIT %lld FOR UPDATE SKIP LOCKED))
+RETURNING key, removed_at
+
+-- name: stray_again
+UPDATE stray_object SET due_at = %lld WHERE key = %s
+
+-- name: stray_end
+DELETE FROM stray_object WHERE key = %s
