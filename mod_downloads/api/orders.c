@@ -3,6 +3,7 @@
 #include "api/list.h"
 #include "api/order_view.h"
 #include "api/resource.h"
+#include "child_storage.h"
 #include "core/identifier.h"
 #include "core/order/diagnosis.h"
 
@@ -105,7 +106,7 @@ static void diagnosis_write(mdl_request_t *request)
         [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warn", [MDL_CHECK_FAIL] = "fail"};
     const mdl_order_t *order = ((get_t *)request->arg)->find.order;
     const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(
-        order, &request->service->settings->storage, request->r->pool);
+        order, mdl_child_storage(), request->r->pool);
     mdl_json_t *checks;
 
     mdl_json_add_string(request->response, "storefront_order_id", order->storefront_order_id);

@@ -181,13 +181,15 @@ int mdl_ctl_order_diagnose(mdl_ctl_t *ctl)
     mdl_json_t *document = mdl_json_object(ctl->p);
     mdl_json_t *checks = mdl_json_add_array(document, "checks");
     const mdl_diagnosis_t *diagnosis;
+    mdl_storage_t *storage;
     mdl_order_t *order;
     int failed = order_find(ctl, &order);
 
     if (failed) {
         return failed;
     }
-    diagnosis = mdl_diagnosis_make(order, &ctl->settings->storage, ctl->p);
+    mdl_storage_open(&storage, &ctl->settings->storage, ctl->p); /* NULL after an error */
+    diagnosis = mdl_diagnosis_make(order, storage, ctl->p);
     for (int i = 0; i < MDL_CHECKS; i++) {
         const mdl_check_t *check = &diagnosis->checks[i];
         mdl_json_t *entry = mdl_json_add_object(checks, NULL);

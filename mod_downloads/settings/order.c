@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "base/text/present.h"
 #include "base/text/utf8.h"
+#include "child_storage.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
 #include "core/order/access.h"
@@ -109,7 +110,7 @@ static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t
 
 static void order_add_checks(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
 {
-    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, &visit->service->settings->storage,
+    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, mdl_child_storage(),
                                                           visit->r->pool);
     mdl_json_t *checks = mdl_json_add_array(to, "checks");
 

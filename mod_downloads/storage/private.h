@@ -11,10 +11,22 @@
 #define MDL_STORAGE_FILE_MODE 0640
 
 struct mdl_storage_t {
-    const char *blobs; /* paths of folders */
+    mdl_object_store_t *objects; /* NULL: none */
+    const char *blobs;           /* paths of folders */
     const char *partial;
     apr_int64_t reserve;
 };
+
+/** Opens the folder of a storage that is being made. */
+apr_status_t mdl_folder_open(mdl_storage_t *made, const mdl_storage_config_t *config,
+                             apr_pool_t *p);
+
+/* As the functions of storage.h, for a blob in the folder. */
+apr_status_t mdl_folder_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
+apr_status_t mdl_folder_size(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                             apr_int64_t *size, apr_pool_t *p);
+apr_status_t mdl_folder_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                               const char **digest, apr_pool_t *p);
 
 /** The folder of the blobs whose SHA-256 begins with digit, hexadecimal. */
 const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);

@@ -1,5 +1,6 @@
 /*
- * Where the bytes of blobs are: in files of a folder.
+ * Where the bytes of blobs are: in files of a folder, or in objects of a store that speaks S3's
+ * API.  The database knows which; new blobs go into the store if there is one.
  *
  * A file is named by its SHA-256 and appears only when complete: temporary file, fsync, rename,
  * fsync of the folder.  Clients' file names never get into a path.
@@ -26,6 +27,9 @@ typedef struct {
     apr_uint32_t crc32;
     const char *object; /* the key of its object; NULL: a file of the folder has the bytes */
 } mdl_blob_t;
+
+/* Errors of the object store: base/http/object_store.h.  MDL_OBJECT_EDENIED also stands for a blob
+   in an object when no store is configured. */
 
 /** What the configuration says. */
 typedef struct {
@@ -59,12 +63,12 @@ int mdl_storage_has_blobs(const char *folder, apr_pool_t *p);
 /** APR_SUCCESS if size bytes can be written now, APR_ENOSPC if that would use the reserve. */
 apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size);
 
-/* Each of the following returns APR_EINVAL unless the blob's sha256 is 64 lower-case hexadecimal
-   digits, and APR_ENOENT if the storage has no such blob. */
+/** The store; NULL: none. */
+mdl_object_store_t *mdl_storage_objects(const mdl_storage_t *storage);
 
-/** Opens a blob for reading; flags are those of apr_file_open besides APR_FOPEN_READ. */
-apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
-                              const mdl_blob_t *blob, apr_int32_t flags, apr_pool_t *p);
+/* Each of the following returns APR_EINVAL unless the blob's sha256 is 64 lower-case hexadecimal
+   digits, and APR_ENOENT if the storage has no such blob.  Those on objects wait for the store, so
+   none may be called in a transaction. */
 
 /** Whether there is such a blob. */
 apr_status_t mdl_storage_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
@@ -76,6 +80,16 @@ apr_status_t mdl_storage_size(const mdl_storage_t *storage, const mdl_blob_t *bl
 /** Reads a blob and computes its SHA-256, which differs from blob->sha256 if it is damaged. */
 apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                 const char **digest, apr_pool_t *p);
+
+/** Where a blob is, for people; NULL unless its sha256 is valid. */
+const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
+
+/* The following are for blobs in the folder. */
+
+/** Opens a blob for reading; flags are those of apr_file_open besides APR_FOPEN_READ.  APR_EINVAL
+    for a blob in an object: base/http/object_reader.h reads those. */
+apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
+                              const mdl_blob_t *blob, apr_int32_t flags, apr_pool_t *p);
 
 /** Restores a blob's original file mode; only its owner may. */
 apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const mdl_blob_t *blob,
@@ -93,9 +107,6 @@ apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob
 /** Removes a blob; APR_SUCCESS also if there is none. */
 apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                 apr_pool_t *p);
-
-/** Where a blob is, for people; NULL unless its sha256 is valid. */
-const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
 
 #define MDL_STORAGE_SHARDS 16
 

@@ -38,7 +38,7 @@ apr_status_t mdl_blob_check(mdl_db_t *db, mdl_rows_t *held, const mdl_storage_t 
                    ? mdl_stray_adopt(db, object, p)
                    : APR_SUCCESS;
     }
-    rv = mdl_storage_find(storage, blob, p);
+    rv = mdl_storage_find(storage, &(mdl_blob_t){.sha256 = blob->sha256}, p);
     if (APR_STATUS_IS_ENOENT(rv)) {
         return blob->object != NULL ? blob_move(db, blob, p) : APR_EINCOMPLETE;
     }

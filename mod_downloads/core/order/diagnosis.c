@@ -14,7 +14,7 @@ const char *const mdl_check_names[MDL_CHECKS] = {"recipient", "email",  "page", 
 
 typedef struct {
     const mdl_order_t *order;
-    const mdl_storage_config_t *storage;
+    const mdl_storage_t *storage;
     apr_time_t now;
     apr_pool_t *pool;
     mdl_diagnosis_t *diagnosis;
@@ -387,7 +387,7 @@ typedef struct {
     int running;
     const mdl_order_file_t *last; /* the last faulty file */
     const char *finding, *fault;
-    mdl_storage_t *storage;
+    const mdl_storage_t *storage;
 } tally_t;
 
 static void diagnosis_add_tally(run_t *run, mdl_check_name_t name, const tally_t *tally)
@@ -486,9 +486,9 @@ static void tally_file(run_t *run, const mdl_order_file_t *file, void *baton)
 
 static void diagnosis_check_file(run_t *run)
 {
-    tally_t tally = {0};
+    tally_t tally = {.storage = run->storage};
 
-    if (mdl_storage_open(&tally.storage, run->storage, run->pool) != APR_SUCCESS) {
+    if (run->storage == NULL) {
         diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_FAIL, "file_storage",
                          "The server's storage can't be read.");
         return;
@@ -505,8 +505,8 @@ static void diagnosis_check_file(run_t *run)
     diagnosis_add_tally(run, MDL_CHECK_FILE, &tally);
 }
 
-const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order,
-                                          const mdl_storage_config_t *storage, apr_pool_t *p)
+const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const mdl_storage_t *storage,
+                                          apr_pool_t *p)
 {
     static void (*const checks[])(run_t * run) = {
         diagnosis_check_recipient, diagnosis_check_email, diagnosis_check_page,

@@ -40,8 +40,8 @@ typedef struct {
 } mdl_diagnosis_t;
 
 /** Checks an order that mdl_order_find read with_lookup, and whether the storage has the bytes of
-    its files. */
-const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order,
-                                          const mdl_storage_config_t *storage, apr_pool_t *p);
+    its files; storage is NULL when it can't be opened. */
+const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const mdl_storage_t *storage,
+                                          apr_pool_t *p);
 
 #endif

@@ -101,14 +101,11 @@ apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size)
                : APR_ENOSPC;
 }
 
-apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_t *config,
-                              apr_pool_t *p)
+apr_status_t mdl_folder_open(mdl_storage_t *made, const mdl_storage_config_t *config, apr_pool_t *p)
 {
-    mdl_storage_t *made = apr_pcalloc(p, sizeof *made);
     int folders = 0;
     apr_status_t rv;
 
-    *storage = NULL;
     made->reserve = config->reserve;
     made->blobs = apr_pstrcat(p, config->folder, "/blobs", NULL);
     made->partial = apr_pstrcat(p, config->folder, "/partial", NULL);
@@ -119,13 +116,7 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_
     if (rv == APR_SUCCESS && folders) {
         rv = mdl_storage_sync_folder(config->folder);
     }
-    if (rv == APR_SUCCESS) {
-        rv = make_shards(made, p);
-    }
-    if (rv == APR_SUCCESS) {
-        *storage = made;
-    }
-    return rv;
+    return rv == APR_SUCCESS ? make_shards(made, p) : rv;
 }
 
 static int is_sha256(const char *name)
@@ -140,11 +131,6 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
                              : NULL;
 }
 
-const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
-{
-    return mdl_storage_path(storage, blob->sha256, p);
-}
-
 apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
                               const mdl_blob_t *blob, apr_int32_t flags, apr_pool_t *p)
 {
@@ -155,7 +141,7 @@ apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
                         : APR_EINVAL;
 }
 
-apr_status_t mdl_storage_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
+apr_status_t mdl_folder_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
 {
     const char *path = mdl_storage_path(storage, blob->sha256, p);
     struct stat found;
@@ -166,8 +152,8 @@ apr_status_t mdl_storage_find(const mdl_storage_t *storage, const mdl_blob_t *bl
     return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
-apr_status_t mdl_storage_size(const mdl_storage_t *storage, const mdl_blob_t *blob,
-                              apr_int64_t *size, apr_pool_t *p)
+apr_status_t mdl_folder_size(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                             apr_int64_t *size, apr_pool_t *p)
 {
     const char *path = mdl_storage_path(storage, blob->sha256, p);
     struct stat found;
@@ -200,8 +186,8 @@ static apr_status_t local_digest(int fd, mdl_sha256_t *sha)
     return rv;
 }
 
-apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
-                                const char **digest, apr_pool_t *p)
+apr_status_t mdl_folder_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
+                               const char **digest, apr_pool_t *p)
 {
     const char *path = mdl_storage_path(storage, blob->sha256, p);
     unsigned char bytes[MDL_SHA256_LENGTH];
