@@ -10,6 +10,15 @@ RETURNING object
 -- name: blob_move
 UPDATE blob SET object = %s, missing_at = NULL WHERE sha256 = %s
 
+-- name: blob_place
+SELECT object FROM blob WHERE sha256 = %s
+
+-- name: blob_missed
+UPDATE blob SET missing_at = %lld:now WHERE object = %s AND missing_at IS NULL
+
+-- name: blob_found
+UPDATE blob SET missing_at = NULL WHERE object = %s
+
 -- name: blob_insert
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s:sha256, %lld:size, %lld:crc32, %lld:now)
 ON CONFLICT (sha256) DO NOTHING
