@@ -14,8 +14,8 @@ typedef struct mdl_body_t mdl_body_t;
 
 struct mdl_body_t {
     apr_int64_t size;
-    int lasting; /* buckets from take stay valid after its next call */
-    int is_read; /* out: another filter has read the body and passes on bytes of its own */
+    int lasting;       /* buckets from take stay valid after its next call */
+    int is_read;       /* out: another filter has read the body and passes on bytes of its own */
     apr_int64_t until; /* set before take: the end of the part that its next calls will take */
 
     /** NULL, or called when all was taken, before the last buckets are passed on: they stay

@@ -4,6 +4,8 @@
 #include <apr_file_io.h>
 #include <http_core.h>
 
+#include "delivery/body_object.h"
+
 /* Limits of one call of take. */
 #define FILES        16
 #define FILE_BYTES   (8 * 1024 * 1024)
@@ -136,8 +138,8 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     return APR_SUCCESS;
 }
 
-/* Closes the files of the last call first: reading a file takes memory from its pool.  Ends with the
-   bytes of an object, for which the client would have to wait with all before it. */
+/* Closes the files of the last call first: reading a file takes memory from its pool.  Ends with
+   the bytes of an object, for which the client would have to wait with all before it. */
 static apr_status_t archive_body_take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
                                       apr_bucket_brigade *to, apr_int64_t *taken)
 {
@@ -215,9 +217,9 @@ static apr_status_t archive_body_check(const archive_t *archive, int i, apr_pool
     apr_status_t rv;
 
     if (blob.object != NULL) {
-        return i == archive->archive->missing                   ? APR_ENOENT
+        return i == archive->archive->missing                  ? APR_ENOENT
                : mdl_storage_objects(archive->storage) == NULL ? MDL_OBJECT_EDENIED
-                                                                : APR_SUCCESS;
+                                                               : APR_SUCCESS;
     }
     rv = mdl_storage_size(archive->storage, &blob, &size, p);
     return rv == APR_SUCCESS && size != blob.size ? APR_EINCOMPLETE : rv;

@@ -63,8 +63,8 @@ static apr_status_t object_body_take(mdl_body_t *body, apr_int64_t offset, apr_i
         return rv;
     }
     *taken = (apr_int64_t)object->length < length ? (apr_int64_t)object->length : length;
-    APR_BRIGADE_INSERT_TAIL(to, apr_bucket_transient_create(object->bytes, (apr_size_t)*taken,
-                                                            to->bucket_alloc));
+    APR_BRIGADE_INSERT_TAIL(
+        to, apr_bucket_transient_create(object->bytes, (apr_size_t)*taken, to->bucket_alloc));
     object->bytes += *taken;
     object->length -= (apr_size_t)*taken;
     object->next += *taken;

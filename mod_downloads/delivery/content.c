@@ -1,5 +1,6 @@
 #include "delivery/content.h"
 
+#include <apr_strings.h>
 #include <http_log.h>
 
 #include "base/crypto.h"
@@ -66,10 +67,9 @@ static file_t content_file(const mdl_content_t *content)
 {
     const mdl_download_t *download = content->download;
 
-    return (file_t){content->link->asset_id,
-                    {.sha256 = download->sha256,
-                     .size = download->size,
-                     .object = download->object}};
+    return (file_t){
+        content->link->asset_id,
+        {.sha256 = download->sha256, .size = download->size, .object = download->object}};
 }
 
 static file_t archive_file(const mdl_content_t *content, int i)
@@ -124,7 +124,8 @@ static void log_unreadable(const mdl_content_t *content, const file_t *file, apr
 
     if (store == NULL) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, content->r,
-                      "MDL0441: asset %" APR_INT64_T_FMT " is the object %s, but there is no object "
+                      "MDL0441: asset %" APR_INT64_T_FMT
+                      " is the object %s, but there is no object "
                       "store: set DownloadsObjectStore; if it is set, MDL0211 says what is wrong",
                       file->asset_id, file->blob.object);
     } else if (rv != MDL_OBJECT_EDENIED && !mdl_object_store_is_away(store)) {
@@ -253,6 +254,7 @@ apr_status_t mdl_content_ready(mdl_content_t *content, const mdl_range_t *range)
     if (!missed.has_moved) {
         return rv;
     }
+    mdl_body_object_close(content->body);
     download->object = missed.place;
     download->is_missing = 0;
     rv = mdl_content_open(content);
@@ -282,13 +284,13 @@ apr_status_t mdl_content_send(mdl_content_t *content)
     request_rec *r = content->r;
     apr_status_t rv = mdl_output_send(r, content->body, content->transfer);
 
+    if (rv != APR_SUCCESS && !r->connection->aborted) {
+        log_broken(content, rv);
+    }
     if (is_archive(content)) {
         mdl_body_archive_close(content->body);
     } else if (content->download->object != NULL) {
         mdl_body_object_close(content->body);
-    }
-    if (rv != APR_SUCCESS && !r->connection->aborted) {
-        log_broken(content, rv);
     }
     return rv;
 }

@@ -30,8 +30,8 @@
 
 APLOG_USE_MODULE(downloads);
 
-#define RETRY_AFTER   "5" /* seconds */
-#define REDIRECT_S    300 /* for which the store's URL is good */
+#define RETRY_AFTER   "5"          /* seconds */
+#define REDIRECT_S    300          /* for which the store's URL is good */
 #define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
 #define ARCHIVE_LARGE 2000 /* files; the memory of a larger archive is returned to the system */
 #define SETTLE_NAP    apr_time_from_msec(20)

@@ -26,14 +26,14 @@ typedef struct {
     int missing;     /* the index of a file whose object was not there when it was read last; -1:
                         none */
     const char *tag; /* 64 hexadecimal digits, for an entity tag */
-    apr_time_t updated_at;     /* of the file changed last */
-    int downloads_used;        /* this and the next: of the file with the fewest downloads left */
+    apr_time_t updated_at; /* of the file changed last */
+    int downloads_used;    /* this and the next: of the file with the fewest downloads left */
     int downloads_extra;
 } mdl_archive_t;
 
 /**
- * Reads the archive of an assignment.  The result takes some 110 bytes a file, and 40 more if an object
- * has it; reading it takes 50 more a file, and 500 rows at a time.
+ * Reads the archive of an assignment.  The result takes some 110 bytes a file, and 40 more if an
+ * object has it; reading it takes 50 more a file, and 500 rows at a time.
  */
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);
