@@ -393,6 +393,7 @@ static void parts_are_completed(void)
 {
     PLAY(&peer, p, {COMPLETED, PEER_LATE}, {HEAD_OF("5"), PEER_CLOSE});
     is_int(complete(0), APR_SUCCESS, "Complete may take longer than other answers");
+    is_str(call.why, "", "without a failure that the next look makes good");
     ok(peer_was_asked(&peer, 0, "POST /bucket/pre/fix/key?uploadId=up%2F1 HTTP/1.1"), "by POST");
     ok(peer_was_asked(&peer, 0, "<PartNumber>1</PartNumber><ETag>&quot;e&lt;1&gt;&quot;</ETag>"),
        "of the parts' tags");
