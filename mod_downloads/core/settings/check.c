@@ -311,13 +311,29 @@ static void settings_check_mail(mdl_settings_t *settings, apr_array_header_t *pr
     settings_check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
+static void settings_check_public_url(const mdl_settings_t *settings, apr_array_header_t *problems,
+                                      apr_pool_t *p)
+{
+    const char *url = settings->storage.objects.public_url;
+
+    if (url != NULL && !settings->object_redirect) {
+        settings_problem_add(problems, "DownloadsObjectPublicURL is of use only with "
+                                       "DownloadsObjectDelivery redirect.");
+    } else if (url != NULL && settings->require_tls && strncmp(url, "https:", 6) != 0 &&
+               !is_this_host(url, p)) {
+        settings_problem_add(problems, "DownloadsObjectPublicURL must be an https URL, or files "
+                                       "would cross the network in clear.");
+    }
+}
+
 static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t *problems,
                                    apr_pool_t *p)
 {
     mdl_object_config_t *objects = &settings->storage.objects;
-    const char *host = objects->url != NULL ? strstr(objects->url, "://") + 3 : NULL, *why;
+    mdl_object_store_t *store;
+    const char *why;
 
-    if (host == NULL) {
+    if (objects->url == NULL) {
         if (settings->object_key_file != NULL || settings->object_redirect) {
             settings_problem_add(problems, "DownloadsObjectStore is missing: "
                                            "DownloadsObjectKeyFile and DownloadsObjectDelivery are "
@@ -325,7 +341,6 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
         }
         return;
     }
-    objects->host_style = strchr(host, '/') == NULL;
     objects->timeout_s = OBJECT_TIMEOUT_S;
     if (settings->require_tls && strncmp(objects->url, "https:", 6) != 0 &&
         !is_this_host(objects->url, p)) {
@@ -341,9 +356,10 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
                                                     settings->object_key_file, why));
     }
     settings_check_certificates("DownloadsObjectCAFile", objects->ca_file, problems, p);
-    if (objects->public_url != NULL && !settings->object_redirect) {
-        settings_problem_add(problems, "DownloadsObjectPublicURL is of use only with "
-                                       "DownloadsObjectDelivery redirect.");
+    settings_check_public_url(settings, problems, p);
+    if (objects->secret_key != NULL &&
+        mdl_object_store_create(&store, objects, &why, p) != APR_SUCCESS) {
+        settings_problem_add(problems, apr_pstrcat(p, "DownloadsObjectStore: ", why, NULL));
     }
 }
 
