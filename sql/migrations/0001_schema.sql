@@ -681,6 +681,7 @@ CREATE TABLE node (
     pid_file {{key_text}} NOT NULL,
     pid BIGINT NOT NULL, -- of the background process
     build TEXT NOT NULL,
+    connections BIGINT NOT NULL DEFAULT 0, -- to the database, at most
     beat_at BIGINT NOT NULL, -- by the database's clock
     PRIMARY KEY (host, pid_file)
 ) {{sqlite3: WITHOUT ROWID}};
