@@ -46,6 +46,8 @@ static const struct {
     {MDL_Q_NODES, "node", "the table has a row for each node"},
     {MDL_Q_NODES_FORGET, "node", "the table has a row for each node"},
     {MDL_Q_NODES_LIVE, "node", "the table has a row for each node"},
+    {MDL_Q_CONNECTIONS, "s.datid = d.oid", "an operator's command"},
+    {MDL_Q_CONNECTIONS, "pg_database", "an operator's command"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
     {MDL_Q_METER_BEATS, "meter", "the table has a row for each process that delivers"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
