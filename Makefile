@@ -232,6 +232,11 @@ bench-attacks: $(BENCH) build ## the cost of attacks, and their effect on anothe
 	@tools/dependencies test
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/attacks
 
+.PHONY: bench-vacuum
+bench-vacuum: build ## what autovacuum makes of large tables on PostgreSQL (ROWS; minutes)
+	@tools/dependencies bench
+	tools/as-user tools/with-postgres t/bench/vacuum
+
 # --- write --------------------------------------------------------------------------------------
 
 format: ## rewrites the C files by .clang-format
