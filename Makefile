@@ -67,7 +67,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-upgrade check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-objects check-upgrade check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo succeeds
@@ -154,6 +154,11 @@ check-nodes: build ## kills, stops and restarts two nodes under load, for ten mi
 check-upgrade: build levels ## upgrades one of two nodes after the other under load, for ten minutes (UPGRADE SEED)
 	@tools/node
 	UPGRADE=$(or $(UPGRADE),600) TESTS=t/operate/upgrade_load.t DATABASES=pgsql tools/suites
+
+.PHONY: check-objects
+check-objects: build ## kills, stops and cuts off three nodes, PostgreSQL and an object store under load (SEED CHAOS)
+	@tools/node
+	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/objects_chaos.t DATABASES=pgsql tools/suites
 
 .PHONY: check-hunt
 check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)
