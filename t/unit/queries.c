@@ -19,7 +19,8 @@ static const struct {
     const char *what;
     const char *reason;
 } allowed[] = {
-    {MDL_Q_MIGRATION_FINGERPRINTS, "schema_migration", "the table has a row for each release"},
+    {MDL_Q_MIGRATIONS, "schema_migration", "the table has a row for each release"},
+    {MDL_Q_MIGRATION_RUNS_WITH, "schema_migration", "the table has a row for each release"},
     {MDL_Q_MIGRATION_COLUMNS, "pragma_table_info", "the columns of one table"},
     {MDL_Q_SHOP_LIST, "shop", "an operator's command that lists every shop"},
     {MDL_Q_BLOB_COUNT, "blob", "an operator's command"},
@@ -44,6 +45,9 @@ static const struct {
     {MDL_Q_EMAILS_TRIED, "email", "reads the primary key backwards and stops at its LIMIT"},
     {MDL_Q_NODES, "node", "the table has a row for each node"},
     {MDL_Q_NODES_FORGET, "node", "the table has a row for each node"},
+    {MDL_Q_NODES_LIVE, "node", "the table has a row for each node"},
+    {MDL_Q_CONNECTIONS, "s.datid = d.oid", "an operator's command"},
+    {MDL_Q_CONNECTIONS, "pg_database", "an operator's command"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
     {MDL_Q_METER_BEATS, "meter", "the table has a row for each process that delivers"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
