@@ -12,6 +12,7 @@ use POSIX ();
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(wrk least least_tables timed by_processor number CONNECTIONS);
+our @EXPORT_OK = qw(processor_seconds);
 
 use constant CONNECTIONS => 16;
 
