@@ -355,7 +355,7 @@ static void test_mail_directives(void)
     ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
-#define EXAMPLES 14
+#define EXAMPLES 17
 
 static void test_keep(void)
 {
@@ -398,9 +398,10 @@ static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",   "CAFile",
-        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",        "UploadOrigin",
-        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn"};
+        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",    "CAFile",
+        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",         "UploadOrigin",
+        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn", "ObjectStore",
+        "ObjectKeyFile",     "ObjectPublicURL"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;
@@ -438,6 +439,8 @@ static void test_sample(void)
     shown->configured = s->configured;
     shown->mail_tls_given = s->mail_tls_given;
     shown->mail.tls = s->mail.tls; /* depends on the credentials */
+    is_str(shown->storage.objects.region, s->storage.objects.region, "the region is the default");
+    shown->storage.objects.region = s->storage.objects.region;
     shown->ingest.hosts = s->ingest.hosts;
     shown->ingest.networks = s->ingest.networks;
     shown->ingest.ports = s->ingest.ports;
