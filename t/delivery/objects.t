@@ -92,6 +92,7 @@ sub losing
     $gone->rule(get => { cut => 2 * MB });
     my $client = MDL::DownloadClient->over('HTTP/1.1', $losing, $path)->read_until(MB);
     $gone->rule(get => { refuse => 1 });
+    $client->read_until(2 * MB);    # one that took nothing for a minute would be cut for that
     $server->aim;
     return sub {
         $losing->aim;
@@ -326,7 +327,8 @@ subtest 'A store that refuses' => sub {
         is_page($reply, 503, qr/can\W+t be reached right now/, "$code: the customer is told");
         is $reply->{headers}{'retry-after'}, 5, 'when to try again';
     }
-    is scalar(() = error_log_since($log) =~ /MDL0604/g), 1, 'the log says once what to do'
+    my $told = () = error_log_since($log) =~ /MDL0604/g;
+    ok $told >= 1 && $told <= server_pids(), 'each process logs once what to do'
         or diag error_log_since($log);
     is_free($buy, 'no download is counted');
     ok !is_missing($file), 'and nothing is missing';
