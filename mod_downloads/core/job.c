@@ -74,6 +74,7 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     copy->expected_sha256 = apr_pstrdup(p, job->expected_sha256);
     copy->storefront_order_id = apr_pstrdup(p, job->storefront_order_id);
     copy->upload_id = apr_pstrdup(p, job->upload_id);
+    copy->object = apr_pstrdup(p, job->object);
     copy->written = apr_pstrdup(p, job->written);
     copy->validator = apr_pstrdup(p, job->validator);
     return copy;

@@ -76,6 +76,7 @@ typedef struct {
     const char *source_url; /* by mdl_source_seal */
     const char *expected_sha256;
     const char *written;   /* how far its object has come (storage/object_writer.h), or NULL */
+    const char *object;    /* the key of its object, only set for a new one; else NULL */
     const char *validator; /* of the partial file (worker/job_import.c), or NULL */
     apr_int64_t lease_token;
     int interruptions; /* how often in a row the worker died during this job, without progress */

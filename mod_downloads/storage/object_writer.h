@@ -48,8 +48,15 @@ apr_status_t mdl_object_writer_append(mdl_object_writer_t *writer, const char *d
 /** Begins anew with no bytes, under the same key. */
 void mdl_object_writer_restart(mdl_object_writer_t *writer);
 
-/** How far the object has come for good, in p; NULL: not at all.  Bytes that wait are not in it. */
+/** How far the object has come for good, in p.  Bytes that wait are not in it.  NULL if nothing has
+    come and the key may have been used. */
 const char *mdl_object_writer_state(const mdl_object_writer_t *writer, apr_pool_t *p);
+
+/** The key of a state of which no byte has been sent, in p; NULL for another state. */
+const char *mdl_object_writer_unused_key(const char *state, apr_pool_t *p);
+
+/** The bytes of the parts that have come for good. */
+apr_int64_t mdl_object_writer_lasting(const mdl_object_writer_t *writer);
 
 /** Writes the bytes that wait into an object of their own, so that they are in the state, too. */
 apr_status_t mdl_object_writer_save(mdl_object_writer_t *writer);
@@ -65,8 +72,8 @@ apr_status_t mdl_object_writer_complete(mdl_object_writer_t *writer);
 /** Why the last call failed, for the operator's log; never NULL. */
 const char *mdl_object_writer_why(const mdl_object_writer_t *writer);
 
-/** Waits for the threads, which stop, and frees memory and file.  What the store has by then stays
-    there.  Closing the pool does the same. */
-void mdl_object_writer_close(mdl_object_writer_t *writer);
+/** Waits for the threads, and frees memory and file; returns the state by then, in p.  Destroying
+    the writer's pool does the same. */
+const char *mdl_object_writer_close(mdl_object_writer_t *writer, apr_pool_t *p);
 
 #endif

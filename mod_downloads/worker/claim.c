@@ -57,6 +57,7 @@ static mdl_task_t *task_create(mdl_worker_t *worker, const mdl_job_t *job, mdl_j
                                job->bytes_received, pool);
     atomic_store(&task->total, job->bytes_total);
     atomic_store(&task->validator, task->job->validator);
+    atomic_store(&task->written, task->job->written);
     task->peer = worker->tasks;
     return worker->tasks = task;
 }
@@ -240,6 +241,7 @@ apr_time_t mdl_claim_look(mdl_worker_t *worker)
 
 typedef struct {
     mdl_job_claim_t claim;
+    const mdl_storage_t *storage;
     int suspects;                 /* suspect jobs that are running */
     apr_array_header_t *admitted; /* the jobs of claim.jobs that may run */
     apr_array_header_t *refused;  /* those that were released */
@@ -259,6 +261,14 @@ static apr_time_t job_wait_until(const mdl_job_t *job, int *suspects)
     return job_is_suspect(job) && (*suspects)++ > 0 ? now + SECOND : 0;
 }
 
+static apr_status_t job_release_claimed(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
+{
+    mdl_rows_t *held;
+    apr_status_t rv = mdl_job_release(db, job, &held, p);
+
+    return rv == APR_SUCCESS ? mdl_rows_one(held) : rv;
+}
+
 /* Jobs that may not run are released in the transaction of their claim. */
 static apr_status_t job_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -270,17 +280,18 @@ static apr_status_t job_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     claiming->refused = apr_array_make(p, 16, sizeof(mdl_job_t *));
     for (int i = 0; rv == APR_SUCCESS && i < claiming->claim.jobs->nelts; i++) {
         mdl_job_t *job = APR_ARRAY_IDX(claiming->claim.jobs, i, mdl_job_t *);
+        const mdl_job_handler_t *handler = mdl_handler_of(job);
         apr_time_t due_at = job_wait_until(job, &suspects);
-        mdl_rows_t *held;
 
-        if (due_at == 0) {
-            APR_ARRAY_PUSH(claiming->admitted, mdl_job_t *) = job;
+        if (due_at != 0) {
+            job->due_at = due_at;
+            APR_ARRAY_PUSH(claiming->refused, mdl_job_t *) = job;
+            rv = job_release_claimed(db, job, p);
             continue;
         }
-        job->due_at = due_at;
-        APR_ARRAY_PUSH(claiming->refused, mdl_job_t *) = job;
-        if ((rv = mdl_job_release(db, job, &held, p)) == APR_SUCCESS) {
-            rv = mdl_rows_one(held);
+        APR_ARRAY_PUSH(claiming->admitted, mdl_job_t *) = job;
+        if (handler->claimed != NULL) {
+            rv = handler->claimed(db, claiming->storage, job, p);
         }
     }
     return rv;
@@ -338,6 +349,7 @@ static void lane_claimed(mdl_worker_t *worker, mdl_lane_t *lane, const mdl_job_c
 void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
 {
     mdl_lane_t *lane = &worker->lanes[index];
+    int slots = mdl_worker_slots(worker, index);
     apr_time_t now = apr_time_now();
     apr_time_t leased_until = mdl_clock_monotonic() + worker->service->settings->lease_time;
     mdl_job_share_t share = {.running = lane_shops(worker, index),
@@ -346,14 +358,15 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
                              .to = lane->shops_from + SHOPS};
     claiming_t claiming = {.claim = {.lane = index,
                                      .owner = worker->owner,
-                                     .limit = mdl_job_slots_alone(lane->slots),
+                                     .limit = mdl_job_slots_alone(slots),
                                      .look = &worker->jobs},
+                           .storage = worker->storage,
                            .suspects = suspects_at_work(worker)};
     int busy = mdl_worker_busy(worker, index);
 
     if (busy > 0 || lane->behind) {
         claiming.claim.share = &share;
-        claiming.claim.limit = lane->slots - busy;
+        claiming.claim.limit = slots - busy;
     }
     if (mdl_worker_write(worker, job_claim_effect, &claiming) != APR_SUCCESS) {
         /* Retry after a second: the loop must not spin while the database fails. */

@@ -8,6 +8,10 @@
 #include "worker/task.h"
 
 struct mdl_job_handler_t {
+    /** Control thread, in the transaction of the claim: writes what the work on a claimed job needs
+        the database to know.  May be NULL. */
+    apr_status_t (*claimed)(mdl_db_t *db, const mdl_storage_t *storage, mdl_job_t *job,
+                            apr_pool_t *p);
     /** Control thread, before prepare: an effect that reads the data for tasks (mdl_task_t *)
         claimed together into p, by as many statements as for one.  An error counts as prepare's.
         May be NULL. */

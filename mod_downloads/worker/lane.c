@@ -6,6 +6,8 @@ typedef struct {
     int slots; /* a single shop gets at most four in five */
 } capacity_t;
 
+#define OBJECT_RUNNERS 8
+
 static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *settings)
 {
     switch (lane) {
@@ -26,8 +28,10 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
         /* One job for each endpoint, which may be slow too. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
-        /* Files that arrive in one turn are synced together. */
-        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
+        /* Files that arrive in one turn are synced together.  With an object store, a runner waits
+           for it with each file. */
+        return (capacity_t){MDL_RUNNER_TRANSFER,
+                            settings->storage.objects.url != NULL ? OBJECT_RUNNERS : 1, 80};
     }
 }
 

@@ -15,12 +15,14 @@
 #include "core/node.h"
 #include "core/prune.h"
 #include "worker/bounces.h"
+#include "worker/strays.h"
 
 #define SOON           apr_time_from_msec(100) /* the loop renews leases first */
 #define MINUTE         apr_time_from_sec(60)
 #define HOUR           apr_time_from_sec(3600)
 #define DAY            (24 * HOUR)
 #define DOWNLOADS      apr_time_from_sec(5)
+#define STRAYS         apr_time_from_sec(2)
 #define TURN           apr_time_from_sec(1) /* then a routine leaves the rest to the next turn */
 #define UPLOAD_BATCH   100
 #define FILE_BATCH     500
@@ -36,6 +38,7 @@ enum {
     SWEEP_UPLOADS,
     SWEEP_BLOBS,
     SWEEP_ORPHANS,
+    SWEEP_STRAYS,
     SWEEP_DOWNLOADS,
     PRUNE,
     READ_BOUNCES,
@@ -55,6 +58,7 @@ struct mdl_maintenance_t {
     mdl_storage_t *storage;
     mdl_reconnect_t *database;
     mdl_bounces_t *bounces; /* NULL: no mailbox */
+    mdl_strays_t *strays;   /* NULL: no object store */
     mdl_beats_t *meters;    /* of delivering processes */
     pid_t parent;
     pass_t passes[MDL_PRUNE_TABLES];
@@ -307,6 +311,20 @@ static apr_interval_time_t sweep_orphans(mdl_maintenance_t *maintenance, apr_poo
     return maintenance->shard > 0 ? SOON : DAY;
 }
 
+/* Removes objects that no blob has. */
+static apr_interval_time_t sweep_strays(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    apr_time_t now;
+
+    if (maintenance->strays == NULL) {
+        return DAY;
+    }
+    return time_of_all(maintenance, &now, p) == APR_SUCCESS &&
+                   mdl_strays_run(maintenance->strays, now, p)
+               ? STRAYS
+               : MINUTE;
+}
+
 static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenance)
 {
     apr_interval_time_t idle = maintenance->service->settings->session_idle;
@@ -466,6 +484,7 @@ static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *mainte
     [SWEEP_UPLOADS] = sweep_uploads,
     [SWEEP_BLOBS] = sweep_blobs,
     [SWEEP_ORPHANS] = sweep_orphans,
+    [SWEEP_STRAYS] = sweep_strays,
     [SWEEP_DOWNLOADS] = sweep_downloads,
     [PRUNE] = prune_tables,
     [READ_BOUNCES] = read_bounces,
@@ -482,6 +501,7 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
     maintenance->database = database;
     maintenance->parent = getppid();
     maintenance->bounces = mdl_bounces_create(service, database, p);
+    maintenance->strays = mdl_strays_create(storage, database, p);
     maintenance->meters = mdl_beats_watch(MDL_METER_TIME, p);
     maintenance->next[REPORT_KEYS] = mdl_clock_monotonic() + MINUTE;
     return maintenance;

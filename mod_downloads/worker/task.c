@@ -22,6 +22,7 @@ void mdl_task_progress(mdl_task_t *task)
     }
     task->job->bytes_total = atomic_load(&task->total);
     task->job->validator = atomic_load(&task->validator);
+    task->job->written = atomic_load(&task->written);
 }
 
 void mdl_task_begun(mdl_task_t *task, mdl_begun_state_t state)

@@ -55,6 +55,7 @@ struct mdl_task_t {
     atomic_llong total;    /* -1: not known */
     atomic_uint pass;      /* the runner's last pass that saw the task */
     _Atomic(const char *) validator;
+    _Atomic(const char *) written;
 
     /* Written by the control thread, read by the lane's. */
     atomic_int lost;           /* the lease is lost or the job cancelled */

@@ -163,12 +163,22 @@ mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t index
     return lane->runners[best];
 }
 
+int mdl_worker_slots(const mdl_worker_t *worker, mdl_job_lane_t index)
+{
+    mdl_object_store_t *objects = mdl_storage_objects(worker->storage);
+    int stores = index == MDL_LANE_SMALL || index == MDL_LANE_BULK;
+
+    return stores && objects != NULL && mdl_object_store_is_away(objects)
+               ? 1
+               : worker->lanes[index].slots;
+}
+
 apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t index)
 {
     const mdl_lane_t *lane = &worker->lanes[index];
     apr_time_t due_at = worker->jobs.due_at[index];
 
-    if (due_at == 0 || mdl_worker_busy(worker, index) >= lane->slots) {
+    if (due_at == 0 || mdl_worker_busy(worker, index) >= mdl_worker_slots(worker, index)) {
         return APR_INT64_MAX;
     }
     due_at += mdl_clock_monotonic() - apr_time_now();

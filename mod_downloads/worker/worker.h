@@ -43,6 +43,9 @@ void mdl_worker_look_anew(mdl_worker_t *worker);
 /** Notes that a lane has a job due at a time. */
 void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t due_at);
 
+/** The number of a lane's slots: one, if its jobs store files and the object store is away. */
+int mdl_worker_slots(const mdl_worker_t *worker, mdl_job_lane_t lane);
+
 /** The number of a lane's used slots: those of its tasks that are not settled. */
 int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane);
 

@@ -1,0 +1,203 @@
+#include "worker/strays.h"
+
+#include <stdatomic.h>
+
+#include <apr_thread_proc.h>
+
+#include "base/http/object.h"
+#include "base/http/object_parts.h"
+#include "base/log.h"
+
+#define BATCH    50
+#define PATIENCE apr_time_from_sec(5)
+
+struct mdl_strays_t {
+    mdl_object_store_t *store;
+    mdl_reconnect_t *database;
+    apr_pool_t *batch;        /* of the keys that the thread has */
+    apr_array_header_t *keys; /* mdl_stray_t */
+
+    int *removed;             /* of keys: whether it was */
+    apr_thread_t *thread;     /* NULL: none */
+    atomic_int ended;
+    atomic_int stopping;
+};
+
+static int strays_are_stopping(void *baton)
+{
+    return atomic_load(&((mdl_strays_t *)baton)->stopping);
+}
+
+static apr_status_t stray_remove_objects(mdl_strays_t *strays, const char *key,
+                                         mdl_object_call_t *call, apr_pool_t *p)
+{
+    const char *cursor = NULL;
+    apr_array_header_t *entries;
+    apr_status_t rv;
+
+    do {
+        rv = mdl_object_list(strays->store, key, &cursor, &entries, call, p);
+        for (int i = 0; rv == APR_SUCCESS && i < entries->nelts; i++) {
+            rv = mdl_object_delete(strays->store, APR_ARRAY_IDX(entries, i, mdl_object_entry_t).key,
+                                   call, p);
+        }
+    } while (rv == APR_SUCCESS && cursor != NULL);
+    return rv;
+}
+
+static apr_status_t stray_abort_uploads(mdl_strays_t *strays, const char *key,
+                                        mdl_object_call_t *call, apr_pool_t *p)
+{
+    const char *cursor = NULL;
+    apr_array_header_t *uploads;
+    apr_status_t rv;
+
+    do {
+        rv = mdl_object_uploads_list(strays->store, key, &cursor, &uploads, call, p);
+        for (int i = 0; rv == APR_SUCCESS && i < uploads->nelts; i++) {
+            const mdl_object_upload_t *upload = &APR_ARRAY_IDX(uploads, i, mdl_object_upload_t);
+
+            rv = mdl_object_parts_abort(strays->store, upload->key, upload->upload, call, p);
+        }
+    } while (rv == APR_SUCCESS && cursor != NULL);
+    return rv;
+}
+
+/* Aborts uploads first: completing one would make another object. */
+static void stray_remove(mdl_strays_t *strays, int i, apr_pool_t *p)
+{
+    const mdl_stray_t *stray = &APR_ARRAY_IDX(strays->keys, i, mdl_stray_t);
+    mdl_object_call_t call = {
+        .patience = PATIENCE, .stopped = strays_are_stopping, .baton = strays};
+    apr_status_t rv = stray_abort_uploads(strays, stray->key, &call, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = stray_remove_objects(strays, stray->key, &call, p);
+    }
+    strays->removed[i] = rv == APR_SUCCESS;
+    if (rv != APR_SUCCESS && rv != MDL_OBJECT_EAWAY && !APR_STATUS_IS_EINTR(rv)) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0359: can't remove the object %s, which nothing refers to; it is tried again: "
+                "%s",
+                stray->key, call.why);
+    }
+}
+
+static void *APR_THREAD_FUNC strays_thread(apr_thread_t *thread, void *data)
+{
+    mdl_strays_t *strays = data;
+    apr_pool_t *each;
+
+    (void)thread;
+    apr_pool_create_unmanaged_ex(&each, NULL, NULL);
+    apr_pool_tag(each, "mdl_strays");
+    for (int i = 0; i < strays->keys->nelts && !strays_are_stopping(strays); i++) {
+        stray_remove(strays, i, each);
+        apr_pool_clear(each);
+    }
+    apr_pool_destroy(each);
+    atomic_store(&strays->ended, 1);
+    return NULL;
+}
+
+static void strays_join(mdl_strays_t *strays)
+{
+    apr_status_t ignored;
+
+    if (strays->thread != NULL) {
+        apr_thread_join(&ignored, strays->thread);
+        strays->thread = NULL;
+    }
+}
+
+static apr_status_t strays_cleanup(void *data)
+{
+    mdl_strays_t *strays = data;
+
+    atomic_store(&strays->stopping, 1);
+    strays_join(strays);
+    return APR_SUCCESS;
+}
+
+mdl_strays_t *mdl_strays_create(mdl_storage_t *storage, mdl_reconnect_t *database, apr_pool_t *p)
+{
+    mdl_strays_t *strays;
+    apr_pool_t *pool;
+
+    if (mdl_storage_objects(storage) == NULL) {
+        return NULL;
+    }
+    apr_pool_create(&pool, p);
+    apr_pool_tag(pool, "mdl_strays");
+    strays = apr_pcalloc(pool, sizeof *strays);
+    strays->store = mdl_storage_objects(storage);
+    strays->database = database;
+    apr_pool_create(&strays->batch, pool);
+    apr_pool_cleanup_register(pool, strays, strays_cleanup, apr_pool_cleanup_null);
+    return strays;
+}
+
+MDL_EFFECT(mdl_stray_take, mdl_stray_take_t *)
+
+typedef struct {
+    const mdl_strays_t *strays;
+    apr_time_t now;
+} results_t;
+
+static apr_status_t strays_removed_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const results_t *results = arg;
+    const mdl_strays_t *strays = results->strays;
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; rv == APR_SUCCESS && i < strays->keys->nelts; i++) {
+        mdl_stray_removed_t removed = {.stray = APR_ARRAY_IDX(strays->keys, i, mdl_stray_t),
+                                       .now = results->now};
+
+        rv = strays->removed[i] ? mdl_stray_removed(db, p, &removed) : APR_SUCCESS;
+    }
+    return rv;
+}
+
+/* If this fails, the keys are taken again after an hour. */
+static void strays_take_results(mdl_strays_t *strays, apr_time_t now, apr_pool_t *p)
+{
+    results_t results = {strays, now};
+
+    strays_join(strays);
+    mdl_reconnect_write(strays->database, strays_removed_effect, &results, p);
+}
+
+static void strays_begin(mdl_strays_t *strays, apr_time_t now)
+{
+    mdl_stray_take_t take = {.now = now, .limit = BATCH};
+
+    apr_pool_clear(strays->batch);
+    if (mdl_reconnect_write(strays->database, mdl_stray_take_effect, &take, strays->batch) !=
+            APR_SUCCESS ||
+        take.strays->nelts == 0) {
+        return;
+    }
+    strays->keys = take.strays;
+    strays->removed = apr_pcalloc(strays->batch,
+                                  (apr_size_t)take.strays->nelts * sizeof *strays->removed);
+    atomic_store(&strays->ended, 0);
+    if (apr_thread_create(&strays->thread, NULL, strays_thread, strays, strays->batch) !=
+        APR_SUCCESS) {
+        strays->thread = NULL;
+    }
+}
+
+int mdl_strays_run(mdl_strays_t *strays, apr_time_t now, apr_pool_t *p)
+{
+    if (strays->thread != NULL && !atomic_load(&strays->ended)) {
+        return 1;
+    }
+    if (strays->thread != NULL) {
+        strays_take_results(strays, now, p);
+    }
+    if (!mdl_object_store_is_away(strays->store)) {
+        strays_begin(strays, now);
+    }
+    return strays->thread != NULL;
+}
