@@ -148,6 +148,9 @@ void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool
  */
 typedef struct mdl_partial_t mdl_partial_t;
 
+/** The ids of partial files that belong to no job or upload, but to a copy of an object. */
+#define MDL_STORAGE_COPY_PREFIX "copy_"
+
 #define MDL_PARTIAL_STEP (1024 * 1024) /* bytes that are read back at a time */
 
 /**

@@ -31,7 +31,7 @@ SELECT sha256 FROM blob WHERE released_at <= %lld:before ORDER BY released_at LI
 
 -- Locks a blob against new references, which wait. The next statement reads whether there are references.
 -- name: blob_lock
-SELECT object FROM blob WHERE sha256 = %s {{for_update}}
+SELECT object, missing_at FROM blob WHERE sha256 = %s {{for_update}}
 
 -- name: blob_used
 SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND +deleted_at IS NULL)

@@ -20,7 +20,7 @@ static apr_status_t identity_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(STORAGE_IDENTITY, identities->name));
 
-    identities->database = rv == APR_SUCCESS ? MDL_TEXT(row, storage_identity, identity) : NULL;
+    identities->database = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
