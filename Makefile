@@ -115,7 +115,7 @@ objects: $(OBJECTS)
 UNIT_SCRIPTS := $(wildcard t/unit/*.t)
 
 unit: build programs ## runs the unit programs
-	tools/as-user tools/with-postgres prove -j4 --timer --exec '' $(UNIT_SCRIPTS) $(UNIT_PROGRAMS)
+	tools/as-user tools/with-postgres tools/with-objects prove -j4 --timer --exec '' $(UNIT_SCRIPTS) $(UNIT_PROGRAMS)
 
 suites: build ## runs the Apache::Test suites (TESTS DATABASES MPM JOBS; FULL=1 each on each database)
 	@tools/node
@@ -134,7 +134,7 @@ sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASE
 	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
 
 valgrind: programs ## runs the unit programs under valgrind's memcheck
-	tools/as-user tools/with-postgres prove --timer --exec \
+	tools/as-user tools/with-postgres tools/with-objects prove --timer --exec \
 	    'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
 	    $(UNIT_PROGRAMS)
 

@@ -375,45 +375,6 @@ void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SH
     }
 }
 
-struct mdl_sha256_t {
-    EVP_MD_CTX *context;
-};
-
-static apr_status_t sha256_free(void *data)
-{
-    mdl_sha256_t *sha = data;
-
-    EVP_MD_CTX_free(sha->context);
-    return APR_SUCCESS;
-}
-
-mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p)
-{
-    mdl_sha256_t *sha = apr_pcalloc(p, sizeof *sha);
-
-    sha->context = EVP_MD_CTX_new();
-    if (sha->context == NULL || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
-        crypto_give_up("EVP_DigestInit_ex");
-    }
-    apr_pool_cleanup_register(p, sha, sha256_free, apr_pool_cleanup_null);
-    return sha;
-}
-
-void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length)
-{
-    if (!EVP_DigestUpdate(sha->context, data, length)) {
-        crypto_give_up("EVP_DigestUpdate");
-    }
-}
-
-void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH])
-{
-    if (!EVP_DigestFinal_ex(sha->context, digest, NULL) ||
-        !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
-        crypto_give_up("EVP_DigestFinal_ex");
-    }
-}
-
 struct mdl_digest_t {
     EVP_MD_CTX *context;
 };

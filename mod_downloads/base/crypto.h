@@ -1,6 +1,6 @@
 /*
- * The wrapper of OpenSSL: random bytes, SHA-256 and HMAC-SHA-256, constant-time comparison,
- * certificate files, and encodings of binary values (hexadecimal, base64, base62).
+ * The wrapper of OpenSSL: random bytes, SHA-256 of a buffer, HMAC-SHA-256, constant-time
+ * comparison, certificate files, and encodings of binary values (hexadecimal, base64, base62).
  */
 #ifndef MDL_BASE_CRYPTO_H
 #define MDL_BASE_CRYPTO_H
@@ -9,7 +9,8 @@
 #include <apr_pools.h>
 #include <apr_tables.h>
 
-#define MDL_SHA256_LENGTH     32
+#include "base/sha256.h"
+
 #define MDL_SHA256_HEX_LENGTH 64
 
 #define MDL_SECRETS_MAX 4
@@ -69,13 +70,6 @@ int mdl_equal(const void *a, const void *b, apr_size_t length);
 
 /** SHA-256 of a buffer. */
 void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SHA256_LENGTH]);
-
-/** An incremental SHA-256, freed with its pool. */
-typedef struct mdl_sha256_t mdl_sha256_t;
-mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p);
-void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length);
-/** Writes the digest and resets sha for the next one. */
-void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH]);
 
 /** An incremental digest by algorithm, "sha1" or "sha256", freed with its pool; NULL for others. */
 typedef struct mdl_digest_t mdl_digest_t;

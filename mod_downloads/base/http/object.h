@@ -11,15 +11,6 @@
 
 #include "base/http/object_store.h"
 
-/** Bytes to send, from memory or from a file. */
-typedef struct {
-    const char *bytes; /* NULL: from fd, by pread, so its position doesn't matter */
-    int fd;
-    apr_int64_t offset; /* in fd */
-    apr_int64_t length;
-    const char *sha256; /* of these bytes, in lower-case hexadecimal; the store refuses others */
-} mdl_object_body_t;
-
 /** PutObject: writes an object, at most 5 GB, whole or not at all. */
 apr_status_t mdl_object_put(mdl_object_store_t *store, const char *key,
                             const mdl_object_body_t *body, mdl_object_call_t *call, apr_pool_t *p);

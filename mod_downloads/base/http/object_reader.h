@@ -32,9 +32,9 @@ apr_status_t mdl_object_reader_open(mdl_object_reader_t **reader, mdl_object_sto
 apr_status_t mdl_object_reader_ready(mdl_object_reader_t *reader);
 
 /**
- * Waits for MDL_OBJECT_READER_PIECE bytes or the end: *length 0.  *bytes are valid until the next
- * call.  Gives up with MDL_OBJECT_EAWAY after 30 s without a byte.  Calls mdl_object_reader_ready
- * if nobody has.
+ * Gives the next bytes, at most MDL_OBJECT_READER_PIECE and, after a wait, no fewer unless the body
+ * ends or is cut there; *length is 0 at the end.  *bytes are valid until the next call.  Gives up
+ * with MDL_OBJECT_EAWAY after 30 s without a byte.  Calls mdl_object_reader_ready if nobody has.
  */
 apr_status_t mdl_object_reader_take(mdl_object_reader_t *reader, const char **bytes,
                                     apr_size_t *length);

@@ -14,6 +14,8 @@
 #include <apr_tables.h>
 #include <apr_time.h>
 
+#include "base/http/sign.h"
+
 /* The errors of all calls, besides APR_ENOENT (no such object), APR_ENOSPC (the store is full, or
    its quota is used up) and APR_EINTR (stopped). */
 
@@ -67,7 +69,16 @@ typedef struct {
                         names the host and the store's code, and has no key or signature in it */
 } mdl_object_call_t;
 
-/* --- private to base/http ----------------------------------------------------------------------*/
+/** Bytes to send, from memory or from a file. */
+typedef struct {
+    const char *bytes; /* NULL: from fd, by pread, so its position doesn't matter */
+    int fd;
+    apr_int64_t offset; /* in fd */
+    apr_int64_t length;
+    const char *sha256; /* of these bytes, in lower-case hexadecimal; the store refuses others */
+} mdl_object_body_t;
+
+/* --- private to base/http --- */
 
 /** Where requests go. */
 typedef struct {
@@ -78,6 +89,7 @@ typedef struct {
 } mdl_object_place_t;
 
 const mdl_object_config_t *mdl_object_store_config(const mdl_object_store_t *store);
+const mdl_sign_credentials_t *mdl_object_store_credentials(const mdl_object_store_t *store);
 const mdl_object_place_t *mdl_object_store_place(const mdl_object_store_t *store);
 const mdl_object_place_t *mdl_object_store_public_place(const mdl_object_store_t *store);
 
@@ -101,12 +113,7 @@ void mdl_object_store_leave(mdl_object_store_t *store, int *probe);
 /** Logs, at most once a minute, that the store denies something. */
 void mdl_object_store_log_denied(mdl_object_store_t *store, const char *why);
 
-/** A connection, idle or new; NULL without memory. */
-struct mdl_object_connection_t;
-struct mdl_object_connection_t *mdl_object_store_connect(mdl_object_store_t *store);
-
-/** Takes a connection back, for another call. */
-void mdl_object_store_give_back(mdl_object_store_t *store,
-                                struct mdl_object_connection_t *connection);
+/** The connections that nobody uses at the moment. */
+struct mdl_object_connections_t *mdl_object_store_connections(mdl_object_store_t *store);
 
 #endif

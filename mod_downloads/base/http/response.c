@@ -162,20 +162,28 @@ int mdl_http_etag_is_strong(const char *etag)
     return 1;
 }
 
-int mdl_http_response_is_rest(CURL *easy, apr_int64_t offset, const char *etag, apr_int64_t known,
-                              apr_int64_t length, apr_int64_t *total)
+int mdl_http_response_range(CURL *easy, apr_int64_t *first, apr_int64_t *last, apr_int64_t *total)
 {
     const char *range = mdl_http_response_header(easy, "Content-Range", 0);
-    const char *now = mdl_http_response_header(easy, "ETag", 0);
-    apr_int64_t first, last;
 
     if (range == NULL || mdl_http_response_header(easy, "Content-Range", 1) != NULL ||
-        now == NULL || strcmp(now, etag) != 0 || apr_cstr_casecmpn(range, "bytes ", 6) != 0) {
+        apr_cstr_casecmpn(range, "bytes ", 6) != 0) {
         return 0;
     }
     range += 6;
-    return size_parse(&range, &first) && *range++ == '-' && size_parse(&range, &last) &&
-           *range++ == '/' && size_parse(&range, total) && *range == '\0' && first == offset &&
-           last >= first && last == *total - 1 && (known < 0 || known == *total) &&
+    return size_parse(&range, first) && *range++ == '-' && size_parse(&range, last) &&
+           *range++ == '/' && size_parse(&range, total) && *range == '\0' && *last >= *first &&
+           *last < *total;
+}
+
+int mdl_http_response_is_rest(CURL *easy, apr_int64_t offset, const char *etag, apr_int64_t known,
+                              apr_int64_t length, apr_int64_t *total)
+{
+    const char *now = mdl_http_response_header(easy, "ETag", 0);
+    apr_int64_t first, last;
+
+    return now != NULL && strcmp(now, etag) == 0 &&
+           mdl_http_response_range(easy, &first, &last, total) && first == offset &&
+           last == *total - 1 && (known < 0 || known == *total) &&
            (length < 0 || length == *total - first);
 }

@@ -29,6 +29,10 @@ int mdl_http_response_retry_after(CURL *easy);
 /** Whether the response has a content coding other than identity. */
 int mdl_http_response_is_encoded(CURL *easy);
 
+/** Reads the only Content-Range of a 206 response (RFC 9110 section 14.4): first and last byte, and
+    the size of the whole file.  Returns 0 for any other, also one without a size. */
+int mdl_http_response_range(CURL *easy, apr_int64_t *first, apr_int64_t *last, apr_int64_t *total);
+
 /**
  * Whether this 206 response is all of the file from offset to its end, with the same etag and,
  * unless known is -1, a total size of known.  length is the body's, from mdl_http_response_length.

@@ -9,14 +9,12 @@
 
 #include "base/clock.h"
 #include "base/http/address.h"
+#include "base/http/easy.h"
 #include "base/http/response.h"
 #include "base/http/url.h"
 
-#define USER_AGENT        "mod_downloads"
 #define BUFFER_BYTES      16384L
-#define MAX_HEADER_BYTES  (64 * 1024)
 #define STALL_BYTES_PER_S 1024L
-#define KEEPALIVE_S       60L
 
 struct mdl_http_client_t {
     apr_pool_t *pool;
@@ -125,7 +123,7 @@ static size_t on_header(char *data, size_t unit, size_t count, void *baton)
     size_t size = unit * count;
 
     transfer->header_bytes += size;
-    if (transfer->header_bytes > MAX_HEADER_BYTES) {
+    if (transfer->header_bytes > MDL_HTTP_MAX_HEADERS) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, "sent too many headers");
         return 0;
     }
@@ -165,20 +163,7 @@ int mdl_http_transfer_header(mdl_http_transfer_t *transfer, const char *line)
 
 static int transfer_set_guards(CURL *easy, mdl_http_transfer_t *transfer)
 {
-    const char *schemes = transfer->policy->allow_http ? "http,https" : "https";
-
-    /* NULL would use a proxy from the environment, which could connect to forbidden addresses. */
-    return curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, schemes) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, schemes) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) == CURLE_OK &&
-           (transfer->policy->ca_file == NULL ||
-            curl_easy_setopt(easy, CURLOPT_CAINFO, transfer->policy->ca_file) == CURLE_OK) &&
+    return mdl_http_easy_guard(easy, transfer->policy->allow_http, transfer->policy->ca_file) &&
            curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
@@ -195,27 +180,19 @@ static int transfer_set_limits(CURL *easy, mdl_http_transfer_t *transfer)
     if (transfer->deadline && left < 1) {
         left = 1;
     }
-    /* Without QUICK_EXIT a silent name server would hold up all transfers of this thread. */
     return curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, left) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)policy->connect_timeout_s) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_PER_S) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)policy->stall_timeout_s) ==
                CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S) == CURLE_OK;
+           curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES) == CURLE_OK;
 }
 
 static int transfer_set_request(CURL *easy, mdl_http_transfer_t *transfer)
 {
     return curl_easy_setopt(easy, CURLOPT_CURLU, transfer->url) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, transfer->on_body) == CURLE_OK &&
@@ -248,33 +225,6 @@ typedef struct {
     const char *predicate;
 } failure_t;
 
-/* By OpenSSL's code (X509_V_ERR_…), which libcurl passes on.  libcurl compares names itself, and
-   gives 1 or 0 if they differ. */
-static const char *certificate_fault(CURL *easy)
-{
-    long verified = 0;
-
-    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verified);
-    switch (verified) {
-    case 0:
-    case 1:
-    case 62:
-        return "shows a certificate for another name";
-    case 9:
-        return "shows a certificate that is not valid yet";
-    case 10:
-        return "shows a certificate that has expired";
-    case 2:
-    case 18:
-    case 19:
-    case 20:
-    case 21:
-        return "shows a certificate whose issuer is not trusted";
-    default:
-        return "shows a certificate that can't be verified";
-    }
-}
-
 static const char *timeout_fault(const mdl_http_transfer_t *transfer, int began)
 {
     if (!began) {
@@ -303,7 +253,7 @@ static failure_t failure_of(const mdl_http_transfer_t *transfer, CURLcode code)
                                                      ? "refuses connections on that port"
                                                      : "can't be reached"};
     case CURLE_PEER_FAILED_VERIFICATION:
-        return (failure_t){MDL_HTTP_CERTIFICATE, certificate_fault(transfer->easy)};
+        return (failure_t){MDL_HTTP_CERTIFICATE, mdl_http_easy_certificate_fault(transfer->easy)};
     case CURLE_SSL_CONNECT_ERROR:
         return (failure_t){MDL_HTTP_UNAVAILABLE, "failed in the TLS handshake"};
     case CURLE_OPERATION_TIMEDOUT:
