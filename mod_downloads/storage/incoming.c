@@ -89,7 +89,7 @@ static void incoming_store_files(mdl_incoming_store_t *stores, int count, apr_po
     mdl_partial_commit_all(commits, count);
     for (int i = 0; i < count; i++) {
         stores[i].rv = commits[i].rv;
-        stores[i].why = NULL;
+        stores[i].why = stores[i].state = NULL;
     }
 }
 
@@ -104,7 +104,7 @@ void mdl_incoming_store_all(mdl_incoming_store_t *stores, int count, apr_pool_t 
 
         store->rv = mdl_object_writer_complete(object);
         store->why = apr_pstrdup(p, mdl_object_writer_why(object));
-        mdl_object_writer_close(object, p);
+        store->state = mdl_object_writer_close(object, p);
     }
 }
 

@@ -52,7 +52,8 @@ typedef struct {
     mdl_incoming_t *incoming;
     const mdl_blob_t *blob; /* from mdl_incoming_digest */
     apr_status_t rv;        /* the result */
-    const char *why;        /* as mdl_incoming_why, if rv is an error */
+    const char *why;        /* this and the next, in p: as mdl_incoming_why and mdl_incoming_keep */
+    const char *state;
 } mdl_incoming_store_t;
 
 /** Makes blobs of all, and closes them in every case; p is scratch.  As mdl_partial_commit_all, or

@@ -1,5 +1,6 @@
 #include "storage/object_writer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ typedef struct {
     apr_thread_t *thread;
     int number;
     mdl_object_body_t body;
-    char *memory;     /* of body, or NULL */
+    char *memory; /* of body, or NULL */
+    atomic_int has_ended;
     const char *etag; /* this and the next two: the result */
     const char *why;
     apr_status_t rv;
@@ -200,8 +202,11 @@ static void part_send(part_t *part)
 
 static void *APR_THREAD_FUNC part_run(apr_thread_t *thread, void *data)
 {
+    part_t *part = data;
+
     (void)thread;
-    part_send(data);
+    part_send(part);
+    atomic_store(&part->has_ended, 1);
     return NULL;
 }
 
@@ -385,6 +390,13 @@ static apr_status_t writer_send(mdl_object_writer_t *writer)
 apr_status_t mdl_object_writer_append(mdl_object_writer_t *writer, const char *data,
                                       apr_size_t length)
 {
+    while (writer->sending_count > 0 && atomic_load(&writer->sending[0]->has_ended)) {
+        apr_status_t rv = writer_join(writer);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
     while (length > 0) {
         apr_int64_t size = mdl_object_gather_size(writer->gather);
         apr_int64_t left = writer->part_size - size;

@@ -213,12 +213,13 @@ static int import_check(mdl_task_t *task)
     return rv == APR_SUCCESS;
 }
 
-static void import_stored(mdl_task_t *task, apr_status_t rv, const char *why)
+static void import_stored(mdl_task_t *task, const mdl_incoming_store_t *store)
 {
     import_t *import = task->data;
 
-    if (rv != APR_SUCCESS) {
-        import_store_refused(task, rv, apr_pstrdup(task->pool, why));
+    if (store->rv != APR_SUCCESS) {
+        atomic_store(&task->written, apr_pstrdup(task->pool, store->state));
+        import_store_refused(task, store->rv, apr_pstrdup(task->pool, store->why));
         return;
     }
     task->stored = &import->blob;
@@ -237,7 +238,7 @@ static void import_finish(const apr_array_header_t *tasks, apr_pool_t *p)
     }
     mdl_incoming_store_all(stores, tasks->nelts, p);
     for (int i = 0; i < tasks->nelts; i++) {
-        import_stored(APR_ARRAY_IDX(tasks, i, mdl_task_t *), stores[i].rv, stores[i].why);
+        import_stored(APR_ARRAY_IDX(tasks, i, mdl_task_t *), &stores[i]);
     }
 }
 

@@ -11,7 +11,7 @@ DELETE FROM stray_object WHERE key = %s AND removed_at IS NULL
 -- Whether the writer may still come, or a blob has got the object after all.
 -- part: stray_is_held
 EXISTS (SELECT 1 FROM job j WHERE j.id = stray_object.owner AND j.finished_at IS NULL)
-    OR EXISTS (SELECT 1 FROM upload u WHERE u.id = stray_object.owner AND u.status = 'open')
+    OR EXISTS (SELECT 1 FROM upload WHERE upload.id = stray_object.owner AND {{is_open}})
     OR EXISTS (SELECT 1 FROM blob b WHERE b.object = stray_object.key)
 
 -- Postpones due keys.  Those that may be removed get removed_at.

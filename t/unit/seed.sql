@@ -9,6 +9,7 @@ VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
 INSERT INTO storage (one, identity) VALUES (1, 'storage');
 
 INSERT INTO storage_hold (id, user_name, held_at) VALUES ('hold', 'root', 1);
+INSERT INTO stray_object (key, owner, due_at) VALUES ('obj_1', 'job_1', 1);
 
 INSERT INTO secret (id, since) SELECT 'secret' || i, i FROM seed;
 
