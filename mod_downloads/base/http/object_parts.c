@@ -245,3 +245,18 @@ apr_status_t mdl_object_uploads_list(mdl_object_store_t *store, const char *pref
     }
     return APR_SUCCESS;
 }
+
+apr_status_t mdl_object_uploads_expire(mdl_object_store_t *store, int *expire,
+                                       mdl_object_call_t *call, apr_pool_t *p)
+{
+    apr_table_t *query = apr_table_make(p, 1);
+    const mdl_object_request_t request = {.method = "GET", .query = query, .optional = 1};
+    mdl_object_answer_t answer;
+    apr_status_t rv;
+
+    apr_table_setn(query, "lifecycle", "");
+    rv = mdl_object_perform(store, &request, &answer, call, p);
+    *expire = rv == APR_SUCCESS &&
+              strstr(answer.body, "<AbortIncompleteMultipartUpload") != NULL;
+    return strcmp(answer.code, "NoSuchLifecycleConfiguration") == 0 ? APR_SUCCESS : rv;
+}

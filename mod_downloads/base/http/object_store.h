@@ -67,6 +67,7 @@ typedef struct {
     void *baton;
     const char *why; /* set by a failure: a sentence for the operator's log, in the call's pool; it
                         names the host and the store's code, and has no key or signature in it */
+    apr_time_t date; /* set by an answer: the store's clock, to the second; 0: it did not say */
 } mdl_object_call_t;
 
 /** Bytes to send, from memory or from a file. */

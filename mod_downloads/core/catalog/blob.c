@@ -184,3 +184,11 @@ apr_status_t mdl_blob_sweep_copy(mdl_db_t *db, apr_pool_t *p, const mdl_blob_swe
                ? mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p)
                : rv;
 }
+
+apr_status_t mdl_blob_give_up(mdl_db_t *db, apr_pool_t *p, const mdl_blob_t *blob)
+{
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p, MDL_Q(BLOB_MISSED, .now = apr_time_now(), .object = blob->object));
+
+    return rv == APR_SUCCESS ? mdl_stray_leave(db, blob->object, p) : rv;
+}

@@ -66,4 +66,8 @@ apr_status_t mdl_blob_copies(mdl_db_t *db, apr_pool_t *p, mdl_blob_copies_t *fin
 /** Effect: removes such a file.  APR_ENOENT when the blob needs it by now, APR_EAGAIN as above. */
 apr_status_t mdl_blob_sweep_copy(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
 
+/** Effect: gives up an object whose bytes are not the blob's.  It counts as missing, so that the
+    next import of the same bytes takes its place, and then is a stray. */
+apr_status_t mdl_blob_give_up(mdl_db_t *db, apr_pool_t *p, const mdl_blob_t *blob);
+
 #endif
