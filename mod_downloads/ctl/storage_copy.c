@@ -43,7 +43,7 @@ static const mdl_field_t status_fields[] = {
     {0},
 };
 
-MDL_EFFECT(mdl_storage_status, mdl_storage_status_t *)
+MDL_EFFECT(mdl_storage_read_status, mdl_storage_status_t *)
 
 /* Reads the status.  All rows are counted, which may take longer than usual statements. */
 static int status_read(mdl_ctl_t *ctl, mdl_storage_status_t *status)
@@ -53,8 +53,8 @@ static int status_read(mdl_ctl_t *ctl, mdl_storage_status_t *status)
     if (mdl_ctl_connect(ctl, &why) == MDL_EXIT_DONE) {
         mdl_db_limit_waits(ctl->db, 0);
     }
-    return ctl->audit.action != NULL ? mdl_ctl_write(ctl, mdl_storage_status_effect, status, NULL)
-                                     : mdl_ctl_read(ctl, mdl_storage_status_effect, status, NULL);
+    return ctl->audit.action != NULL ? mdl_ctl_write(ctl, mdl_storage_read_status_effect, status, NULL)
+                                     : mdl_ctl_read(ctl, mdl_storage_read_status_effect, status, NULL);
 }
 
 int mdl_ctl_storage_status(mdl_ctl_t *ctl)

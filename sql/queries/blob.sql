@@ -56,8 +56,9 @@ SELECT count(*) FROM blob
 SELECT sha256, size, object, missing_at FROM blob WHERE sha256 > %s:after ORDER BY sha256 LIMIT %lld
 
 -- name: blobs_newest
-SELECT a.sha256, a.size, b.object, b.missing_at FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-ORDER BY a.id DESC LIMIT %lld
+SELECT asset.sha256, asset.size, b.object, b.missing_at
+FROM asset LEFT JOIN blob b ON b.sha256 = asset.sha256
+ORDER BY asset.id DESC LIMIT %lld
 
 -- A copy is complete: readers go to the other place from now on.
 -- name: blob_into_object

@@ -17,6 +17,6 @@ typedef struct {
 } mdl_storage_status_t;
 
 /** Effect: reads all rows of blobs, which may take seconds for millions of them. */
-apr_status_t mdl_storage_status(mdl_db_t *db, apr_pool_t *p, mdl_storage_status_t *status);
+apr_status_t mdl_storage_read_status(mdl_db_t *db, apr_pool_t *p, mdl_storage_status_t *status);
 
 #endif
