@@ -68,6 +68,7 @@ struct mdl_object_writer_t {
     mdl_sha256_t *sha;           /* of all parts, also of those being sent */
     apr_uint32_t crc32;
     mdl_object_body_t last; /* the bytes that wait, once digested */
+    int has_doubles;        /* whether there may be uploads of the key whose ids nobody knows */
     int is_uncertain;       /* whether a request to write the object may still arrive */
     const char *sha256;     /* of the object, once digested; else NULL */
     const char *why;
@@ -87,6 +88,9 @@ const char *mdl_object_writer_state(const mdl_object_writer_t *writer, apr_pool_
     mdl_json_add_int(state, "part_size", writer->part_size);
     if (writer->upload != NULL) {
         mdl_json_add_string(state, "upload", writer->upload);
+    }
+    if (writer->has_doubles) {
+        mdl_json_add_bool(state, "has_doubles", 1);
     }
     if (writer->mark.parts > 0) {
         mdl_json_add_int(state, "parts", writer->mark.parts);
@@ -178,6 +182,7 @@ static apr_status_t writer_resume(mdl_object_writer_t *writer, const char *text)
 
     writer->key = state_text(state, "key", writer->pool);
     writer->upload = state_text(state, "upload", writer->pool);
+    writer->has_doubles = mdl_json_bool(mdl_json_member(state, "has_doubles"));
     if (mdl_json_member(state, "part_size") != NULL) {
         writer->part_size = state_number(state, "part_size");
     }
@@ -326,11 +331,15 @@ static void writer_forget_tails(mdl_object_writer_t *writer)
 
 static apr_status_t writer_begin_parts(mdl_object_writer_t *writer)
 {
-    apr_status_t rv = writer->upload == NULL
-                          ? mdl_object_parts_create(writer->of.store, writer->key, &writer->upload,
-                                                    &writer->of.call, writer->pool)
-                          : APR_SUCCESS;
+    apr_status_t rv;
 
+    if (writer->upload != NULL) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_object_parts_create(writer->of.store, writer->key, &writer->upload, &writer->of.call,
+                                 writer->pool);
+    writer->is_uncertain |= rv != APR_SUCCESS;
+    writer->has_doubles |= writer->of.call.sent > 1;
     writer->why = rv == APR_SUCCESS ? writer->why : writer->of.call.why;
     return rv;
 }
@@ -538,6 +547,22 @@ static apr_status_t writer_complete_parts(mdl_object_writer_t *writer)
                : rv;
 }
 
+/* What stays is removed by "downloadsctl storage clean". */
+static void writer_abort_doubles(mdl_object_writer_t *writer)
+{
+    apr_array_header_t *uploads;
+    const char *cursor = NULL;
+    apr_status_t rv = mdl_object_uploads_list(writer->of.store, writer->key, &cursor, &uploads,
+                                              &writer->of.call, writer->pool);
+
+    for (int i = 0; rv == APR_SUCCESS && i < uploads->nelts; i++) {
+        const mdl_object_upload_t *upload = &APR_ARRAY_IDX(uploads, i, mdl_object_upload_t);
+
+        rv = mdl_object_parts_abort(writer->of.store, upload->key, upload->upload, &writer->of.call,
+                                    writer->pool);
+    }
+}
+
 apr_status_t mdl_object_writer_complete(mdl_object_writer_t *writer)
 {
     /* Sending the last part forgets them. */
@@ -551,7 +576,9 @@ apr_status_t mdl_object_writer_complete(mdl_object_writer_t *writer)
                                    : writer_complete_parts(writer);
     writer->why = rv != APR_SUCCESS && writer->of.call.why != NULL ? writer->of.call.why
                                                                    : writer->why;
-    /* One that stays is removed by "downloadsctl storage clean". */
+    if (rv == APR_SUCCESS && writer->has_doubles) {
+        writer_abort_doubles(writer);
+    }
     for (int i = 0; i < tails->nelts && rv == APR_SUCCESS; i++) {
         mdl_object_delete(writer->of.store, APR_ARRAY_IDX(tails, i, tail_t).key, &writer->of.call,
                           writer->pool);

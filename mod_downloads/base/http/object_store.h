@@ -67,6 +67,8 @@ typedef struct {
     void *baton;
     const char *why; /* set by a failure: a sentence for the operator's log, in the call's pool; it
                         names the host and the store's code, and has no key or signature in it */
+    int sent;        /* set: how many requests the last call has sent; a lost answer's may have done
+                        what they ask */
     apr_time_t date; /* set by an answer: the store's clock, to the second; 0: it did not say */
 } mdl_object_call_t;
 
