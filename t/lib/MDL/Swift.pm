@@ -87,7 +87,7 @@ sub request
         '-H', 'x-amz-content-sha256: ' . sha256_hex($opt{body} // ''),
         (map { ('-H', $_) } @{ $opt{headers} // [] }),
         $method eq 'HEAD' ? '-I' : ('-X', $method),
-        defined $opt{body} ? ('--data-binary', "\@$body", '-H', 'Content-Type:') : (),
+        defined $opt{body} ? ('-T', "$body") : (),
         $self->{origin} =~ s{//}{//$keys\@}r . "/$path" . (defined $query ? "?$query" : ''));
     open my $curl, '-|', @command or die "curl: $!\n";
     my $status = readline $curl;
