@@ -522,9 +522,13 @@ static apr_status_t writer_recall_parts(mdl_object_writer_t *writer)
             etags_add(etags, part->etag, writer->pool);
         }
     }
-    return rv == APR_SUCCESS && memcmp(etags, writer->mark.etags, sizeof etags) != 0
-               ? MDL_OBJECT_EBROKEN
-               : rv;
+    if (rv == APR_SUCCESS && memcmp(etags, writer->mark.etags, sizeof etags) != 0) {
+        rv = MDL_OBJECT_EBROKEN;
+    }
+    if (rv == MDL_OBJECT_EBROKEN) {
+        writer->of.call.why = "the parts in the store are not those that were sent";
+    }
+    return rv;
 }
 
 static apr_status_t writer_complete_parts(mdl_object_writer_t *writer)
