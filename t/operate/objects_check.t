@@ -113,7 +113,7 @@ my @broken = (
     [ 'a port on which nobody listens', sub { set(Store => "http://127.0.0.1:$free/bucket") },
         qr/refuses connections.*Correct DownloadsObjectStore/ ],
     [ 'a host without an address', sub { set(Store => 'https://store.invalid/bucket') },
-        qr/can't be resolved.*Correct DownloadsObjectStore/ ],
+        qr/store\.invalid .*Correct DownloadsObjectStore/ ],
     [ 'a certificate that is not trusted',
         sub { set(Store => 'https://localhost:' . $server->tls_port . '/bucket') },
         qr/certificate/i ],
@@ -130,14 +130,16 @@ my @broken = (
         [ delete => 's3:DeleteObject' ], [ abort => 's3:AbortMultipartUpload' ],
         [ parts => 's3:ListMultipartUploadParts' ],
         [ uploads => 's3:ListBucketMultipartUploads' ]),
-    [ 'a bucket of another database', sub { $store->put('identity', 'storage_' . 'z' x 26) },
-        qr/The database's objects are in the bucket \Q$identity\E, and http.* is storage_zzz/ ],
+    [ 'a bucket of another database', sub { $store->put('identity', 'storage_' . '1' x 26) },
+        qr/The database's objects are in the bucket \Q$identity\E, and http.* is storage_111/ ],
 );
 
 my ($faults, $warnings) = faults();
 is_deeply [ $faults, $warnings ], [ {}, [] ], 'a set-up that works: nothing is found'
     or diag explain $faults, $warnings;
 is has_line('objects'), 1, 'and it has a line';
+is_deeply [ [ keys %{ { $store->objects } } ], [ $store->uploads ] ], [ ['identity'], [] ],
+    'the check leaves nothing behind';
 
 for my $case (@broken) {
     my ($name, $break, $words) = @$case;
@@ -161,9 +163,6 @@ subtest 'other faults' => sub {
     $server->configure(extra => "DownloadsMailFrom shop\@shop.test\n");
     is has_line('objects'), 0, 'without a store there is no such line';
     set();
-    is_deeply [ grep { $_ !~ /^identity$/ } keys %{ { $store->objects } } ], [],
-        'no object is left behind';
-    is_deeply [ $store->uploads ], [], 'nor an upload';
 };
 
 subtest 'what works and is worth a warning' => sub {
@@ -191,11 +190,11 @@ subtest 'what works and is worth a warning' => sub {
 
 subtest 'a bucket of somebody else' => sub {
     my $other = MDL::Swift->new;
-    $other->put('identity', 'storage_' . 'a' x 26 . "\n");
+    $other->put('identity', 'storage_' . '2' x 26 . "\n");
     set(Store => $other->url, KeyFile => $other->key_file);
     my $log = error_log_size();
     httpd_graceful();
-    like error_log_since($log), qr/MDL0350: .*\Q$identity\E.*storage_aaa.*MDL0351/s,
+    like error_log_since($log), qr/MDL0350: .*\Q$identity\E.*storage_222.*MDL0351/s,
         'is refused at a graceful restart, with both identities';
     my $reply = api('POST', '/assets/uploads', key => $shop->{token},
         json => { filename => 'a.pdf', size => 10 });

@@ -258,5 +258,11 @@ apr_status_t mdl_object_uploads_expire(mdl_object_store_t *store, int *expire,
     rv = mdl_object_perform(store, &request, &answer, call, p);
     *expire = rv == APR_SUCCESS &&
               strstr(answer.body, "<AbortIncompleteMultipartUpload") != NULL;
-    return strcmp(answer.code, "NoSuchLifecycleConfiguration") == 0 ? APR_SUCCESS : rv;
+    if (strcmp(answer.code, "NoSuchLifecycleConfiguration") == 0) {
+        return APR_SUCCESS;
+    }
+    /* A store that does not know the question lists the bucket. */
+    return rv == APR_SUCCESS && strstr(answer.body, "<LifecycleConfiguration") == NULL
+               ? MDL_OBJECT_EBROKEN
+               : rv;
 }
