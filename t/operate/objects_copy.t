@@ -86,7 +86,7 @@ sub begin_downloads
     for my $i (1 .. $count) {
         my $file = $files[ 2 + $i % 2 ];
         my $url  = 'http://127.0.0.1:' . port() . link_of(buy($shop, $file));
-        my $rate = $file->{size} / 60;
+        my $rate = int $file->{size} / 60;
         open my $sum, '-|', "curl -sSL --noproxy '*' --limit-rate $rate '$url' | sha256sum"
             or die "curl: $!\n";
         push @downloads, [ $file, $sum ];

@@ -355,7 +355,7 @@ static void test_mail_directives(void)
     ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
-#define EXAMPLES 14
+#define EXAMPLES 16
 
 static void test_keep(void)
 {
@@ -400,7 +400,8 @@ static void test_sample(void)
     static const char *const examples[EXAMPLES] = {
         "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",   "CAFile",
         "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",        "UploadOrigin",
-        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn"};
+        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn", "ObjectStore",
+        "ObjectKeyFile"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;
