@@ -61,6 +61,7 @@ static apr_status_t read_part(apr_bucket *bucket, const char **bytes, apr_size_t
 
     (void)block;
     body->is_read = 1;
+    body->until = bucket->start + (apr_int64_t)bucket->length;
     apr_pool_create_unmanaged_ex(&pool, NULL, NULL);
     apr_pool_tag(pool, "mdl_body");
     brigade = apr_brigade_create(pool, bucket->list);

@@ -1,5 +1,6 @@
 /*
- * A representation of known length that is made as it is sent: a file, or a ZIP of files.
+ * A representation of known length that is made as it is sent: a file, an object, or a ZIP of
+ * them.
  *
  * A handler sends it as one bucket of its whole length.  httpd's own filters copy and split that
  * into ranges, and output.h turns the ranges into bytes.
@@ -13,8 +14,9 @@ typedef struct mdl_body_t mdl_body_t;
 
 struct mdl_body_t {
     apr_int64_t size;
-    int lasting; /* buckets from take stay valid after its next call */
-    int is_read; /* out: another filter has read the body and passes on bytes of its own */
+    int lasting;       /* buckets from take stay valid after its next call */
+    int is_read;       /* out: another filter has read the body and passes on bytes of its own */
+    apr_int64_t until; /* set before take: the end of the part that its next calls will take */
 
     /** NULL, or called when all was taken, before the last buckets are passed on: they stay
         valid. */

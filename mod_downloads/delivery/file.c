@@ -15,23 +15,23 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/http/object.h"
 #include "base/text/filename.h"
 #include "child_storage.h"
 #include "connection.h"
 #include "core/download/download.h"
 #include "core/download/session_begin.h"
 #include "core/download/signed_url.h"
-#include "delivery/body_archive.h"
-#include "delivery/body_blob.h"
+#include "delivery/content.h"
 #include "delivery/customer.h"
-#include "delivery/output.h"
 #include "delivery/range.h"
 #include "delivery/view.h"
 #include "metering/settler.h"
 
 APLOG_USE_MODULE(downloads);
 
-#define CROWD_WAIT    "5"          /* seconds */
+#define RETRY_AFTER   "5"          /* seconds */
+#define REDIRECT_S    300          /* for which the store's URL is good */
 #define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
 #define ARCHIVE_LARGE 2000 /* files; the memory of a larger archive is returned to the system */
 #define SETTLE_NAP    apr_time_from_msec(20)
@@ -43,10 +43,10 @@ typedef struct {
     const mdl_service_t *service;
     mdl_signed_file_t link;
     mdl_download_t download;
-    mdl_body_t *body;
+    mdl_content_t *content;
     const char *etag;
     mdl_range_t range;
-    apr_int64_t asked;        /* bytes */
+    int is_redirect;          /* whether the object store sends the bytes */
     mdl_transfer_t *transfer; /* NULL when no bytes are sent */
 } serve_t;
 
@@ -77,6 +77,15 @@ static const int statuses[] = {
 static message_t message_of(mdl_entitlement_t entitlement)
 {
     return (message_t){statuses[entitlement], mdl_entitlement_names[entitlement]};
+}
+
+static message_t message_of_content(apr_status_t rv)
+{
+    return rv == APR_SUCCESS ? (message_t){OK, NULL}
+           : rv == MDL_OBJECT_EAWAY || rv == MDL_OBJECT_EDENIED || rv == MDL_OBJECT_EBROKEN ||
+                   APR_STATUS_IS_EINTR(rv) || mdl_db_unavailable(rv)
+               ? (message_t){HTTP_SERVICE_UNAVAILABLE, "file_away"}
+               : (message_t){HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
 }
 
 static int is_archive(const serve_t *serve)
@@ -117,8 +126,8 @@ static int file_refuse(const serve_t *serve, message_t message)
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
-    if (message.status == HTTP_TOO_MANY_REQUESTS) {
-        apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
+    if (message.status == HTTP_TOO_MANY_REQUESTS || message.status == HTTP_SERVICE_UNAVAILABLE) {
+        apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);
     }
     log_request(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
     if (serve->download.entitlement == MDL_ENTITLEMENT_TOO_OFTEN) {
@@ -131,27 +140,6 @@ static int file_refuse(const serve_t *serve, message_t message)
     }
     customer = mdl_customer_view(serve->service, order, r->pool);
     return mdl_view_message(r, message.status, message.name, &customer);
-}
-
-static void log_missing(const serve_t *serve, apr_status_t rv)
-{
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
-                  "MDL0406: asset %" APR_INT64_T_FMT ": the file %s of %" APR_INT64_T_FMT
-                  " bytes is not in DownloadsStorage or can't be read whole; restore it from a "
-                  "backup, or import the asset again",
-                  serve->link.asset_id, serve->download.sha256, serve->download.size);
-}
-
-static apr_status_t file_open_blob(serve_t *serve)
-{
-    apr_status_t rv = mdl_body_blob_open(
-        &serve->body, serve->r, mdl_child_storage(),
-        &(mdl_blob_t){.sha256 = serve->download.sha256, .size = serve->download.size});
-
-    if (rv != APR_SUCCESS) {
-        log_missing(serve, rv);
-    }
-    return rv;
 }
 
 /*
@@ -193,30 +181,6 @@ static void archive_end(void *owner)
     }
 }
 
-static apr_status_t file_open_archive(serve_t *serve)
-{
-    const mdl_archive_t *archive = &serve->download.archive;
-    const mdl_archive_file_t *file;
-    int at;
-    apr_status_t rv = mdl_body_archive_open(&serve->body, serve->r, mdl_child_storage(), archive,
-                                            &at);
-
-    if (rv != APR_SUCCESS) {
-        file = &APR_ARRAY_IDX(archive->files, at, mdl_archive_file_t);
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
-                      "MDL0440: asset %" APR_INT64_T_FMT ", one of %d in an archive of assignment "
-                      "%" APR_INT64_T_FMT ": the file %s of %" APR_INT64_T_FMT
-                      " bytes is not in DownloadsStorage or can't be read whole; restore it from a "
-                      "backup, or import the asset again",
-                      file->asset_id, archive->files->nelts, serve->link.assignment_id,
-                      mdl_hex(file->sha256, sizeof file->sha256, serve->r->pool), file->size);
-        return rv;
-    }
-    serve->body->end = archive_end;
-    serve->body->owner = serve;
-    return APR_SUCCESS;
-}
-
 /* Sets the validators that conditional requests are compared with. */
 static void set_validators(serve_t *serve)
 {
@@ -237,16 +201,20 @@ static const char *repr_digest(const char *sha256, apr_pool_t *p)
     return apr_pstrcat(p, "sha-256=:", mdl_base64(digest, sizeof digest, p), ":", NULL);
 }
 
+static const char *content_type(const mdl_download_t *download)
+{
+    return download->content_type != NULL ? download->content_type : "application/octet-stream";
+}
+
 static void set_headers(const serve_t *serve)
 {
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
     apr_table_t *headers = r->headers_out;
-    const char *type = download->content_type;
 
     apr_table_setn(r->subprocess_env, "no-gzip", "1");
     apr_table_setn(r->subprocess_env, "no-brotli", "1");
-    ap_set_content_type(r, type != NULL ? type : "application/octet-stream");
+    ap_set_content_type(r, content_type(download));
     ap_set_content_length(r, download->size);
     ap_set_accept_ranges(r);
     apr_table_setn(headers, "Content-Disposition",
@@ -263,16 +231,36 @@ static void set_headers(const serve_t *serve)
     apr_table_setn(headers, "X-Accel-Buffering", "no");
 }
 
+/* Another error closes the connection, for the head of the response was sent. */
 static int file_send(const serve_t *serve)
 {
-    request_rec *r = serve->r;
-    apr_status_t rv = mdl_output_send(r, serve->body, serve->transfer);
-
-    if (rv != APR_SUCCESS && !r->connection->aborted) {
-        ap_log_rerror(APLOG_MARK, APLOG_WARNING, rv, r, "MDL0407: a file was not sent whole");
-        return AP_FILTER_ERROR;
+    serve->content->transfer = serve->transfer;
+    if (is_archive(serve)) {
+        serve->content->body->end = archive_end;
+        serve->content->body->owner = (void *)serve;
     }
-    return OK;
+    return mdl_content_send(serve->content) == APR_SUCCESS || serve->r->connection->aborted
+               ? OK
+               : AP_FILTER_ERROR;
+}
+
+/* Sends the client to the object store.  What it asks for counts as delivered once it has any byte
+   of this response; of several ranges the store may send the whole. */
+static int file_redirect(const serve_t *serve)
+{
+    const mdl_download_t *download = &serve->download;
+    const mdl_range_t *range = &serve->range;
+    request_rec *r = serve->r;
+
+    mdl_transfer_add_other(serve->transfer, 1);
+    mdl_transfer_add_rest(serve->transfer, range->is_several ? 0 : range->first,
+                          range->is_several ? download->size : range->length);
+    unset_validators(r);
+    apr_table_setn(r->headers_out, "Location",
+                   mdl_object_url(mdl_storage_objects(mdl_child_storage()), download->object,
+                                  REDIRECT_S, mdl_filename_disposition(download->filename, r->pool),
+                                  content_type(download), r->pool));
+    return mdl_view_message(r, HTTP_SEE_OTHER, "download_begins", NULL);
 }
 
 /* 304, with the validators that were compared. */
@@ -389,8 +377,8 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
         .default_download_limit = settings->download_limit,
         .etag = serve->etag,
         .size = download->size,
-        .whole = serve->range == MDL_RANGE_WHOLE,
-        .bytes = serve->asked,
+        .whole = serve->range.kind == MDL_RANGE_WHOLE,
+        .bytes = serve->range.is_several ? download->size : serve->range.length,
         .lifetime = settings->session_lifetime,
         .idle = settings->session_idle,
         .meter_id = mdl_settler_meter_id(),
@@ -417,7 +405,9 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     if (rv == APR_SUCCESS) {
         *message = message_of(session.entitlement);
         if (message->status == OK) {
-            log_request(serve, session.why);
+            log_request(serve, serve->is_redirect
+                                   ? apr_pstrcat(r->pool, session.why, ", at the redirect", NULL)
+                                   : session.why);
         }
     }
     return rv;
@@ -436,17 +426,20 @@ static message_t file_decide(serve_t *serve)
     if (mdl_customer_prefetches(r)) {
         return (message_t){HTTP_FORBIDDEN, "prefetch"};
     }
-    rv = is_archive(serve) ? file_open_archive(serve) : file_open_blob(serve);
-    if (rv != APR_SUCCESS) {
-        return (message_t){HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
+    serve->content = mdl_content_make(r, &serve->link, &serve->download);
+    if ((rv = mdl_content_open(serve->content)) != APR_SUCCESS) {
+        return message_of_content(rv);
     }
     set_validators(serve);
     if ((status = ap_meets_conditions(r)) != OK) {
         return status == HTTP_NOT_MODIFIED ? (message_t){HTTP_NOT_MODIFIED, NULL}
                                            : (message_t){HTTP_PRECONDITION_FAILED, "file_changed"};
     }
-    serve->range = mdl_range_read(r, serve->download.size, &serve->asked);
-    return serve->range == MDL_RANGE_BEYOND
+    serve->range = mdl_range_read(r, serve->download.size);
+    /* The store would not say so if the file were missing, so one that was is sent from here. */
+    serve->is_redirect = serve->service->settings->object_redirect && !r->header_only &&
+                         serve->download.object != NULL && !serve->download.is_missing;
+    return serve->range.kind == MDL_RANGE_BEYOND
                ? (message_t){HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"}
                : (message_t){OK, NULL};
 }
@@ -483,6 +476,9 @@ static int serve_link(serve_t *serve)
     if ((rv = file_look(serve)) == APR_SUCCESS) {
         message = file_decide(serve);
     }
+    if (rv == APR_SUCCESS && message.status == OK && !r->header_only && !serve->is_redirect) {
+        message = message_of_content(mdl_content_ready(serve->content, &serve->range));
+    }
     if (rv == APR_SUCCESS && message.status == OK) {
         if (r->header_only) {
             log_request(serve, "not counted, HEAD");
@@ -499,6 +495,9 @@ static int serve_link(serve_t *serve)
     }
     if (message.status != OK) {
         return file_refuse(serve, message);
+    }
+    if (serve->is_redirect) {
+        return file_redirect(serve);
     }
     set_headers(serve);
     return file_send(serve);

@@ -27,13 +27,22 @@ typedef struct {
     int in_parts; /* several ranges: which bytes they hold is not known */
 } output_t;
 
-static apr_status_t output_pass(output_t *output, int flush)
+/* APR_ECONNABORTED once the transfer is cut. */
+static apr_status_t output_check(const output_t *output)
 {
-    apr_status_t rv;
-
     if (output->transfer != NULL && mdl_transfer_is_cut(output->transfer)) {
         output->f->c->aborted = 1;
         return APR_ECONNABORTED;
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t output_pass(output_t *output, int flush)
+{
+    apr_status_t rv = output_check(output);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
     if (APR_BRIGADE_EMPTY(output->out)) {
         return APR_SUCCESS;
@@ -80,7 +89,7 @@ static apr_status_t output_expand_piece(output_t *output, apr_int64_t offset, ap
     apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
 
     if (rv != APR_SUCCESS) {
-        return rv;
+        return output_check(output) != APR_SUCCESS ? APR_ECONNABORTED : rv;
     }
     if (output->transfer != NULL) {
         if (output->piece > 0) {
@@ -104,6 +113,7 @@ static apr_status_t output_expand(output_t *output, apr_int64_t offset, apr_int6
 {
     apr_status_t rv = APR_SUCCESS;
 
+    output->body->until = offset + length;
     while (length > 0 && rv == APR_SUCCESS) {
         apr_int64_t taken;
 

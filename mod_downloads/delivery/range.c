@@ -30,27 +30,45 @@ static const char *range_skip_blanks(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* Adds "a-b", "a-" or "-n" to what is asked for, and returns what follows; NULL for anything else.
-   *any becomes true when it is satisfiable (RFC 9110 section 14.1.2), *ignored when httpd ignores
-   the whole header for it. */
-static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *asked, int *any,
-                             int *ignored)
+/* What the ranges of a header ask for, so far. */
+typedef struct {
+    apr_int64_t size;
+    mdl_coverage_t *asked;
+    mdl_range_t range;
+    int any;     /* one of them is satisfiable (RFC 9110 section 14.1.2) */
+    int ignored; /* httpd ignores the whole header for one of them */
+} reading_t;
+
+static void reading_add(reading_t *reading, apr_int64_t from, apr_int64_t to)
 {
-    apr_int64_t first, last;
-    const char *dash = read_number(text, &first, ignored);
+    mdl_coverage_add(reading->asked, from, to);
+    if (reading->range.length == 0 && from < to) {
+        reading->range.first = from;
+        reading->range.length = to - from;
+    } else {
+        reading->range.is_several = 1;
+    }
+}
+
+/* Adds "a-b", "a-" or "-n" to what is asked for, and returns what follows; NULL for anything
+   else. */
+static const char *read_spec(const char *text, reading_t *reading)
+{
+    apr_int64_t first, last, size = reading->size;
+    const char *dash = read_number(text, &first, &reading->ignored);
     const char *end;
 
     if (*dash != '-') {
         return NULL;
     }
-    end = read_number(dash + 1, &last, ignored);
+    end = read_number(dash + 1, &last, &reading->ignored);
     if (dash == text) {
         if (end == dash + 1) {
             return NULL;
         }
-        *any |= last > 0;
-        *ignored |= last == 0;
-        mdl_coverage_add(asked, last < size ? size - last : 0, size);
+        reading->any |= last > 0;
+        reading->ignored |= last == 0;
+        reading_add(reading, last < size ? size - last : 0, size);
         return end;
     }
     if (end == dash + 1) {
@@ -59,45 +77,43 @@ static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t 
     if (last < first) {
         return NULL;
     }
-    *any |= first < size;
-    mdl_coverage_add(asked, first, last < size ? last + 1 : size);
+    reading->any |= first < size;
+    reading_add(reading, first, last < size ? last + 1 : size);
     return end;
 }
 
-mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, apr_int64_t *bytes)
+/* Reads all ranges; false if the header is not well-formed. */
+static int reading_all(reading_t *reading, const char *text)
 {
-    const char *text = apr_table_get(r->headers_in, "Range");
-    mdl_coverage_t *asked = mdl_coverage_make(r->pool);
-    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
-    int specs = 0, any = 0, ignored;
-
-    *bytes = size;
-    if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
-        ap_condition_if_range(r, r->headers_out) == AP_CONDITION_NOMATCH) {
-        return MDL_RANGE_WHOLE;
-    }
-    text += 6;
-    ignored = strpbrk(text, " \t") != NULL || core->max_ranges == AP_MAXRANGES_NORANGES;
     do {
-        specs++;
-        text = read_spec(range_skip_blanks(text), size, asked, &any, &ignored);
+        text = read_spec(range_skip_blanks(text), reading);
         if (text == NULL) {
-            return MDL_RANGE_WHOLE;
+            return 0;
         }
         text = range_skip_blanks(text);
     } while (*text++ == ',');
-    if (text[-1] != '\0') {
-        return MDL_RANGE_WHOLE;
+    return text[-1] == '\0';
+}
+
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
+{
+    const char *text = apr_table_get(r->headers_in, "Range");
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
+    const mdl_range_t whole = {.kind = MDL_RANGE_WHOLE, .length = size};
+    reading_t reading = {.size = size, .asked = mdl_coverage_make(r->pool)};
+
+    if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
+        ap_condition_if_range(r, r->headers_out) == AP_CONDITION_NOMATCH) {
+        return whole;
     }
-    if (!any) {
-        return MDL_RANGE_BEYOND;
+    text += 6;
+    reading.ignored = strpbrk(text, " \t") != NULL || core->max_ranges == AP_MAXRANGES_NORANGES;
+    if (!reading_all(&reading, text)) {
+        return whole;
     }
-    if (ignored || mdl_coverage_is_whole(asked, size)) {
-        return MDL_RANGE_WHOLE;
+    if (reading.any && (reading.ignored || mdl_coverage_is_whole(reading.asked, size))) {
+        return whole;
     }
-    /* httpd sends the whole file in place of ranges that are too many, overlap or go backwards. */
-    if (specs == 1) {
-        *bytes = mdl_coverage_bytes(asked);
-    }
-    return MDL_RANGE_PART;
+    reading.range.kind = reading.any ? MDL_RANGE_PART : MDL_RANGE_BEYOND;
+    return reading.range;
 }

@@ -23,7 +23,7 @@ SELECT o.access_status, a.status AS assignment_status, a.expires_at, e.status AS
     e.content_type, e.sha256, e.size AS asset_size, e.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0) AS downloads_used,
     COALESCE(w.downloads_extra, 0) AS downloads_extra, o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
-        WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END AS is_listed, a.quantity,
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END AS is_listed, a.quantity, b.object, b.missing_at,
     {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
@@ -31,6 +31,7 @@ JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 {{session_last_join}}
 JOIN asset e ON e.id = %lld:asset_id AND +e.deleted_at IS NULL
+LEFT JOIN blob b ON b.sha256 = e.sha256
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = %lld
 WHERE a.id = %lld:assignment_id
 
@@ -249,7 +250,7 @@ ORDER BY pack
 -- The archive's ready files, with their positions in the list of ids.
 -- part: archive_columns
 s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
-    COALESCE(w.downloads_extra, 0) AS downloads_extra
+    COALESCE(w.downloads_extra, 0) AS downloads_extra, b.object, b.missing_at
 
 -- name: archive_files
 -- dialect: sqlite3

@@ -384,6 +384,11 @@ SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, s.size,
 FROM asset s
 WHERE s.id {{in_given}}
 
+-- Which of the files are in objects.
+-- name: files_in_objects
+SELECT s.id, b.missing_at FROM asset s JOIN blob b ON b.sha256 = s.sha256
+WHERE s.id {{in_given}} AND b.object IS NOT NULL
+
 -- name: allowances_of_assignments
 SELECT assignment_id, asset_id, downloads_used, downloads_extra
 FROM allowance WHERE assignment_id {{in_given}}

@@ -215,7 +215,7 @@ is(statuses($json), 'ok ok ok ok ok ok ok warn', 'is a warning');
 like(message($json, 'file'), qr/$one->{filename} \(file $one->{id}\) is missing/,
     'which names the file');
 ($id) = new_order($products[0]);
-fails_first($id, 'file', qr/missing on the server's disk/, 'a file that is missing');
+fails_first($id, 'file', qr/missing in the server's storage/, 'a file that is missing');
 rename blob($one) . '.away', blob($one) or die "$!";
 is(diagnosis($id, 'a file that is back')->{first_failure}, undef, 'nothing fails');
 sql("UPDATE asset SET status = 'failed' WHERE id = $one->{id}");

@@ -195,7 +195,7 @@ my @states = (
         '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'with a file that is missing', [ \&lost ], 'active not_checked',
         '200 - 202 - 200 303 500', qr/2 of 2 downloads left/,
-        file => qr/is missing on the server's disk: 1 of 1 file\.$/ ],
+        file => qr/is missing in the server's storage: 1 of 1 file\.$/ ],
     [ 'with a file that was missing', [ \&lost, \&found ], 'active not_checked', $good,
         qr/2 of 2 downloads left/, undef ],
     [ 'with a file that is being imported', [ set_asset('pending') ], 'active not_checked',

@@ -8,7 +8,8 @@
 #include "db/db.h"
 
 /** Effect: a reader did not find a blob's object, or not in its size.  Unless the blob has another
-    place by now, records that the object is missing.  APR_ENOENT: there is no such blob any more. */
+    place by now, records that the object is missing.  APR_ENOENT: there is no such blob any more.
+ */
 typedef struct {
     const char *sha256;
     const char *object; /* where the reader looked; not NULL */

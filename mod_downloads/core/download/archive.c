@@ -104,6 +104,7 @@ typedef struct {
     apr_time_t updated_at;
     int downloads_used;
     int downloads_extra;
+    int is_missing;
 } row_t;
 
 static void read_row(const mdl_rows_t *rows, row_t *row)
@@ -114,18 +115,26 @@ static void read_row(const mdl_rows_t *rows, row_t *row)
     mdl_hex_decode(row->file.sha256, sizeof row->file.sha256,
                    MDL_TEXT(rows, archive_files, sha256));
     row->file.size = MDL_INT(rows, archive_files, size);
+    row->file.object = MDL_TEXT(rows, archive_files, object);
+    row->is_missing = !MDL_NULL(rows, archive_files, missing_at);
     row->crc32 = (apr_uint32_t)MDL_INT(rows, archive_files, crc32);
 }
 
 static void archive_add(building_t *building, const row_t *row)
 {
     mdl_archive_t *archive = building->archive;
+    mdl_archive_file_t *file;
     apr_int64_t numbers[] = {row->file.size, row->crc32, row->updated_at};
     const char *name;
 
     mdl_zip_add(archive->zip, row->filename, row->file.size, row->crc32, row->updated_at);
     name = mdl_zip_name(archive->zip, archive->files->nelts);
-    APR_ARRAY_PUSH(archive->files, mdl_archive_file_t) = row->file;
+    if (row->is_missing) {
+        archive->missing = archive->files->nelts;
+    }
+    file = apr_array_push(archive->files);
+    *file = row->file;
+    file->object = apr_pstrdup(archive->files->pool, row->file.object);
     if (row->updated_at > archive->updated_at) {
         archive->updated_at = row->updated_at;
     }
@@ -171,7 +180,7 @@ static apr_status_t archive_make(mdl_db_t *db, apr_int64_t assignment_id,
     apr_pool_create(&scratch, p);
     apr_pool_tag(scratch, "mdl_archive");
     apr_pool_create(&batch, scratch);
-    *archive = (mdl_archive_t){.zip = mdl_zip_begin(ids->nelts, p)};
+    *archive = (mdl_archive_t){.zip = mdl_zip_begin(ids->nelts, p), .missing = -1};
     archive->files = apr_array_make(p, ids->nelts, sizeof(mdl_archive_file_t));
     building.tag = mdl_sha256_begin(scratch);
     mdl_sha256_update(building.tag, FORMAT, strlen(FORMAT));

@@ -15,6 +15,7 @@
 typedef struct {
     apr_int64_t asset_id;
     apr_int64_t size;
+    const char *object; /* the key of the object that has it; NULL: the folder has it */
     unsigned char sha256[MDL_SHA256_LENGTH];
 } mdl_archive_file_t;
 
@@ -22,15 +23,17 @@ typedef struct {
 typedef struct {
     mdl_zip_t *zip;
     apr_array_header_t *files; /* mdl_archive_file_t; only ready files */
-    const char *tag;           /* 64 hexadecimal digits, for an entity tag */
-    apr_time_t updated_at;     /* of the file changed last */
-    int downloads_used;        /* this and the next: of the file with the fewest downloads left */
+    int missing;     /* the index of a file whose object was not there when it was read last; -1:
+                        none */
+    const char *tag; /* 64 hexadecimal digits, for an entity tag */
+    apr_time_t updated_at; /* of the file changed last */
+    int downloads_used;    /* this and the next: of the file with the fewest downloads left */
     int downloads_extra;
 } mdl_archive_t;
 
 /**
- * Reads the archive of an assignment.  The result takes some 100 bytes a file; reading it takes 50
- * more a file, and 500 rows at a time.
+ * Reads the archive of an assignment.  The result takes some 110 bytes a file, and 40 more if an
+ * object has it; reading it takes 50 more a file, and 500 rows at a time.
  */
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);

@@ -123,6 +123,8 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
                                       (int)MDL_INT(row, download_grant, downloads_extra)
                                 : 0;
     download->sha256 = download->tag = MDL_TEXT(row, download_grant, sha256);
+    download->object = MDL_TEXT(row, download_grant, object);
+    download->is_missing = !MDL_NULL(row, download_grant, missing_at);
     download->page_replaced = !MDL_NULL(row, download_grant, page_replaced_at);
     facts->shop_blocked = !MDL_NULL(row, download_grant, blocked_at);
     download_read_session(download, row, mdl_c_download_grant_id);

@@ -28,6 +28,8 @@ typedef struct {
     const char *filename;
     const char *content_type;
     const char *sha256; /* NULL for an archive */
+    const char *object; /* the key of the object that has the file; NULL: the folder has it */
+    int is_missing;     /* whether the object was not there when it was read last */
     const char *tag;    /* for an entity tag: the file's SHA-256, or the archive's tag */
     apr_int64_t size;
     apr_time_t updated_at;

@@ -347,3 +347,51 @@ apr_status_t mdl_assignment_files_read(mdl_db_t *db, mdl_rows_t *own,
     rv = files_count_all(&reading, whole);
     return rv == APR_SUCCESS ? files_read_of_packs(&reading) : rv;
 }
+
+/* --- objects --- */
+
+/* Adds the files of an assignment, each to those of the same asset that were added before. */
+static void files_group(const mdl_assignment_t *assignment, apr_hash_t *groups,
+                        apr_array_header_t *ids, apr_pool_t *p)
+{
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *);
+        apr_array_header_t *group = apr_hash_get(groups, &file->asset_id, sizeof file->asset_id);
+
+        if (group == NULL) {
+            group = apr_array_make(p, 1, sizeof(mdl_order_file_t *));
+            apr_hash_set(groups, &file->asset_id, sizeof file->asset_id, group);
+            APR_ARRAY_PUSH(ids, apr_int64_t) = file->asset_id;
+        }
+        APR_ARRAY_PUSH(group, mdl_order_file_t *) = file;
+    }
+}
+
+apr_status_t mdl_assignment_files_locate(mdl_db_t *db, const apr_array_header_t *assignments,
+                                         apr_pool_t *p)
+{
+    apr_hash_t *groups = apr_hash_make(p);
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    for (int i = 0; i < assignments->nelts; i++) {
+        files_group(APR_ARRAY_IDX(assignments, i, mdl_assignment_t *), groups, ids, p);
+    }
+    if (ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select(db, &rows, p, MDL_Q(FILES_IN_OBJECTS, ids));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        apr_int64_t id = mdl_rows_int(rows, 0);
+        const apr_array_header_t *group = apr_hash_get(groups, &id, sizeof id);
+
+        for (int i = 0; i < group->nelts; i++) {
+            mdl_order_file_t *file = APR_ARRAY_IDX(group, i, mdl_order_file_t *);
+
+            file->is_object = 1;
+            file->is_missing = !mdl_rows_null(rows, 1);
+        }
+    }
+    return rv;
+}

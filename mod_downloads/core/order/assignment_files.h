@@ -19,6 +19,8 @@ typedef struct {
     mdl_asset_status_t status;
     const char *sha256;
     apr_int64_t size;
+    int is_object;  /* whether an object has its bytes; set by mdl_assignment_files_locate */
+    int is_missing; /* whether the object was not there when it was read last; likewise */
     apr_time_t updated_at;
     mdl_downloads_t downloads; /* resting and running are 0 unless read by mdl_order_find */
     int download_limit;        /* granted downloads included; 0: unlimited */
@@ -83,5 +85,9 @@ mdl_assignment_t *mdl_assignment_make(apr_pool_t *p);
 apr_status_t mdl_assignment_files_read(mdl_db_t *db, mdl_rows_t *own,
                                        const apr_array_header_t *assignments, int default_limit,
                                        int max, int *whole, apr_pool_t *p);
+
+/** Sets is_object and is_missing of the files of assignments. */
+apr_status_t mdl_assignment_files_locate(mdl_db_t *db, const apr_array_header_t *assignments,
+                                         apr_pool_t *p);
 
 #endif

@@ -450,11 +450,15 @@ static void diagnosis_check_allowance(run_t *run)
     diagnosis_count(run, MDL_CHECK_ALLOWANCE, "limit", tally.last->download_limit);
 }
 
-/* Whether the storage has the file in its full size. */
+/* Whether the storage has the file in its full size.  Objects are not asked for: there may be
+   thousands. */
 static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
 {
     apr_int64_t size;
 
+    if (file->is_object) {
+        return !file->is_missing;
+    }
     return mdl_storage_size(tally->storage, &(mdl_blob_t){.sha256 = file->sha256}, &size, p) ==
                APR_SUCCESS &&
            size == file->size;
@@ -474,7 +478,7 @@ static void tally_file(run_t *run, const mdl_order_file_t *file, void *baton)
         fault = "could not be imported";
     } else if (!file_has_bytes(tally, file, run->pool)) {
         finding = "file_missing";
-        fault = "is missing on the server's disk";
+        fault = "is missing in the server's storage";
     }
     if (fault != NULL) {
         tally->faulty++;

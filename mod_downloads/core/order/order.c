@@ -342,6 +342,9 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
     order_read_more(find->order, &more, p);
     rv = orders_read(db, &asked, orders, p);
+    if (rv == APR_SUCCESS && find->with_lookup) {
+        rv = mdl_assignment_files_locate(db, find->order->assignments, p);
+    }
     return rv == APR_SUCCESS ? order_read_held(db, find->order, p) : rv;
 }
 

@@ -72,7 +72,7 @@ typedef struct {
     apr_int64_t id;
     int default_download_limit;
     int with_timeline; /* and downloads */
-    int with_lookup;   /* and waiting_tags */
+    int with_lookup;   /* and waiting_tags, and whether the files are in objects */
     mdl_order_t *made; /* or NULL: the order, if this transaction has made it, with its email and
                           assignments; only the content of the assignments is read */
     const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */

@@ -318,9 +318,10 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
     const char *host = objects->url != NULL ? strstr(objects->url, "://") + 3 : NULL, *why;
 
     if (host == NULL) {
-        if (settings->object_key_file != NULL) {
+        if (settings->object_key_file != NULL || settings->object_redirect) {
             settings_problem_add(problems, "DownloadsObjectStore is missing: "
-                                           "DownloadsObjectKeyFile is of use only with it.");
+                                           "DownloadsObjectKeyFile and DownloadsObjectDelivery are "
+                                           "of use only with it.");
         }
         return;
     }
@@ -340,6 +341,10 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
                                                     settings->object_key_file, why));
     }
     settings_check_certificates("DownloadsObjectCAFile", objects->ca_file, problems, p);
+    if (objects->public_url != NULL && !settings->object_redirect) {
+        settings_problem_add(problems, "DownloadsObjectPublicURL is of use only with "
+                                       "DownloadsObjectDelivery redirect.");
+    }
 }
 
 static void settings_check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,

@@ -384,6 +384,17 @@ const char *mdl_set_tls(void *settings, const mdl_directive_t *directive, const 
     return NULL;
 }
 
+const char *mdl_set_delivery(void *settings, const mdl_directive_t *directive, const char *word,
+                             apr_pool_t *p)
+{
+    int *is_redirect = member_of(settings, directive);
+
+    *is_redirect = strcasecmp(word, "redirect") == 0;
+    return *is_redirect || strcasecmp(word, "proxy") == 0
+               ? NULL
+               : apr_psprintf(p, "must be proxy or redirect, not \"%s\".", word);
+}
+
 const char *mdl_add_keep(void *settings, const mdl_directive_t *directive, const char *word,
                          apr_pool_t *p)
 {

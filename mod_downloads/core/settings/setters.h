@@ -74,6 +74,9 @@ mdl_setter_fn mdl_set_address;
 /** required, try or off, into an mdl_mail_tls_t. */
 mdl_setter_fn mdl_set_tls;
 
+/** proxy or redirect, into an int: whether it is redirect. */
+mdl_setter_fn mdl_set_delivery;
+
 /** A word of DownloadsKeep, into an mdl_keep_t. */
 mdl_setter_fn mdl_add_keep;
 

@@ -41,6 +41,7 @@ typedef struct {
     apr_array_header_t *secret_files; /* const char *: paths; the first secret signs */
     mdl_storage_config_t storage;
     const char *object_key_file; /* absolute path, or NULL */
+    int object_redirect;         /* whether clients fetch files from the object store */
     const char *templates;       /* absolute path */
     int require_tls;
     apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: trusted to report TLS */
@@ -114,6 +115,8 @@ typedef struct {
     X("DownloadsObjectRegion", "the bucket's region")                                              \
     X("DownloadsObjectKeyFile", "file with access key and secret key, a line each, mode 0600")     \
     X("DownloadsObjectCAFile", "certificates to trust for the object store, not the system's")     \
+    X("DownloadsObjectDelivery", "proxy, or redirect: clients fetch files from the object store")  \
+    X("DownloadsObjectPublicURL", "the bucket's URL for clients, with redirect")                   \
     X("DownloadsTemplates", "folder of page and email templates")                                  \
     X("DownloadsRequireTLS", "On: refuse requests in clear, except those of this machine")         \
     X("DownloadsTLSProxy", "networks of proxies that may say X-Forwarded-Proto: https, as CIDR")   \
