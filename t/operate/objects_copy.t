@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
+use IO::Select;
 use POSIX ();
 use Test::More;
 
@@ -86,7 +87,7 @@ sub begin_downloads
     for my $i (1 .. $count) {
         my $file = $files[ 2 + $i % 2 ];
         my $url  = 'http://127.0.0.1:' . port() . link_of(buy($shop, $file));
-        my $rate = int $file->{size} / 60;
+        my $rate = int $file->{size} / 30;
         open my $sum, '-|', "curl -sSL --noproxy '*' --limit-rate $rate '$url' | sha256sum"
             or die "curl: $!\n";
         push @downloads, [ $file, $sum ];
@@ -103,6 +104,42 @@ sub end_downloads
     return;
 }
 
+# A customer who downloads one file after the other, until told to end.
+my @orders = map { buy($shop, $_, limit => 1000) } @files;
+my $customer;
+
+sub begin_customer
+{
+    pipe my $tells, my $told or die "pipe: $!\n";
+    my $pid = open(my $said, '-|') // die "fork: $!\n";
+    if (!$pid) {
+        close $told;
+        my ($count, $wrong) = (0, 0);
+        while (!IO::Select->new($tells)->can_read(0)) {
+            my $order = $orders[ $count++ % @orders ];
+            my $reply = page('GET', link_of($order), timeout => 120);
+            $wrong++ if $reply->{status} != 200
+                || sha256_hex($reply->{body}) ne $order->{file}{sha256};
+        }
+        print "$wrong of $count\n";
+        close STDOUT;
+        POSIX::_exit(0);
+    }
+    close $tells;
+    $customer = [ $said, $told ];
+    return;
+}
+
+sub end_customer
+{
+    my ($said, $told) = @$customer;
+    close $told;
+    my ($wrong, $count) = (readline($said) // '') =~ /^(\d+) of (\d+)$/;
+    is $wrong, 0, 'each download that began meanwhile had its bytes';
+    cmp_ok $count // 0, '>', @files, 'and there were many';
+    return;
+}
+
 $server->configure(extra => <<"END");
 DownloadsPollInterval 1
 DownloadsObjectStore ${\ $store->url}
@@ -112,6 +149,7 @@ httpd_graceful();
 
 subtest 'files into objects' => sub {
     begin_downloads(50);
+    begin_customer();
     is copy_until(KILL => 5, 'object IS NOT NULL', 'folder', 'object'), 9, "killed ($_)" for 1, 2;
     is objects_wrong(), '', 'what has been copied is whole, and nothing unknown is left';
     my ($row) = sql('SELECT count(*) FROM stray_object');
@@ -126,6 +164,7 @@ subtest 'files into objects' => sub {
     is objects_wrong(), '', 'every object has its bytes';
     ok files_right(), 'and the files stay for now';
     is_deeply [ $store->uploads ], [], 'no upload is unfinished';
+    end_customer();
     end_downloads('downloads that began before get their files');
     is +(ctl('storage', 'verify', '--full'))[0], 0, 'storage verify finds no fault';
     my ($status) = map { $_->[1] } [ ctl('storage', 'status') ];
@@ -148,6 +187,8 @@ subtest 'the copies in the folder go' => sub {
 };
 
 subtest 'objects into the folder' => sub {
+    begin_downloads(50);
+    begin_customer();
     is copy_until(KILL => 5, 'object IS NULL', 'object', 'folder'), 9, "killed ($_)" for 1, 2;
     my ($code, $json) = ctl('storage', 'copy', 'object', 'folder', '--jobs', 2);
     is_deeply [ $code, @$json{qw(left faulty)} ], [ 0, 0, 0 ], 'then the rest' or diag explain $json;
@@ -159,8 +200,8 @@ subtest 'objects into the folder' => sub {
         'the objects are to be removed';
     wait_for(sub { !glob(storage_dir() . '/partial/copy_*') }, 90, 'the partial files to go');
     is +(ctl('storage', 'verify', '--full'))[0], 0, 'storage verify finds no fault';
-    begin_downloads(2);
-    end_downloads('and customers get their files');
+    end_customer();
+    end_downloads('downloads that began before get their files');
 };
 
 subtest 'there and back, with the files still there' => sub {

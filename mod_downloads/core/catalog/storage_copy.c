@@ -83,30 +83,40 @@ static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+/* Goes on behind a batch, and ends with the blob before the first. */
+static void batch_take(mdl_storage_copy_t *copy)
+{
+    apr_array_header_t *batch = copy->batch;
+    int is_last = batch->nelts < BATCH;
+
+    while (copy->wrapped && batch->nelts > 0 &&
+           strcmp(APR_ARRAY_IDX(batch, batch->nelts - 1, mdl_blob_t).sha256, copy->start) > 0) {
+        batch->nelts--;
+        is_last = 1;
+    }
+    copy->over = copy->wrapped && is_last;
+    copy->wrapped |= is_last;
+    if (is_last) {
+        *copy->after = '\0';
+    } else {
+        apr_cpystrn(copy->after, APR_ARRAY_IDX(batch, batch->nelts - 1, mdl_blob_t).sha256,
+                    sizeof copy->after);
+    }
+}
+
 static apr_status_t batch_read(mdl_storage_copy_t *copy, mdl_db_t *db)
 {
     apr_status_t rv;
-    int count;
 
     apr_pool_clear(copy->pool);
     copy->next = 0;
     rv = mdl_db_read(db, batch_read_effect, copy, copy->pool);
-    if (rv != APR_SUCCESS) {
+    if (rv == APR_SUCCESS) {
+        batch_take(copy);
+    } else {
         copy->batch = apr_array_make(copy->pool, 0, sizeof(mdl_blob_t));
-        return rv;
     }
-    count = copy->batch->nelts;
-    if (count > 0) {
-        apr_cpystrn(copy->after, APR_ARRAY_IDX(copy->batch, count - 1, mdl_blob_t).sha256,
-                    sizeof copy->after);
-    }
-    if (copy->wrapped && (count < BATCH || strcmp(copy->after, copy->start) > 0)) {
-        copy->over = 1;
-    } else if (count < BATCH) {
-        copy->wrapped = 1;
-        *copy->after = '\0';
-    }
-    return APR_SUCCESS;
+    return rv;
 }
 
 /* Gets the next blob that is not at its new place, in p.  APR_EOF: there is none. */
