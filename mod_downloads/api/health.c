@@ -45,9 +45,8 @@ static int ready_objects(mdl_request_t *request)
     if (request->service->settings->storage.objects.url == NULL) {
         return 1;
     }
-    return storage != NULL &&
-           mdl_storage_objects_identity(mdl_storage_objects(storage), &identity, &call,
-                                        request->r->pool) == APR_SUCCESS;
+    return storage != NULL && mdl_storage_objects_identity(mdl_storage_objects(storage), &identity,
+                                                           &call, request->r->pool) == APR_SUCCESS;
 }
 
 /* A node without a worker relies on another node's. */

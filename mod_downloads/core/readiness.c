@@ -116,6 +116,5 @@ mdl_places_ready_t mdl_readiness_get_places(const mdl_readiness_t *readiness)
 {
     int found = result_get(&readiness->places);
 
-    return (mdl_places_ready_t){.folder = (found & FOLDER) != 0,
-                                .objects = (found & OBJECTS) != 0};
+    return (mdl_places_ready_t){.folder = (found & FOLDER) != 0, .objects = (found & OBJECTS) != 0};
 }

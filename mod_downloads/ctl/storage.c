@@ -57,8 +57,8 @@ int mdl_ctl_storage_open(mdl_ctl_t *ctl, int join, mdl_storage_t **storage, cons
 int mdl_ctl_storage_fail(mdl_ctl_t *ctl, int failed, const char *why)
 {
     return mdl_ctl_fail(
-        ctl, failed,
-        failed == MDL_EXIT_DATABASE ? "database_unavailable" : "storage_unavailable", why);
+        ctl, failed, failed == MDL_EXIT_DATABASE ? "database_unavailable" : "storage_unavailable",
+        why);
 }
 
 /* --- verify --- */
@@ -172,9 +172,8 @@ static int object_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blo
     if (blob->fault == MDL_BLOB_MISSING) {
         return 1;
     }
-    if (blob->fault == MDL_BLOB_UNREADABLE ||
-        mdl_db_write(verify->ctl->db, mdl_blob_give_up_effect, (void *)&blob->blob, p) !=
-            APR_SUCCESS) {
+    if (blob->fault == MDL_BLOB_UNREADABLE || mdl_db_write(verify->ctl->db, mdl_blob_give_up_effect,
+                                                           (void *)&blob->blob, p) != APR_SUCCESS) {
         return 0;
     }
     mdl_printer_line(verify->ctl->output, "  is given up");
@@ -421,8 +420,7 @@ int mdl_ctl_check_files(mdl_ctl_t *ctl, const char **message)
 
     if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
         (ctl->settings->storage.folder == NULL && ctl->settings->storage.objects.url == NULL) ||
-        ctl->no_owner != NULL ||
-        mdl_ctl_storage_open(ctl, 0, &storage, message) != MDL_EXIT_DONE) {
+        ctl->no_owner != NULL || mdl_ctl_storage_open(ctl, 0, &storage, message) != MDL_EXIT_DONE) {
         *message = "Not tried: database and storage come first.";
         return 0;
     }

@@ -14,9 +14,9 @@
 #include "core/catalog/storage_status.h"
 #include "ctl/storage.h"
 
-#define LISTED    1000 /* faulty or removed files that --json lists */
-#define TOLD      apr_time_from_sec(10)
-#define JOBS      4
+#define LISTED 1000 /* faulty or removed files that --json lists */
+#define TOLD   apr_time_from_sec(10)
+#define JOBS   4
 
 /* --- status --- */
 
@@ -27,8 +27,10 @@ typedef struct {
 } status_t;
 
 #define COUNT(name)                                                                                \
-    {#name, MDL_FIELD_NUMBER, offsetof(status_t, status) + offsetof(mdl_storage_status_t, name),   \
-     1, NULL}
+    {                                                                                              \
+#name, MDL_FIELD_NUMBER,                                                                   \
+            offsetof(status_t, status) + offsetof(mdl_storage_status_t, name), 1, NULL             \
+    }
 
 static const mdl_field_t status_fields[] = {
     {"folder", MDL_FIELD_TEXT, offsetof(status_t, folder), 1, NULL},
@@ -53,8 +55,9 @@ static int status_read(mdl_ctl_t *ctl, mdl_storage_status_t *status)
     if (mdl_ctl_connect(ctl, &why) == MDL_EXIT_DONE) {
         mdl_db_limit_waits(ctl->db, 0);
     }
-    return ctl->audit.action != NULL ? mdl_ctl_write(ctl, mdl_storage_read_status_effect, status, NULL)
-                                     : mdl_ctl_read(ctl, mdl_storage_read_status_effect, status, NULL);
+    return ctl->audit.action != NULL
+               ? mdl_ctl_write(ctl, mdl_storage_read_status_effect, status, NULL)
+               : mdl_ctl_read(ctl, mdl_storage_read_status_effect, status, NULL);
 }
 
 int mdl_ctl_storage_status(mdl_ctl_t *ctl)
@@ -123,12 +126,10 @@ static void fault_report(copying_t *copying, const mdl_copied_t *copied)
     mdl_json_t *entry;
 
     copying->faulty++;
-    mdl_printer_line(ctl->output, "%s: %s%s%s%s", place, fault,
-                     copied->fault == MDL_BLOB_UNREADABLE ? " (" : "",
-                     copied->fault == MDL_BLOB_UNREADABLE
-                         ? apr_strerror(copied->rv, text, sizeof text)
-                         : "",
-                     copied->fault == MDL_BLOB_UNREADABLE ? ")" : "");
+    mdl_printer_line(
+        ctl->output, "%s: %s%s%s%s", place, fault, copied->fault == MDL_BLOB_UNREADABLE ? " (" : "",
+        copied->fault == MDL_BLOB_UNREADABLE ? apr_strerror(copied->rv, text, sizeof text) : "",
+        copied->fault == MDL_BLOB_UNREADABLE ? ")" : "");
     if (mdl_json_length(copying->faults) < LISTED) {
         entry = mdl_json_add_object(copying->faults, NULL);
         mdl_json_add_string(entry, "sha256", copied->blob->sha256);
@@ -278,7 +279,8 @@ int mdl_ctl_storage_copy(mdl_ctl_t *ctl)
         return mdl_ctl_fail(ctl, MDL_EXIT_USAGE, "usage",
                             "storage copy takes \"folder object\" or \"object folder\".");
     }
-    if ((result = places_open(ctl, 1, 1, &copying.storage)) || (result = status_read(ctl, &status))) {
+    if ((result = places_open(ctl, 1, 1, &copying.storage)) ||
+        (result = status_read(ctl, &status))) {
         return result;
     }
     copying.total = from_folder ? status.files : status.objects;
@@ -352,8 +354,8 @@ int mdl_ctl_storage_clean(mdl_ctl_t *ctl)
     rv = is_folder ? mdl_storage_clean_folder(ctl->db, &clean, ctl->p)
                    : mdl_storage_clean_objects(ctl->db, &clean, ctl->p);
     mdl_printer_line(ctl->output,
-                     "%" APR_INT64_T_FMT " removed, %" APR_INT64_T_FMT
-                     " bytes; %" APR_INT64_T_FMT " left until they are %s old",
+                     "%" APR_INT64_T_FMT " removed, %" APR_INT64_T_FMT " bytes; %" APR_INT64_T_FMT
+                     " left until they are %s old",
                      cleaning.removed, cleaning.bytes, clean.kept, is_folder ? "a day" : "a week");
     if (rv != APR_SUCCESS) {
         return clean_fail(ctl, &clean, rv);

@@ -389,8 +389,7 @@ void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool
     apr_finfo_t entry;
     apr_dir_t *folder;
 
-    if (storage->partial == NULL ||
-        apr_dir_open(&folder, storage->partial, p) != APR_SUCCESS) {
+    if (storage->partial == NULL || apr_dir_open(&folder, storage->partial, p) != APR_SUCCESS) {
         return;
     }
     while (apr_dir_read(&entry, APR_FINFO_NAME | APR_FINFO_MTIME, folder) == APR_SUCCESS) {

@@ -68,7 +68,8 @@ sub files_right
 # What is wrong with the objects: '' if those of the rows, and the identity, are all there are.
 sub objects_wrong
 {
-    my %object = map { $_->[1] => $_->[0] } sql('SELECT sha256, object FROM blob WHERE object IS NOT NULL');
+    my %object = map { $_->[1] => $_->[0] }
+        sql('SELECT sha256, object FROM blob WHERE object IS NOT NULL');
     my %stray = map { $_->[0] => 1 } sql('SELECT key FROM stray_object');
     my %there = $store->objects;
     delete $there{identity};
@@ -159,7 +160,8 @@ subtest 'files into objects' => sub {
     my $said = MDL::Test::slurp("$server->{folder}/copy.out");
     like $said, qr/"stopped":\s*true/, 'and that it was stopped';
     my ($code, $json) = ctl('storage', 'copy', 'folder', 'object');
-    is_deeply [ $code, @$json{qw(left faulty)} ], [ 0, 0, 0 ], 'then the rest' or diag explain $json;
+    is_deeply [ $code, @$json{qw(left faulty)} ], [ 0, 0, 0 ], 'then the rest'
+        or diag explain $json;
     is count('object IS NULL'), 0, 'no file is left';
     is objects_wrong(), '', 'every object has its bytes';
     ok files_right(), 'and the files stay for now';
@@ -191,7 +193,8 @@ subtest 'objects into the folder' => sub {
     begin_customer();
     is copy_until(KILL => 5, 'object IS NULL', 'object', 'folder'), 9, "killed ($_)" for 1, 2;
     my ($code, $json) = ctl('storage', 'copy', 'object', 'folder', '--jobs', 2);
-    is_deeply [ $code, @$json{qw(left faulty)} ], [ 0, 0, 0 ], 'then the rest' or diag explain $json;
+    is_deeply [ $code, @$json{qw(left faulty)} ], [ 0, 0, 0 ], 'then the rest'
+        or diag explain $json;
     is count('object IS NOT NULL'), 0, 'no object is needed';
     ok files_right(), 'every file has its bytes';
     my %stray = map { $_->[0] => 1 } sql('SELECT key FROM stray_object');

@@ -398,10 +398,10 @@ static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",   "CAFile",
-        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",        "UploadOrigin",
-        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn", "ObjectStore",
-        "ObjectKeyFile"};
+        "AllowHost", "AllowNetwork",   "AllowPort",         "Credentials",
+        "CAFile",    "TLSProxy",       "UploadURL",         "SettingsURL",
+        "APIURL",    "UploadOrigin",   "DisposableDomains", "BlockedDomains",
+        "Bounces",   "SettingsSignIn", "ObjectStore",       "ObjectKeyFile"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;

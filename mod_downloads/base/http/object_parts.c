@@ -256,8 +256,7 @@ apr_status_t mdl_object_uploads_expire(mdl_object_store_t *store, int *expire,
 
     apr_table_setn(query, "lifecycle", "");
     rv = mdl_object_perform(store, &request, &answer, call, p);
-    *expire = rv == APR_SUCCESS &&
-              strstr(answer.body, "<AbortIncompleteMultipartUpload") != NULL;
+    *expire = rv == APR_SUCCESS && strstr(answer.body, "<AbortIncompleteMultipartUpload") != NULL;
     if (strcmp(answer.code, "NoSuchLifecycleConfiguration") == 0) {
         return APR_SUCCESS;
     }

@@ -173,8 +173,8 @@ apr_status_t mdl_blob_sweep_copy(mdl_db_t *db, apr_pool_t *p, const mdl_blob_swe
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_LOCK, sweep->sha256));
 
-    if (rv == APR_SUCCESS && (MDL_NULL(row, blob_lock, object) ||
-                              !MDL_NULL(row, blob_lock, missing_at))) {
+    if (rv == APR_SUCCESS &&
+        (MDL_NULL(row, blob_lock, object) || !MDL_NULL(row, blob_lock, missing_at))) {
         return APR_ENOENT;
     }
     if (rv == APR_SUCCESS) {

@@ -14,9 +14,9 @@
 
 #define BATCH    500
 #define PIECE    65536
-#define PARALLEL 3                       /* parts of an object that are sent at once */
-#define PATIENCE apr_time_from_sec(60)   /* with a store that does not answer */
-#define POSTPONE apr_time_from_sec(600)  /* a key is removed an hour after it was postponed */
+#define PARALLEL 3                      /* parts of an object that are sent at once */
+#define PATIENCE apr_time_from_sec(60)  /* with a store that does not answer */
+#define POSTPONE apr_time_from_sec(600) /* a key is removed an hour after it was postponed */
 
 struct mdl_storage_copy_t {
     mdl_storage_copying_t of;
@@ -24,8 +24,8 @@ struct mdl_storage_copy_t {
     apr_pool_t *pool;          /* of batch */
     apr_array_header_t *batch; /* mdl_blob_t */
     int next;                  /* in batch */
-    /* Digests are evenly distributed.  Several processes begin at random ones, go on to the last and
-       then from the first, so that they meet late. */
+    /* Digests are evenly distributed.  Several processes begin at random ones, go on to the last
+       and then from the first, so that they meet late. */
     char start[MDL_SHA256_HEX_LENGTH + 1];
     char after[MDL_SHA256_HEX_LENGTH + 1];
     int wrapped;
@@ -163,9 +163,9 @@ static void copy_pace(mdl_storage_copy_t *copy, apr_size_t length)
 static apr_status_t source_failed(copier_t *copier, apr_status_t rv)
 {
     copier->faulty = 1;
-    copier->fault = APR_STATUS_IS_ENOENT(rv)        ? MDL_BLOB_MISSING
-                    : APR_STATUS_IS_INCOMPLETE(rv)  ? MDL_BLOB_WRONG_SIZE
-                                                    : MDL_BLOB_UNREADABLE;
+    copier->fault = APR_STATUS_IS_ENOENT(rv)       ? MDL_BLOB_MISSING
+                    : APR_STATUS_IS_INCOMPLETE(rv) ? MDL_BLOB_WRONG_SIZE
+                                                   : MDL_BLOB_UNREADABLE;
     return rv;
 }
 

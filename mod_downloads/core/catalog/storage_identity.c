@@ -106,9 +106,9 @@ static apr_status_t folder_join(mdl_db_t *db, const char *root, identities_t *id
 static const char *mismatch(const char *root, const identities_t *identities, apr_pool_t *p)
 {
     const char *is = identities->place == NULL ? "has no file " MDL_STORAGE_IDENTITY_FILE
-                                                  ", as if it were new or not "
-                                                  "mounted"
-                                                : apr_psprintf(p, "is %s", identities->place);
+                                                 ", as if it were new or not "
+                                                 "mounted"
+                                               : apr_psprintf(p, "is %s", identities->place);
 
     return apr_psprintf(
         p,
@@ -165,10 +165,9 @@ static apr_status_t bucket_read(mdl_object_store_t *store, const char *url,
         return APR_SUCCESS;
     }
     if (rv == APR_EINVAL) {
-        *why = apr_psprintf(p,
-                            "The object " MDL_STORAGE_IDENTITY_OBJECT
-                            " of %s is not what was written there.",
-                            url);
+        *why = apr_psprintf(
+            p, "The object " MDL_STORAGE_IDENTITY_OBJECT " of %s is not what was written there.",
+            url);
     } else if (rv != APR_SUCCESS) {
         *why = call.why;
     }
@@ -212,9 +211,9 @@ static const char *bucket_why_other(const char *url, const identities_t *identit
         "The database's objects are in the bucket %s, and %s %s: correct DownloadsObjectStore.  If "
         "this one is to take its place, write %s into its object " MDL_STORAGE_IDENTITY_OBJECT ".",
         identities->database, url,
-        identities->place == NULL
-            ? "has no object " MDL_STORAGE_IDENTITY_OBJECT ", as if it were new"
-            : apr_psprintf(p, "is %s", identities->place),
+        identities->place == NULL ? "has no object " MDL_STORAGE_IDENTITY_OBJECT
+                                    ", as if it were new"
+                                  : apr_psprintf(p, "is %s", identities->place),
         identities->database);
 }
 

@@ -151,9 +151,8 @@ MDL_EFFECT(mdl_blob_found, const char *)
 
 static apr_status_t blob_good(mdl_db_t *db, const known_t *known, apr_pool_t *p)
 {
-    return known->missing
-               ? mdl_db_write(db, mdl_blob_found_effect, (void *)known->blob.object, p)
-               : APR_SUCCESS;
+    return known->missing ? mdl_db_write(db, mdl_blob_found_effect, (void *)known->blob.object, p)
+                          : APR_SUCCESS;
 }
 
 /* APR_ENOENT when the blob is not there any more by now, but elsewhere or removed. */

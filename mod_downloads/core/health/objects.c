@@ -40,7 +40,8 @@ static apr_status_t trial_read(trial_t *trial)
     apr_status_t rv = mdl_object_reader_open(&reader, trial->store, trial->key, sizeof TEXT - 1, 8,
                                              2, &trial->call, trial->p);
 
-    if (rv == APR_SUCCESS && (rv = mdl_object_reader_take(reader, &bytes, &length)) == APR_SUCCESS) {
+    if (rv == APR_SUCCESS &&
+        (rv = mdl_object_reader_take(reader, &bytes, &length)) == APR_SUCCESS) {
         rv = length == 2 && memcmp(bytes, &TEXT[8], 2) == 0 ? APR_SUCCESS : MDL_OBJECT_EBROKEN;
     }
     return rv;
@@ -132,13 +133,13 @@ static void clock_warn(const mdl_health_t *health, const trial_t *trial)
     apr_interval_time_t ahead = apr_time_now() - trial->call.date;
 
     if (trial->call.date > 0 && (ahead > CLOCK_MOST || ahead < -CLOCK_MOST)) {
-        mdl_health_warn(health,
-                        apr_psprintf(health->p,
-                                     "The clock of this machine is %d seconds %s that of the object "
-                                     "store, which refuses requests when it is 900: set both by "
-                                     "NTP.",
-                                     (int)apr_time_sec(ahead < 0 ? -ahead : ahead),
-                                     ahead > 0 ? "ahead of" : "behind"));
+        mdl_health_warn(
+            health, apr_psprintf(health->p,
+                                 "The clock of this machine is %d seconds %s that of the object "
+                                 "store, which refuses requests when it is 900: set both by "
+                                 "NTP.",
+                                 (int)apr_time_sec(ahead < 0 ? -ahead : ahead),
+                                 ahead > 0 ? "ahead of" : "behind"));
     }
 }
 
