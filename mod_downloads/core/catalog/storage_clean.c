@@ -31,7 +31,7 @@ static apr_status_t file_clean(mdl_db_t *db, mdl_storage_clean_t *clean, const c
     const mdl_blob_t blob = {.sha256 = sha256};
     mdl_blob_sweep_t sweep = {.storage = clean->storage, .sha256 = sha256};
     const char *place = mdl_storage_place(clean->storage, &blob, p);
-    apr_time_t written_at;
+    apr_time_t written_at = 0;
     apr_int64_t size;
     char text[120];
     apr_status_t rv = mdl_storage_size(clean->storage, &blob, &size, p);
