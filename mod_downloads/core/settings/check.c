@@ -315,9 +315,10 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
                                    apr_pool_t *p)
 {
     mdl_object_config_t *objects = &settings->storage.objects;
-    const char *host = objects->url != NULL ? strstr(objects->url, "://") + 3 : NULL, *why;
+    mdl_object_store_t *store;
+    const char *why;
 
-    if (host == NULL) {
+    if (objects->url == NULL) {
         if (settings->object_key_file != NULL || settings->object_redirect) {
             settings_problem_add(problems, "DownloadsObjectStore is missing: "
                                            "DownloadsObjectKeyFile and DownloadsObjectDelivery are "
@@ -325,7 +326,6 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
         }
         return;
     }
-    objects->host_style = strchr(host, '/') == NULL;
     objects->timeout_s = OBJECT_TIMEOUT_S;
     if (settings->require_tls && strncmp(objects->url, "https:", 6) != 0 &&
         !is_this_host(objects->url, p)) {
@@ -344,6 +344,10 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
     if (objects->public_url != NULL && !settings->object_redirect) {
         settings_problem_add(problems, "DownloadsObjectPublicURL is of use only with "
                                        "DownloadsObjectDelivery redirect.");
+    }
+    if (objects->secret_key != NULL &&
+        mdl_object_store_create(&store, objects, &why, p) != APR_SUCCESS) {
+        settings_problem_add(problems, apr_pstrcat(p, "DownloadsObjectStore: ", why, NULL));
     }
 }
 
