@@ -311,6 +311,21 @@ static void settings_check_mail(mdl_settings_t *settings, apr_array_header_t *pr
     settings_check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
+static void settings_check_public_url(const mdl_settings_t *settings, apr_array_header_t *problems,
+                                      apr_pool_t *p)
+{
+    const char *url = settings->storage.objects.public_url;
+
+    if (url != NULL && !settings->object_redirect) {
+        settings_problem_add(problems, "DownloadsObjectPublicURL is of use only with "
+                                       "DownloadsObjectDelivery redirect.");
+    } else if (url != NULL && settings->require_tls && strncmp(url, "https:", 6) != 0 &&
+               !is_this_host(url, p)) {
+        settings_problem_add(problems, "DownloadsObjectPublicURL must be an https URL, or files "
+                                       "would cross the network in clear.");
+    }
+}
+
 static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t *problems,
                                    apr_pool_t *p)
 {
@@ -341,10 +356,7 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
                                                     settings->object_key_file, why));
     }
     settings_check_certificates("DownloadsObjectCAFile", objects->ca_file, problems, p);
-    if (objects->public_url != NULL && !settings->object_redirect) {
-        settings_problem_add(problems, "DownloadsObjectPublicURL is of use only with "
-                                       "DownloadsObjectDelivery redirect.");
-    }
+    settings_check_public_url(settings, problems, p);
     if (objects->secret_key != NULL &&
         mdl_object_store_create(&store, objects, &why, p) != APR_SUCCESS) {
         settings_problem_add(problems, apr_pstrcat(p, "DownloadsObjectStore: ", why, NULL));

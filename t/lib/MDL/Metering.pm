@@ -38,11 +38,12 @@ sub ways { my ($mpm) = @_; return @{ $WAYS{$mpm} } }
 my ($server, $shop, $file);
 
 # Runs these tests on a server of its own; returns the server, a shop, and the file of 8 MB that was
-# sold.
+# sold. extra has further directives.
 sub meters_under
 {
-    my ($mpm) = @_;
-    $server = MDL::Instance->new(tls => 1, mpm => $mpm, extra => "DownloadsSessionIdle 1\n")->start;
+    my ($mpm, $extra) = @_;
+    $server = MDL::Instance->new(tls => 1, mpm => $mpm,
+        extra => "DownloadsSessionIdle 1\n" . ($extra // ''))->start;
     $shop   = new_shop();
     $file   = new_file($shop, 8 * MB);
     my %begun;

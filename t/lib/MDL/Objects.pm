@@ -38,9 +38,9 @@ sub into_object
 {
     my ($store, @files) = @_;
     for my $file (@files) {
-        my ($row) = sql("SELECT COALESCE(object, '') FROM blob WHERE sha256 = '$file->{sha256}'");
+        my ($row) = sql("SELECT object FROM blob WHERE sha256 = '$file->{sha256}'");
         $file->{object} = $row->[0];
-        next if $file->{object} ne '';
+        next if $file->{object};
         $file->{object} = sprintf 'obj_%026d', 1e6 * $$ + ++$number;
         $store->put(($store->{prefix} eq '' ? '' : "$store->{prefix}/") . $file->{object},
             $file->{bytes});
