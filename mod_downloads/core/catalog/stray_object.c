@@ -44,8 +44,9 @@ apr_status_t mdl_stray_take(mdl_db_t *db, apr_pool_t *p, mdl_stray_take_t *take)
     take->strays = apr_array_make(p, 16, sizeof(mdl_stray_t));
     for (; rv == APR_SUCCESS && mdl_rows_next(rows); take->seen++) {
         if (!MDL_NULL(rows, stray_take, removed_at)) {
-            APR_ARRAY_PUSH(take->strays, mdl_stray_t) = (mdl_stray_t){
-                MDL_TEXT(rows, stray_take, key), MDL_INT(rows, stray_take, removed_at)};
+            mdl_stray_t *stray = &APR_ARRAY_PUSH(take->strays, mdl_stray_t);
+
+            MDL_READ(rows, stray_take, stray, key, owner, removed_at);
         }
     }
     return rv;
