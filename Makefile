@@ -222,6 +222,11 @@ bench-connections: $(BENCH) build ## the effect of DBDMax, for docs/configure.md
 	@tools/dependencies bench
 	@ulimit -n $$(ulimit -Hn) && APXS='$(APXS)' BUILD='$(BUILD)' t/bench/connections
 
+.PHONY: bench-objects
+bench-objects: $(BENCH) build ## downloads from an object store, beside mod_proxy and static files (DB ROUNDS LARGE FILES SLOW; minutes)
+	@tools/dependencies test
+	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/objects
+
 .PHONY: bench-hostile
 bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails beside a hostile shop (DB SECONDS RATIO)
 	@tools/dependencies test

@@ -1,5 +1,5 @@
-# What a download costs, by the bytes delivered, when they come from an object store: the same as from
-# the folder (MDL::Metering).
+# What a download costs, by the bytes delivered, when they come from an object store: the same as
+# from the folder (MDL::Metering).
 #
 # once: metering.t has the same from the folder on both databases
 use strict;

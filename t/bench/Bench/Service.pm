@@ -294,7 +294,7 @@ sub add_files
     }
     wait_for(
         sub { ($self->rows("SELECT count(*) FROM asset WHERE status = 'ready'"))[0][0] == $count },
-        60, "$count imports");
+        60 + $count / 10, "$count imports");
     my ($range) = $self->rows('SELECT min(id), max(id) FROM asset');
     die "the assets have the ids @$range\n" if "@$range" ne "1 $count";
     $self->sql('BEGIN;', Bench::Rows::mappings($self->{shop}, $count),
