@@ -164,6 +164,8 @@ subtest 'files into objects' => sub {
         or diag explain $json;
     is count('object IS NULL'), 0, 'no file is left';
     is objects_wrong(), '', 'every object has its bytes';
+    ($row) = sql('SELECT count(*) FROM stray_object s JOIN blob b ON b.object = s.key');
+    is $row->[0], 0, 'and none of them is a stray';
     ok files_right(), 'and the files stay for now';
     is_deeply [ $store->uploads ], [], 'no upload is unfinished';
     end_customer();
