@@ -355,7 +355,7 @@ static void test_mail_directives(void)
     ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
-#define EXAMPLES 16
+#define EXAMPLES 17
 
 static void test_keep(void)
 {
@@ -398,10 +398,10 @@ static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost", "AllowNetwork",   "AllowPort",         "Credentials",
-        "CAFile",    "TLSProxy",       "UploadURL",         "SettingsURL",
-        "APIURL",    "UploadOrigin",   "DisposableDomains", "BlockedDomains",
-        "Bounces",   "SettingsSignIn", "ObjectStore",       "ObjectKeyFile"};
+        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",    "CAFile",
+        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",         "UploadOrigin",
+        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn", "ObjectStore",
+        "ObjectKeyFile",     "ObjectPublicURL"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;
@@ -447,6 +447,8 @@ static void test_sample(void)
     shown->tls_proxies = s->tls_proxies;
     shown->upload_origins = s->upload_origins;
     shown->secret_files = s->secret_files;
+    is_str(shown->storage.objects.region, s->storage.objects.region, "the region, too");
+    shown->storage.objects.region = s->storage.objects.region;
     ok(memcmp(s, shown, sizeof *s) == 0, "the defaults that the sample shows are the defaults");
 }
 
