@@ -67,7 +67,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-upgrade check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-objects check-upgrade check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo succeeds
@@ -155,6 +155,11 @@ check-upgrade: build levels ## upgrades one of two nodes after the other under l
 	@tools/node
 	UPGRADE=$(or $(UPGRADE),600) TESTS=t/operate/upgrade_load.t DATABASES=pgsql tools/suites
 
+.PHONY: check-objects
+check-objects: build ## kills, stops and cuts off three nodes, PostgreSQL and an object store under load (SEED CHAOS)
+	@tools/node
+	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/objects_chaos.t DATABASES=pgsql tools/suites
+
 .PHONY: check-hunt
 check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)
 	@tools/node
@@ -236,6 +241,11 @@ bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails bes
 bench-attacks: $(BENCH) build ## the cost of attacks, and their effect on another shop (DB ATTACKS SECONDS SERVER_ROOT)
 	@tools/dependencies test
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/attacks
+
+.PHONY: bench-vacuum
+bench-vacuum: build ## what autovacuum makes of large tables on PostgreSQL (ROWS; minutes)
+	@tools/dependencies bench
+	tools/as-user tools/with-postgres t/bench/vacuum
 
 # --- write --------------------------------------------------------------------------------------
 

@@ -268,6 +268,18 @@ static void check_modules(check_t *check)
     }
 }
 
+/* Beside mod_dbd's connections, of which a child without threads has one, each child has that of
+   its settler, and httpd that of its background process. */
+static int config_connections(const check_t *check)
+{
+    int threads = AP_MPMQ_NOT_SUPPORTED;
+    int children = 1;
+
+    ap_mpm_query(AP_MPMQ_IS_THREADED, &threads);
+    ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
+    return children * ((threads != AP_MPMQ_NOT_SUPPORTED ? (int)check->db_max : 1) + 1) + 1;
+}
+
 /* Users other than root and the secret's owner may test a configuration without the secret. */
 static void config_check_secret(check_t *check)
 {
@@ -419,6 +431,7 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     }
     config_walk(&check, ap_conftree, 0, NULL);
     check.settings->db_max = (int)check.db_max;
+    check.settings->db_connections = config_connections(&check);
     if (!check.settings->configured) {
         check.errors->nelts = 0;
         if (check.handlers[HANDLER_API].found || check.handlers[HANDLER_DELIVERY].found ||

@@ -1,7 +1,8 @@
 /*
  * Nodes: each httpd that works on the database, recorded by the heartbeat of its background
- * process. `downloadsctl check` learns of other hosts' processes from it.  All times are by the
- * database's clock, so the hosts' clocks may differ.
+ * process.  `downloadsctl check` learns of other hosts' processes from it, and each process how
+ * many others share what the service may do.  All times are by the database's clock, so the hosts'
+ * clocks may differ.
  */
 #ifndef MDL_CORE_NODE_H
 #define MDL_CORE_NODE_H
@@ -17,18 +18,28 @@
 
 typedef struct {
     const char *host;
-    const char *pid_file; /* httpd's: distinguishes httpds of the same host */
-    apr_int64_t pid;      /* of the background process */
-    const char *build;    /* mdl_build_name() of its module */
+    const char *pid_file;    /* httpd's: distinguishes httpds of the same host */
+    apr_int64_t pid;         /* of the background process */
+    const char *build;       /* mdl_build_name() of its module */
+    apr_int64_t connections; /* to the database that its httpd may have open, at most */
     apr_interval_time_t silence;
 } mdl_node_t;
 
 /** The name of this host. */
 const char *mdl_node_host(apr_pool_t *p);
 
-/** Effect: sends the heartbeat of this background process, whose httpd has this pid file, and
+/** Effect: sends the heartbeat of this background process, counts the nodes that are not lost, and
     deletes nodes that have been silent for MDL_NODE_KEPT. */
-apr_status_t mdl_node_beat(mdl_db_t *db, apr_pool_t *p, const char *pid_file);
+typedef struct {
+    const char *pid_file; /* httpd's */
+    int connections;      /* as in mdl_node_t */
+    int live;             /* result: nodes, this one included */
+} mdl_node_beat_t;
+
+apr_status_t mdl_node_beat(mdl_db_t *db, apr_pool_t *p, mdl_node_beat_t *beat);
+
+/** A node's share of what live nodes may do together: at least 1 of anything, and 0 of 0. */
+int mdl_node_share(int whole, int live);
 
 /** Effect: removes this node when its process ends on request, so that nobody misses it. */
 apr_status_t mdl_node_leave(mdl_db_t *db, apr_pool_t *p, const char *pid_file);

@@ -12,6 +12,7 @@
 
 #include "base/version.h"
 #include "core/health/objects.h"
+#include "core/health/pgsql.h"
 #include "core/health/worker.h"
 #include "ctl/storage.h"
 #include "ctl/templates.h"
@@ -145,11 +146,19 @@ static int check_database(mdl_ctl_t *ctl, const char **message)
             return 0;
         }
     }
+    /* Behind a pooler in transaction mode anything may fail, also the look at the schema. */
+    if (ctl->db != NULL && !mdl_health_sessions(&ctl->health, ctl->db, message)) {
+        return 0;
+    }
     if (mdl_ctl_check_schema(ctl, &version, message) != MDL_EXIT_DONE) {
         return 0;
     }
     ctl->health.db = ctl->db;
-    return mdl_health_database(&ctl->health, message);
+    if (!mdl_health_database(&ctl->health, message)) {
+        return 0;
+    }
+    *message = apr_pstrcat(ctl->p, *message, mdl_health_connections(&ctl->health), NULL);
+    return 1;
 }
 
 static int check_storage(mdl_ctl_t *ctl, const char **message)

@@ -86,6 +86,15 @@ int mdl_db_silent(const mdl_db_t *db);
 /** Pings the server and reconnects if that helps.  Returns MDL_DB_EGONE if it does not answer. */
 apr_status_t mdl_db_ask(mdl_db_t *db, apr_pool_t *p);
 
+/**
+ * Whether the connection keeps its session from one transaction to the next, with its prepared
+ * statements and settings.  Behind a pooler in transaction mode it does not: each transaction gets
+ * any of the pooler's own connections.  Finds out by a second connection; params, why and the
+ * errors are those of mdl_db_open.  Always kept on SQLite.
+ */
+apr_status_t mdl_db_keeps_session(mdl_db_t *db, const char *params, int *kept, const char **why,
+                                  apr_pool_t *p);
+
 /** Sets whether waits for an answer end after 7 s, the default; a migration may take longer. */
 void mdl_db_limit_waits(mdl_db_t *db, int limited);
 

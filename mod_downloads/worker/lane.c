@@ -42,7 +42,7 @@ apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *s
         const capacity_t capacity = lane_capacity(i, service->settings);
         mdl_lane_t *lane = &lanes[i];
 
-        lane->slots = capacity.slots;
+        lane->slots = i == MDL_LANE_MAIL ? 0 : capacity.slots; /* see mdl_worker_share */
         for (int j = 0; j < capacity.runners; j++) {
             apr_status_t rv = mdl_runner_start(&lane->runners[j], capacity.kind, j, service, done,
                                                p);

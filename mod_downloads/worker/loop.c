@@ -199,6 +199,7 @@ static void loop_turn(loop_t *loop)
     }
     mdl_settle_ended(worker); /* tasks that needed no work */
     mdl_maintenance_run(loop->maintenance, loop->connections, worker->turn);
+    mdl_worker_share(worker, mdl_maintenance_live_nodes(loop->maintenance));
     apr_pool_clear(worker->turn);
 }
 

@@ -66,6 +66,8 @@ struct mdl_maintenance_t {
     apr_time_t hold_told;      /* when a hold may be reported again, by mdl_clock_monotonic */
     int shard;                 /* of storage, to be scanned next */
     int connections;           /* to the database, as last seen; 0 while it is unreachable */
+    int counted;               /* live nodes, by the last heartbeat; 0 before the first */
+    int live;                  /* the most of the last two */
     apr_time_t next[ROUTINES]; /* by mdl_clock_monotonic */
 };
 
@@ -76,12 +78,7 @@ static int turn_is_over(apr_time_t began)
 
 /* The routines.  Each returns the time until it is due again. */
 
-static apr_status_t beat_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    const mdl_service_t *service = arg;
-
-    return mdl_node_beat(db, p, service->pid_file);
-}
+MDL_EFFECT(mdl_node_beat, mdl_node_beat_t *)
 
 static apr_status_t leave_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -93,10 +90,19 @@ static apr_status_t leave_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 /* Fails if the schema is too old to have nodes, which has been logged. */
 static apr_interval_time_t beat(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_reconnect_write(maintenance->database, beat_effect,
-                                          (void *)maintenance->service, p);
+    const mdl_service_t *service = maintenance->service;
+    mdl_node_beat_t node = {.pid_file = service->pid_file,
+                            .connections = service->settings->db_connections};
+    apr_status_t rv = mdl_reconnect_write(maintenance->database, mdl_node_beat_effect, &node, p);
 
-    return rv == MDL_DB_EOTHER ? MINUTE : MDL_NODE_BEAT;
+    if (rv == APR_SUCCESS) {
+        /* After an outage the others still look silent to the first that beats again. */
+        maintenance->live = node.live > maintenance->counted ? node.live : maintenance->counted;
+        maintenance->counted = node.live;
+    } else if (rv == MDL_DB_EOTHER && maintenance->live == 0) {
+        maintenance->live = 1;
+    }
+    return rv == MDL_DB_EOTHER ? MINUTE : maintenance->live > 0 ? MDL_NODE_BEAT : TURN;
 }
 
 static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -540,6 +546,11 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
             maintenance->next[i] = now + routines[i](maintenance, p);
         }
     }
+}
+
+int mdl_maintenance_live_nodes(const mdl_maintenance_t *maintenance)
+{
+    return maintenance->live;
 }
 
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance)

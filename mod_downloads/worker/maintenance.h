@@ -17,6 +17,9 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
 /** Does the due work.  connections is mdl_reconnect_connect's latest result. */
 void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_pool_t *p);
 
+/** The live nodes by the heartbeats, this one included; 0 before the first. */
+int mdl_maintenance_live_nodes(const mdl_maintenance_t *maintenance);
+
 /** When mdl_maintenance_run is due next, by mdl_clock_monotonic. */
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance);
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/catalog/storage_identity.h"
+#include "core/node.h"
 
 #define KEPT_MEMORY (4 * 1024 * 1024)
 
@@ -144,6 +145,27 @@ int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane)
         busy += task->lane == lane;
     }
     return busy;
+}
+
+void mdl_worker_share(mdl_worker_t *worker, int nodes)
+{
+    const mdl_settings_t *settings = worker->service->settings;
+    int rate = mdl_node_share(settings->mail_rate, nodes);
+    int slots = mdl_node_share(settings->mail_connections, nodes);
+    int before = worker->nodes;
+
+    if (nodes == before) {
+        return;
+    }
+    worker->nodes = nodes;
+    worker->lanes[MDL_LANE_MAIL].slots = slots;
+    mdl_rate_limit_set_mail(worker->service->rate_limit, rate);
+    if (before > 1 || nodes > 1) {
+        mdl_log(MDL_LOG_NOTICE, 0,
+                "MDL0359: live nodes that send emails: %d; this one's share is %d connections and "
+                "%d emails of each shop an hour (0: no limit)",
+                nodes, slots, rate);
+    }
 }
 
 mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t index)

@@ -19,6 +19,7 @@ typedef struct {
     mdl_reconnect_t *database;
     mdl_beats_t *leases; /* of all nodes' jobs */
     mdl_lane_t lanes[MDL_LANES];
+    int nodes;                  /* that share what the service may send; 0 before the first beat */
     mdl_job_look_t jobs;        /* when each lane's next job is due, as far as known */
     int look;                   /* whether other processes may have queued jobs */
     int events;                 /* whether events may need a number */
@@ -48,6 +49,10 @@ int mdl_worker_slots(const mdl_worker_t *worker, mdl_job_lane_t lane);
 
 /** The number of a lane's used slots: those of its tasks that are not settled. */
 int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane);
+
+/** Takes this node's share of DownloadsMailConnections and DownloadsMailRate among the live nodes,
+    0 while they are unknown: no email is claimed then. */
+void mdl_worker_share(mdl_worker_t *worker, int nodes);
 
 /** The lane's runner with the fewest tasks. */
 mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t lane);

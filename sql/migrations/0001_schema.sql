@@ -695,6 +695,7 @@ CREATE TABLE node (
     pid_file {{key_text}} NOT NULL,
     pid BIGINT NOT NULL, -- of the background process
     build TEXT NOT NULL,
+    connections BIGINT NOT NULL DEFAULT 0, -- to the database, at most
     beat_at BIGINT NOT NULL, -- by the database's clock
     PRIMARY KEY (host, pid_file)
 ) {{sqlite3: WITHOUT ROWID}};
@@ -712,3 +713,34 @@ CREATE TABLE storage_hold (
     user_name TEXT NOT NULL,
     held_at BIGINT NOT NULL
 ) {{sqlite3: WITHOUT ROWID}};
+
+
+-- Vacuum on PostgreSQL, for tables of 10^8 rows: its default waits for dead rows in a fifth of a table, and for a
+-- fifth of new ones. Of these tables each row ends or changes within days, so dead rows and their index entries
+-- would be as many as a fifth of the table before the first is removed.
+{{pgsql: ALTER TABLE idempotency SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+{{pgsql: ALTER TABLE download_session SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+{{pgsql: ALTER TABLE download_transfer SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+{{pgsql: ALTER TABLE job SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+{{pgsql: ALTER TABLE event SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+{{pgsql: ALTER TABLE webhook_delivery SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+{{pgsql: ALTER TABLE upload SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);}}
+-- Rows of these are kept, and hardly change once they are a day old. Vacuum looks at new pages a fiftieth of the
+-- table at a time, and freezes them at once: so the vacuum that PostgreSQL forces against the wraparound of
+-- transaction ids skips them, instead of reading and writing the whole table.
+{{pgsql: ALTER TABLE audit SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE customer SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE orders SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE order_timeline SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE assignment SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE allowance SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE license_key SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE email SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}

@@ -2,15 +2,19 @@
 -- the database's clock.
 
 -- name: node_beat
-INSERT INTO node (host, pid_file, pid, build, beat_at) VALUES (%s:host, %s:pid_file, %lld:pid, %s:build,
-    {{now}})
-ON CONFLICT (host, pid_file) DO UPDATE SET pid = excluded.pid, build = excluded.build, beat_at = excluded.beat_at
+INSERT INTO node (host, pid_file, pid, build, connections, beat_at)
+VALUES (%s:host, %s:pid_file, %lld:pid, %s:build, %lld:connections, {{now}})
+ON CONFLICT (host, pid_file) DO UPDATE SET pid = excluded.pid, build = excluded.build,
+    connections = excluded.connections, beat_at = excluded.beat_at
+
+-- name: nodes_live
+SELECT count(*) FROM node WHERE beat_at > {{now}} - %lld:lost
 
 -- name: nodes_forget
 DELETE FROM node WHERE beat_at < {{now}} - %lld:kept
 
 -- name: nodes
-SELECT host, pid_file, pid, build, {{now}} - beat_at AS silence FROM node ORDER BY host, pid_file LIMIT 1000
+SELECT host, pid_file, pid, build, connections, {{now}} - beat_at AS silence FROM node ORDER BY host, pid_file LIMIT 1000
 
 -- name: node_remove
 DELETE FROM node WHERE host = %s AND pid_file = %s

@@ -428,6 +428,23 @@ subtest 'what is unusual and works' => sub {
     $mend->();
 };
 
+subtest 'the connections that PostgreSQL takes' => sub {
+    plan skip_all => 'of PostgreSQL' if database() ne 'pgsql';
+    # Children of 16 connections and a settler's, or of one and that; and the background process.
+    my $most = ($ENV{MPM} // '') eq 'prefork' ? 64 * 2 + 1 : 4 * 17 + 1;
+    my (undef, $lines) = check();
+    like $lines->{database}{message},
+        qr/, \d+ of 400 connections in use, live nodes \(1\) may open $most$/, 'they are counted';
+    my $mend = paused(sub { change_rows('node', 'connections', 100_000, '1 = 1') });
+    my ($exit, undef, $warnings, $text) = check();
+    $mend->();
+    is_deeply [ $exit, scalar @$warnings ], [ 0, 1 ], 'fewer than are needed: a warning'
+        or diag $text;
+    like $warnings->[0],
+        qr/takes 400 connections, and 100\d+ are needed: 100000 by .*Raise max_connections/,
+        'with the numbers';
+};
+
 subtest 'GET /health/ready' => sub {
     my $ready = sub { api('GET', '/health/ready') };
     my %all   = map { $_ => 'ok' } qw(status database storage worker);

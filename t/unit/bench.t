@@ -58,4 +58,13 @@ record($path, { %ping, ratio => 0.7 });
 is(guard_of('pgsql'), 0.5, 'the last five runs count');
 is(guard({ 'ping pgsql' => [ (1) x 4 ] }, \%ping, 'pgsql'), undef, 'and four guard nothing');
 
+# The table of the guide is the model's, or a part of it.
+my $top = "$FindBin::Bin/../..";
+open my $guide, '<', "$top/docs/scale.md" or die "scale.md: $!\n";
+my ($table) = join('', <$guide>) =~ /^\| orders a day .*?\n\|[-:|]+\n(.*?)\n\n/ms;
+my %model = map { s/\s+/ /gr => 1 } qx($^X "$top/t/bench/model");
+my @shown = map { "$_ " } split /\n/, $table // '';
+cmp_ok(scalar @shown, '>', 10, 'docs/scale.md has a table');
+is_deeply([ grep { !$model{$_} } @shown ], [], 'which is what the model prints');
+
 done_testing();

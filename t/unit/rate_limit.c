@@ -174,6 +174,15 @@ static void test_reserve(apr_pool_t *p)
     is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW + 15 * SECOND), 15 * SECOND,
            "behind those that wait already");
     is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "2", NOW), 0, "another shop's don't wait");
+    mdl_rate_limit_create(&limit, settings, p);
+    mdl_rate_limit_set_mail(limit, 120);
+    for (at_once = 0; mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW) == 0;) {
+        at_once++;
+    }
+    is_int(at_once, 120, "with a third of the rate a third leaves at once");
+    mdl_rate_limit_set_mail(limit, 360);
+    is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW + 3600 * SECOND), 0,
+           "with the whole rate again the bucket refills");
     settings->mail_rate = 0;
     mdl_rate_limit_create(&limit, settings, p);
     is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW), 0, "0: there is no limit");

@@ -35,7 +35,8 @@ typedef struct {
 
     const char *db_driver; /* DBDriver and DBDParams of mod_dbd */
     const char *db_params;
-    int db_max; /* DBDMax: connections of one process */
+    int db_max;         /* DBDMax: connections of one process */
+    int db_connections; /* of the whole httpd, at most */
 
     const char *public_url;           /* no trailing slash */
     apr_array_header_t *secret_files; /* const char *: paths; the first secret signs */

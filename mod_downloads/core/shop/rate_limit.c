@@ -48,6 +48,11 @@ static rate_t rate_of_minute(int size)
     return (rate_t){size, size > 0 ? MINUTE / size : 0};
 }
 
+static rate_t rate_of_hour(int size)
+{
+    return (rate_t){size, size > 0 ? HOUR / size : 0};
+}
+
 static void rates_set(rate_t *rates, const mdl_settings_t *settings)
 {
     apr_interval_time_t token = MINUTE / settings->rate_refill;
@@ -58,9 +63,7 @@ static void rates_set(rate_t *rates, const mdl_settings_t *settings)
     rates[MDL_RATE_KEY] = (rate_t){settings->rate_burst, token};
     rates[MDL_RATE_SHOP] = (rate_t){settings->rate_burst * settings->rate_shop_factor,
                                     shared > 0 ? shared : 1};
-    if (settings->mail_rate > 0) {
-        rates[MDL_RATE_MAIL] = (rate_t){settings->mail_rate, HOUR / settings->mail_rate};
-    }
+    rates[MDL_RATE_MAIL] = rate_of_hour(settings->mail_rate);
     rates[MDL_RATE_MAIL_LINE] = (rate_t){1, HOUR};
     rates[MDL_RATE_SIGN_IN_USER] = (rate_t){SIGN_IN_USER, SIGN_IN_TIME / SIGN_IN_USER};
     rates[MDL_RATE_SIGN_IN_NETWORK] = (rate_t){SIGN_IN_NETWORK, SIGN_IN_TIME / SIGN_IN_NETWORK};
@@ -85,6 +88,11 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
     /* The memory is zero already; writing it would make the system allocate unused buckets, too. */
     (*limit)->buckets = apr_shm_baseaddr_get(shm);
     return APR_SUCCESS;
+}
+
+void mdl_rate_limit_set_mail(mdl_rate_limit_t *limit, int rate)
+{
+    limit->rates[MDL_RATE_MAIL] = rate_of_hour(rate);
 }
 
 /* FNV-1a, and MurmurHash's finalizer.  The seed keeps an attacker from choosing colliding names. */

@@ -16,7 +16,8 @@
 
 typedef struct mdl_rate_limit_t mdl_rate_limit_t;
 
-/** What is limited, each kind in its own buckets. */
+/** What is limited, each kind in its own buckets.  Each node counts for itself; of emails it takes
+    its share (mdl_rate_limit_set_mail). */
 typedef enum {
     MDL_RATE_KEY,          /* requests of an API key, by its id */
     MDL_RATE_SHOP,         /* requests of all keys of a shop, by its id */
@@ -34,6 +35,10 @@ typedef enum {
 /** Makes full buckets in anonymous shared memory that lives as long as p, until httpd restarts. */
 apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_t *settings,
                                    apr_pool_t *p);
+
+/** Sets how many emails an hour a shop may send from this process, 0: no limit.  A bucket stays as
+    full as it is, in parts of the whole.  For the one thread that reserves MDL_RATE_MAIL. */
+void mdl_rate_limit_set_mail(mdl_rate_limit_t *limit, int rate);
 
 typedef struct {
     int allowed;

@@ -14,6 +14,8 @@
 #   mail_port    of an SMTP server in place of smtp-sink
 #   environment  { NAME => value } of its programs
 #   autovacuum   0: PostgreSQL never analyzes
+#   nodes        so many httpds, each with a background process, and PostgreSQL counts the time of
+#                its statements (pg_stat_statements)
 #   downloads    links that are made for a run of whole files
 #   limits       lines for downloads.conf, in place of limits of requests that are never reached
 #   tls          1: it serves TLS 1.3, too, and HTTP/2 there, at $on->{tls_origin}
@@ -97,6 +99,7 @@ sub new
     $self->{data} = abs_path("$self->{folder}/data");
     $self->configure;
     $self->start;
+    $self->count_statements if $self->{nodes};
     $self->instance('key');
     $self->{$1} = $2 while qx(tools/instance describe '$self->{folder}') =~ /^(\w+)='(.*)'$/mg;
     ($self->{origin}) = $self->{BASE_URL} =~ m{^(https?://[^/]+)};
@@ -174,6 +177,40 @@ sub start
     my ($self) = @_;
     local %ENV = (%ENV, %{ $self->{environment} // {} });
     $self->instance('start');
+    $self->start_node($_) for 2 .. $self->{nodes} // 1;
+    return;
+}
+
+# Another httpd of the same configuration, which tools/instance stops with the first.
+sub start_node
+{
+    my ($self, $number) = @_;
+    my $name = 'node' . chr(ord('a') + $number);
+    my $conf = "$self->{data}/conf/$name.conf";
+    if (!-e $conf) {
+        chomp(my $port = qx(tools/instance port));
+        open my $in, '<', "$self->{data}/conf/httpd.conf" or die "httpd.conf: $!\n";
+        my $text = join '', <$in>;
+        $text =~ s/^(\s*Listen \S+:)\d+/$1$port/m;
+        $text =~ s{^(\s*PidFile ".*/).*(?=\.pid")}{$1$name}m;
+        $text =~ s{^(\s*(?:Error|Custom)Log ".*/)(?=\w+\.log")}{$1$name-}mg;
+        $text =~ s/^(\s*(?:StartServers|ServerLimit)) \d+/$1 1/mg;
+        $text =~ s/^(\s*MaxRequestWorkers) \d+/$1 32/m;
+        write_file($conf, $text);
+    }
+    chomp(my $httpd = qx(tools/instance httpd));
+    run($httpd, '-d', $self->{data}, '-f', $conf, '-k', 'start');
+    return;
+}
+
+sub count_statements
+{
+    my ($self) = @_;
+    $self->sql("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements';");
+    $self->restart;
+    $self->sql('CREATE EXTENSION pg_stat_statements;');
+    wait_for(sub { ($self->rows('SELECT count(*) FROM node'))[0][0] == $self->{nodes} }, 60,
+        'the background processes');
     return;
 }
 

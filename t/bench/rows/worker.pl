@@ -8,7 +8,8 @@ use Bench::Report qw(median);
 use Bench::Row;
 use Bench::Rows;
 use Bench::Service qw(build run wait_for);
-use Time::HiRes qw(time);
+use List::Util qw(min);
+use Time::HiRes qw(sleep time);
 
 use constant { SMALL_FILES => $ENV{FILES}, LATER => 4_000_000_000_000_000 };
 
@@ -192,5 +193,51 @@ row 'claims',
     ours   => \&claims,
     beside => \&claims,
     goal => 0.95;
+
+# Microseconds of PostgreSQL's time for the claim of a job, in four seconds in which ten background
+# processes get fifty jobs a second.
+sub claim_time
+{
+    my ($on) = @_;
+    my ($from, $steps) = (number(), 40);
+    my $jobs  = 5 * $steps;
+    my $these = sprintf "FROM job WHERE id > '%s' AND id <= '%s'",
+        map { Bench::Rows::job_id($_) } $from, $from + $jobs;
+    $on->rows('SELECT pg_stat_statements_reset()');
+    my $began = time;
+    for my $step (0 .. $steps - 1) {
+        my $wait = $began + $step / 10 - time;
+        sleep $wait if $wait > 0;
+        $on->rows(refused($on, $from + 5 * $step, 5));
+    }
+    wait_for(
+        sub { !$on->rows("SELECT id $these AND finished_at IS NULL ORDER BY id DESC LIMIT 1") },
+        120, 'the end of all jobs');
+    my ($claims) = $on->rows('SELECT sum(total_exec_time), sum(rows) FROM pg_stat_statements '
+        . "WHERE query ~ '^UPDATE job SET status = .*lease_token [+]'");
+    die "$claims->[1] of $jobs jobs were claimed\n" if $claims->[1] != $jobs;
+    return 1000 * $claims->[0] / $jobs;
+}
+
+# The least of five: whatever else runs takes the processor away in the midst of a statement.
+sub least_claim_time
+{
+    my ($on) = @_;
+    return { p50 => min(map { claim_time($on) } 1 .. 5) };
+}
+
+row 'claims-ten',
+    title     => 'us a claim, ten processes, 1,000,000 wait / 1,000',
+    db        => 'pgsql', most => 1,
+    on        => 'ten_many', beside_on => 'ten',
+    prepare   => sub {
+        my ($on) = @_;
+        $on->sql('BEGIN;', refused($on, number(), $on->{queued}, due_at => LATER), 'COMMIT;');
+        # So that neither happens by itself meanwhile.
+        $on->sql('VACUUM ANALYZE job;', 'CHECKPOINT;');
+    },
+    ours   => \&least_claim_time,
+    beside => \&least_claim_time,
+    goal => 1.2;
 
 1;

@@ -7,7 +7,7 @@
 #       # [ time, 'open' | 'held' | 'taken' | 'quit' | 'closed', connection, address ]
 #
 # The first time that an address is named that begins with "held", the server does not answer before
-# release() is called.
+# release() is called, and from hold() on again.
 #
 # Connections have numbers. "taken" is an email whose final dot has come, whether or not anybody was
 # left to hear the answer. A connection that was cut is "closed" without "quit".
@@ -44,6 +44,8 @@ sub lines
 }
 
 sub release { my ($self) = @_; open my $out, '>', "$self->{file}.released" or die "$!\n"; return }
+
+sub hold { my ($self) = @_; unlink "$self->{file}.released"; return }
 
 sub serve
 {

@@ -4,6 +4,10 @@
 #   my $proxy = MDL::Proxy->new('nginx', $server);    # takes its place for MDL::DownloadClient
 #   $proxy->stop;
 #
+# With further instances it is the balancer of docs/scale.md:
+#
+#   my $proxy = MDL::Proxy->new('haproxy', $first, $second);
+#
 # It speaks TLS with the instance's certificate, on tls_port(). The configuration is the guide's
 # own, with other ports and paths.
 package MDL::Proxy;
@@ -58,12 +62,13 @@ END
 
 sub new
 {
-    my ($class, $kind, $server) = @_;
+    my ($class, $kind, $server, @more) = @_;
     my $program = $PROGRAMS{$kind};
     my $self = bless {
         name   => "$server->{name} behind $kind",
         folder => "$server->{folder}/$kind-" . ++$count,
         server => $server,
+        more   => \@more,
         vars   => { port => $server->{vars}{port}, tls_port => free_port() },
         owner  => $$,
     }, $class;
@@ -81,9 +86,11 @@ sub configuration
 {
     my ($self, $kind, $around) = @_;
     my ($folder, $server, $port) = (@$self{qw(folder server)}, $self->tls_port);
-    my ($guide) = slurp(top_dir() . '/docs/install.md') =~ /^```$kind\n(.*?)^```$/ms
-        or die "docs/install.md has no configuration of $kind\n";
-    $guide =~ s{127\.0\.0\.1:8080}{127.0.0.1:$server->{vars}{port}}g;
+    my $name = 'docs/' . (@{ $self->{more} } ? 'scale.md' : 'install.md');
+    my ($guide) = slurp(top_dir() . "/$name") =~ /^```$kind\n(.*?)^```$/ms
+        or die "$name has no configuration of $kind\n";
+    $guide =~ s{(?:127\.0\.0\.1|10\.0\.0\.11):8080}{127.0.0.1:$server->{vars}{port}}g;
+    $guide =~ s{10\.0\.0\.12:8080}{127.0.0.1:$_->{vars}{port}} for @{ $self->{more} };
     $guide =~ s{\S*/fullchain\.pem}{$server->{folder}/tls.crt}g;
     $guide =~ s{\S*/privkey\.pem}{$server->{folder}/tls.key}g;
     $guide =~ s{/var/log/nginx/}{$folder/};
