@@ -23,16 +23,30 @@ MDL_EFFECT(mdl_node_list, apr_array_header_t **)
 
 /* A mount point without its file system is an empty folder: writable, but without the identity that
    the database knows. */
-static int ready_storage(mdl_request_t *request)
+static int ready_folder(mdl_request_t *request)
 {
+    const mdl_storage_config_t folder = {.folder = request->service->settings->storage.folder};
     const mdl_storage_t *storage = mdl_child_storage();
     const char *why;
 
     return storage != NULL && mdl_storage_check(storage, request->r->pool) == APR_SUCCESS &&
            (request->connection == NULL ||
-            mdl_storage_belongs(mdl_connection_db(request->connection),
-                                &request->service->settings->storage, 0, &why,
+            mdl_storage_belongs(mdl_connection_db(request->connection), &folder, 0, &why,
                                 request->r->pool) != APR_EMISMATCH);
+}
+
+/* Reading the identity needs address, key, region and bucket. */
+static int ready_objects(mdl_request_t *request)
+{
+    const mdl_storage_t *storage = mdl_child_storage();
+    mdl_object_call_t call = {0};
+    const char *identity;
+
+    if (request->service->settings->storage.objects.url == NULL) {
+        return 1;
+    }
+    return storage != NULL && mdl_storage_objects_identity(mdl_storage_objects(storage), &identity,
+                                                           &call, request->r->pool) == APR_SUCCESS;
 }
 
 /* A node without a worker relies on another node's. */
@@ -67,7 +81,7 @@ static void ready_write(mdl_request_t *request)
     if (mdl_readiness_claim(readiness)) {
         ready.database = mdl_request_run(request, mdl_db_write, mdl_node_try_write, NULL) ==
                          APR_SUCCESS;
-        ready.storage = ready_storage(request);
+        ready.storage = ready_folder(request);
         ready.worker = ready_worker(request);
         mdl_readiness_set(readiness, &ready);
     }
@@ -79,6 +93,36 @@ static void ready_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "database", ready_word(ready.database));
     mdl_json_add_string(request->response, "storage", ready_word(ready.storage));
     mdl_json_add_string(request->response, "worker", ready_word(ready.worker));
+}
+
+/* Adds a place, or null if the service has none. */
+static void places_add(mdl_request_t *request, const char *name, const char *place, int well)
+{
+    if (place != NULL) {
+        mdl_json_add_string(request->response, name, ready_word(well));
+    } else {
+        mdl_json_add_null(request->response, name);
+    }
+}
+
+static void places_write(mdl_request_t *request)
+{
+    const mdl_storage_config_t *storage = &request->service->settings->storage;
+    mdl_readiness_t *readiness = request->service->readiness;
+    mdl_places_ready_t ready;
+
+    if (mdl_readiness_claim_places(readiness)) {
+        ready.folder = ready_folder(request);
+        ready.objects = ready_objects(request);
+        mdl_readiness_set_places(readiness, &ready);
+    }
+    ready = mdl_readiness_get_places(readiness);
+    if (!ready.folder || !ready.objects) {
+        request->status = HTTP_SERVICE_UNAVAILABLE;
+    }
+    mdl_json_add_string(request->response, "status", ready_word(request->status == HTTP_OK));
+    places_add(request, "folder", storage->folder, ready.folder);
+    places_add(request, "objects", storage->objects.url, ready.objects);
 }
 
 /* Authentication has read all of this. */
@@ -104,6 +148,7 @@ const mdl_route_t mdl_health_routes[] = {
     {"GET", "/health", .no_key = 1, .parse = health_parse, .effect = mdl_key_epoch_effect,
      .write = health_write},
     {"GET", "/health/ready", .no_key = 1, .write = ready_write},
+    {"GET", "/health/storage", .no_key = 1, .write = places_write},
     {"GET", "/ping", .write = ping_write},
     {0},
 };

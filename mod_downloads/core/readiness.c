@@ -16,10 +16,17 @@
 #define STEP       apr_time_from_msec(20)
 
 enum { DATABASE = 1, STORAGE = 2, WORKER = 4 };
+enum { FOLDER = 1, OBJECTS = 2 };
+
+/* What a check has found. */
+typedef struct {
+    atomic_llong claimed_at; /* 0: nobody has checked yet */
+    atomic_int found;        /* sum of the above; -1: no result yet */
+} result_t;
 
 struct mdl_readiness_t {
-    atomic_llong claimed_at; /* 0: nobody has checked yet */
-    atomic_int found;        /* sum of these; -1: no result yet */
+    result_t ready;
+    result_t places;
     atomic_llong beat_at;
     atomic_int pid;
 };
@@ -32,7 +39,8 @@ apr_status_t mdl_readiness_create(mdl_readiness_t **readiness, apr_pool_t *p)
     if (rv == APR_SUCCESS) {
         *readiness = apr_shm_baseaddr_get(shm);
         memset(*readiness, 0, sizeof **readiness);
-        atomic_store(&(*readiness)->found, -1);
+        atomic_store(&(*readiness)->ready.found, -1);
+        atomic_store(&(*readiness)->places.found, -1);
     }
     return rv;
 }
@@ -52,32 +60,61 @@ int mdl_readiness_has_worker(const mdl_readiness_t *readiness)
 }
 
 /* The time counts from the claim: if its holder dies or hangs, somebody else checks after it. */
-int mdl_readiness_claim(mdl_readiness_t *readiness)
+static int result_claim(result_t *result)
 {
-    long long claimed = atomic_load(&readiness->claimed_at);
+    long long claimed = atomic_load(&result->claimed_at);
     apr_time_t now = mdl_clock_monotonic();
 
     return (claimed == 0 || now - claimed >= LOOK) &&
-           atomic_compare_exchange_strong(&readiness->claimed_at, &claimed, now);
+           atomic_compare_exchange_strong(&result->claimed_at, &claimed, now);
 }
 
-void mdl_readiness_set(mdl_readiness_t *readiness, const mdl_ready_t *ready)
-{
-    atomic_store(&readiness->found, (ready->database ? DATABASE : 0) |
-                                        (ready->storage ? STORAGE : 0) |
-                                        (ready->worker ? WORKER : 0));
-}
-
-mdl_ready_t mdl_readiness_get(const mdl_readiness_t *readiness)
+static int result_get(const result_t *result)
 {
     apr_time_t until = mdl_clock_monotonic() + FIRST_WAIT;
     int found;
 
-    while ((found = atomic_load(&readiness->found)) < 0 && mdl_clock_monotonic() < until) {
+    while ((found = atomic_load(&result->found)) < 0 && mdl_clock_monotonic() < until) {
         apr_sleep(STEP);
     }
-    found = found < 0 ? 0 : found;
+    return found < 0 ? 0 : found;
+}
+
+int mdl_readiness_claim(mdl_readiness_t *readiness)
+{
+    return result_claim(&readiness->ready);
+}
+
+void mdl_readiness_set(mdl_readiness_t *readiness, const mdl_ready_t *ready)
+{
+    atomic_store(&readiness->ready.found, (ready->database ? DATABASE : 0) |
+                                              (ready->storage ? STORAGE : 0) |
+                                              (ready->worker ? WORKER : 0));
+}
+
+mdl_ready_t mdl_readiness_get(const mdl_readiness_t *readiness)
+{
+    int found = result_get(&readiness->ready);
+
     return (mdl_ready_t){.database = (found & DATABASE) != 0,
                          .storage = (found & STORAGE) != 0,
                          .worker = (found & WORKER) != 0};
+}
+
+int mdl_readiness_claim_places(mdl_readiness_t *readiness)
+{
+    return result_claim(&readiness->places);
+}
+
+void mdl_readiness_set_places(mdl_readiness_t *readiness, const mdl_places_ready_t *ready)
+{
+    atomic_store(&readiness->places.found,
+                 (ready->folder ? FOLDER : 0) | (ready->objects ? OBJECTS : 0));
+}
+
+mdl_places_ready_t mdl_readiness_get_places(const mdl_readiness_t *readiness)
+{
+    int found = result_get(&readiness->places);
+
+    return (mdl_places_ready_t){.folder = (found & FOLDER) != 0, .objects = (found & OBJECTS) != 0};
 }

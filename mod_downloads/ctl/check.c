@@ -11,6 +11,7 @@
 #include <apr_time.h>
 
 #include "base/version.h"
+#include "core/health/objects.h"
 #include "core/health/pgsql.h"
 #include "core/health/worker.h"
 #include "ctl/storage.h"
@@ -162,7 +163,13 @@ static int check_database(mdl_ctl_t *ctl, const char **message)
 
 static int check_storage(mdl_ctl_t *ctl, const char **message)
 {
-    *message = ctl->settings->storage.folder == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner;
+    const mdl_storage_config_t *storage = &ctl->settings->storage;
+
+    if (storage->folder == NULL && storage->objects.url != NULL) {
+        *message = "no folder, only objects";
+        return 1;
+    }
+    *message = storage->folder == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner;
     return *message == NULL && mdl_health_storage(&ctl->health, message);
 }
 
@@ -192,13 +199,21 @@ static const struct {
     check_fn *check;
     mdl_health_fn *health; /* instead of check */
     int no_root;           /* not to be run as root, who would own the files that it leaves */
+    int objects;           /* only with DownloadsObjectStore */
 } checks[] = {
-    {"version", check_version, NULL, 0},      {"settings", check_settings, NULL, 0},
-    {"httpd", check_httpd, NULL, 0},          {"secret", check_secret, NULL, 0},
-    {"database", check_database, NULL, 1},    {"storage", check_storage, NULL, 0},
-    {"files", mdl_ctl_check_files, NULL, 0},  {"templates", check_templates, NULL, 0},
-    {"imports", NULL, mdl_health_imports, 0}, {"mail", NULL, mdl_health_mail, 1},
-    {"bounces", NULL, mdl_health_bounces, 1}, {"worker", check_worker, NULL, 1},
+    {.name = "version", .check = check_version},
+    {.name = "settings", .check = check_settings},
+    {.name = "httpd", .check = check_httpd},
+    {.name = "secret", .check = check_secret},
+    {.name = "database", .check = check_database, .no_root = 1},
+    {.name = "storage", .check = check_storage},
+    {.name = "objects", .health = mdl_health_objects, .objects = 1},
+    {.name = "files", .check = mdl_ctl_check_files},
+    {.name = "templates", .check = check_templates},
+    {.name = "imports", .health = mdl_health_imports},
+    {.name = "mail", .health = mdl_health_mail, .no_root = 1},
+    {.name = "bounces", .health = mdl_health_bounces, .no_root = 1},
+    {.name = "worker", .check = check_worker, .no_root = 1},
 };
 
 static int check_run(mdl_ctl_t *ctl, apr_size_t i, const char **message)
@@ -236,8 +251,12 @@ int mdl_ctl_check(mdl_ctl_t *ctl)
     health_begin(ctl);
     for (apr_size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const char *message = NULL;
-        int good = check_run(ctl, i, &message);
+        int good;
 
+        if (checks[i].objects && ctl->settings->storage.objects.url == NULL) {
+            continue;
+        }
+        good = check_run(ctl, i, &message);
         problems += !good;
         check_print(ctl, list, checks[i].name, good, message);
     }

@@ -43,7 +43,10 @@ static void settings_load(mdl_ctl_t *ctl)
 
 void mdl_ctl_configure(mdl_ctl_t *ctl)
 {
+    const mdl_storage_config_t *storage;
+
     settings_load(ctl);
+    storage = &ctl->settings->storage;
     if (ctl->settings->secret_files->nelts == 0) {
         ctl->no_secret = MDL_SETTINGS_FIRST;
     } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_files, &ctl->no_secret,
@@ -52,7 +55,12 @@ void mdl_ctl_configure(mdl_ctl_t *ctl)
     }
     /* SQLite's files contain customers' addresses, which other users must not read. */
     umask(umask(0) | S_IRWXO | S_IWGRP);
-    ctl->no_owner = mdl_owner_become(ctl->settings->storage.folder, ctl->p);
+    if (storage->folder == NULL && storage->objects.url != NULL && geteuid() == 0) {
+        ctl->no_owner = mdl_owner_become_user(
+            mdl_httpd_user(ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command(), ctl->p), ctl->p);
+    } else {
+        ctl->no_owner = mdl_owner_become(storage->folder, ctl->p);
+    }
 }
 
 int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *message)

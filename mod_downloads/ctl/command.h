@@ -43,7 +43,7 @@ typedef struct {
     apr_array_header_t *warnings;
     mdl_secret_t *secret;
     const char *no_secret; /* why the secret could not be read, else NULL */
-    const char *no_owner;  /* why root could not become the storage folder's owner, else NULL */
+    const char *no_owner;  /* why root could not become another user (ctl/owner.h), else NULL */
 
     /* For check: the httpd's command (NULL: mdl_httpd_command()), its report, and whether to print
        only faults. */
@@ -79,6 +79,8 @@ typedef struct {
     apr_time_t since;
     int full; /* given, like repair */
     int repair;
+    int jobs;         /* 0 when not given, like rate */
+    apr_int64_t rate; /* bytes a second */
 } mdl_ctl_t;
 
 /** The name of the user who ran the program, or who ran sudo. */

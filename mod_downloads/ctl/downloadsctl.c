@@ -31,10 +31,14 @@
 #include "ctl/secret.h"
 #include "ctl/shop.h"
 #include "ctl/storage.h"
+#include "ctl/storage_copy.h"
 
 #define MAX_EXPIRES APR_INT64_C(3153600000) /* 100 years in seconds */
 
 #define MAX_TOKEN_FILE 4096
+
+#define MAX_COPY_JOBS 64
+#define MIN_COPY_RATE 65536 /* bytes a second */
 
 /* Options that only some commands take. */
 #define OPTION_EMAIL   1
@@ -51,6 +55,7 @@
 #define OPTION_SINCE   2048
 #define OPTION_VERIFY  4096 /* the options of storage verify */
 #define OPTION_QUIET   8192
+#define OPTION_COPY    16384 /* the options of storage copy */
 
 enum {
     LETTER_EMAIL = 256,
@@ -75,6 +80,8 @@ enum {
     LETTER_FULL,
     LETTER_REPAIR,
     LETTER_QUIET,
+    LETTER_JOBS,
+    LETTER_RATE,
     LETTER_JSON
 };
 
@@ -102,6 +109,8 @@ static const apr_getopt_option_t options[] = {
     {"since", LETTER_SINCE, 1, NULL},
     {"full", LETTER_FULL, 0, NULL},
     {"repair", LETTER_REPAIR, 0, NULL},
+    {"jobs", LETTER_JOBS, 1, NULL},
+    {"rate", LETTER_RATE, 1, NULL},
     {"storefront", LETTER_STOREFRONT, 1, NULL},
     {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
     {NULL, 0, 0, NULL},
@@ -154,8 +163,12 @@ static const command_t commands[] = {
     {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate, NULL, NULL},
     {"check", NULL, "[--httpd COMMAND] [--quiet]", 0, 0, OPTION_HTTPD | OPTION_QUIET, 1,
      mdl_ctl_check, NULL, NULL},
+    {"storage", "status", "", 0, 0, 0, 0, mdl_ctl_storage_status, NULL, NULL},
+    {"storage", "copy", "folder object|object folder [--jobs N] [--rate BYTES]", 2, 0, OPTION_COPY,
+     0, mdl_ctl_storage_copy, "storage", "copied"},
     {"storage", "verify", "[--full] [--repair]", 0, 0, OPTION_VERIFY, 0, mdl_ctl_storage_verify,
      "asset", "version_added"},
+    {"storage", "clean", "folder|object", 1, 0, 0, 0, mdl_ctl_storage_clean, "storage", "cleaned"},
     {"storage", "hold", "", 0, 0, 0, 0, mdl_ctl_storage_hold, "storage", "held"},
     {"storage", "release", "HOLD|all", 1, 0, 0, 0, mdl_ctl_storage_release, "storage", "released"},
     {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test, NULL, NULL},
@@ -349,6 +362,25 @@ static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
     }
 }
 
+/* Reads one option of storage copy. */
+static int parse_copy_option(mdl_ctl_t *ctl, int letter, const char *value)
+{
+    apr_int64_t jobs;
+
+    if (letter == LETTER_JOBS) {
+        if (!option_parse_number(value, MAX_COPY_JOBS, &jobs)) {
+            return fail_usage(ctl, "--jobs is a whole number from 1 to %d, not \"%s\".",
+                              MAX_COPY_JOBS, value);
+        }
+        ctl->jobs = (int)jobs;
+        return MDL_EXIT_DONE;
+    }
+    return option_parse_number(value, APR_INT64_MAX, &ctl->rate) && ctl->rate >= MIN_COPY_RATE
+               ? MDL_EXIT_DONE
+               : fail_usage(ctl, "--rate is a whole number of bytes a second from %d, not \"%s\".",
+                            MIN_COPY_RATE, value);
+}
+
 /* Reads one option.  If only some commands take it, its bit is added to *given. */
 static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
 {
@@ -413,6 +445,10 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         *given |= OPTION_VERIFY;
         *(letter == LETTER_FULL ? &ctl->full : &ctl->repair) = 1;
         return MDL_EXIT_DONE;
+    case LETTER_JOBS:
+    case LETTER_RATE:
+        *given |= OPTION_COPY;
+        return parse_copy_option(ctl, letter, value);
     default:
         *given |= OPTION_SET;
         return parse_set_option(ctl, letter, value);

@@ -122,3 +122,23 @@ void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *
     report->would_start = httpd_run(apr_pstrcat(p, command, " -t 2>&1 >/dev/null", NULL),
                                     report_add_line, report, p);
 }
+
+#define USER "User: name=\""
+
+/* Parses a line such as "User: name="www-data" id=33". */
+static void user_line(void *arg, const char *line, apr_pool_t *p)
+{
+    if (strncmp(line, USER, strlen(USER)) == 0) {
+        line += strlen(USER);
+        *(const char **)arg = apr_pstrmemdup(p, line, strcspn(line, "\""));
+    }
+}
+
+const char *mdl_httpd_user(const char *command, apr_pool_t *p)
+{
+    const char *user = NULL;
+
+    httpd_run(apr_pstrcat(p, command, " -t -D DUMP_RUN_CFG 2>/dev/null", NULL), user_line, &user,
+              p);
+    return user;
+}

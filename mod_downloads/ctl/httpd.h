@@ -28,4 +28,7 @@ const char *mdl_httpd_command(void);
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file,
                    apr_pool_t *p);
 
+/** The user that httpd runs as, or NULL if its configuration does not say. */
+const char *mdl_httpd_user(const char *command, apr_pool_t *p);
+
 #endif

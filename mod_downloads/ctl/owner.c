@@ -58,3 +58,19 @@ const char *mdl_owner_become(const char *folder, apr_pool_t *p)
     }
     return NULL;
 }
+
+const char *mdl_owner_become_user(const char *name, apr_pool_t *p)
+{
+    const struct passwd *user = name != NULL ? getpwnam(name) : NULL;
+
+    if (geteuid() != 0) {
+        return NULL;
+    }
+    if (user == NULL || user->pw_uid == 0) {
+        return "Without DownloadsStorage, root has to become httpd's user first, and \"httpd -t -D "
+               "DUMP_RUN_CFG\" names none: run this as that user.";
+    }
+    return become_user(user) ? NULL
+                             : apr_psprintf(p, "The system does not let root become %s: %s.", name,
+                                            strerror(errno));
+}

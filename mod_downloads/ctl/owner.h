@@ -14,4 +14,7 @@
  */
 const char *mdl_owner_become(const char *folder, apr_pool_t *p);
 
+/** The same for a user by name, who is httpd's, when there is no folder; NULL: unknown. */
+const char *mdl_owner_become_user(const char *name, apr_pool_t *p);
+
 #endif

@@ -3,18 +3,63 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <apr_signal.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/clock.h"
+#include "base/http/client.h"
+#include "core/catalog/blob.h"
 #include "core/catalog/import.h"
 #include "core/catalog/storage_hold.h"
 #include "core/catalog/storage_identity.h"
 #include "core/catalog/storage_verify.h"
 #include "core/write.h"
 
+static const char store_error[] = "The object store does not answer, refuses access or is not "
+                                  "configured: see downloadsctl check, line objects.";
+
 #define LISTED   1000 /* faulty files that --json lists */
 #define HOLD_OLD apr_time_from_sec(86400)
+
+int mdl_ctl_storage_open(mdl_ctl_t *ctl, int join, mdl_storage_t **storage, const char **why)
+{
+    const mdl_storage_config_t *config = &ctl->settings->storage;
+    int version;
+    int failed = mdl_ctl_check_schema(ctl, &version, why);
+    char text[120];
+    apr_status_t rv;
+
+    if (failed) {
+        return failed;
+    }
+    *why = NULL;
+    apr_signal(SIGPIPE, SIG_IGN); /* the store may close a connection */
+    rv = mdl_http_global_init(ctl->p);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_storage_belongs(ctl->db, config, join, why, ctl->p);
+        if (rv != APR_SUCCESS && *why == NULL) {
+            *why = mdl_ctl_database_error(ctl, rv);
+            return MDL_EXIT_DATABASE;
+        }
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_storage_open(storage, config, ctl->p);
+    }
+    if (rv != APR_SUCCESS && *why == NULL) {
+        *why = apr_psprintf(ctl->p, "The storage %s can't be opened: %s.",
+                            config->folder != NULL ? config->folder : config->objects.url,
+                            apr_strerror(rv, text, sizeof text));
+    }
+    return rv == APR_SUCCESS ? MDL_EXIT_DONE : MDL_EXIT_PROBLEM;
+}
+
+int mdl_ctl_storage_fail(mdl_ctl_t *ctl, int failed, const char *why)
+{
+    return mdl_ctl_fail(
+        ctl, failed, failed == MDL_EXIT_DATABASE ? "database_unavailable" : "storage_unavailable",
+        why);
+}
 
 /* --- verify --- */
 
@@ -25,29 +70,6 @@ typedef struct {
     apr_int64_t repaired;
     apr_int64_t queued;
 } verify_t;
-
-/* Opens the storage folder if it belongs to the database; else *why is a sentence. */
-static int storage_open(mdl_ctl_t *ctl, mdl_storage_t **storage, const char **why)
-{
-    mdl_storage_config_t config = ctl->settings->storage;
-    int version;
-    int failed = mdl_ctl_check_schema(ctl, &version, why);
-    char text[120];
-    apr_status_t rv;
-
-    if (failed) {
-        return failed;
-    }
-    rv = mdl_storage_belongs(ctl->db, &config, 0, why, ctl->p);
-    if (rv == APR_SUCCESS && (rv = mdl_storage_open(storage, &config, ctl->p)) != APR_SUCCESS) {
-        *why = apr_psprintf(ctl->p, "The storage folder %s can't be opened: %s.", config.folder,
-                            apr_strerror(rv, text, sizeof text));
-    } else if (rv != APR_SUCCESS && *why == NULL) {
-        *why = mdl_ctl_database_error(ctl, rv);
-        return MDL_EXIT_DATABASE;
-    }
-    return rv == APR_SUCCESS ? MDL_EXIT_DONE : MDL_EXIT_PROBLEM;
-}
 
 MDL_EFFECT(mdl_import_again, mdl_import_again_t *)
 MDL_EFFECT(mdl_write, mdl_write_t *)
@@ -135,14 +157,31 @@ static int file_permit(const verify_t *verify, const mdl_faulty_blob_t *blob, ap
 {
     apr_int64_t size;
 
-    return blob->fault == MDL_BLOB_UNREADABLE && APR_STATUS_IS_EACCES(blob->rv) &&
+    return blob->blob.object == NULL && blob->fault == MDL_BLOB_UNREADABLE &&
+           APR_STATUS_IS_EACCES(blob->rv) &&
            mdl_storage_permit(verify->storage, &blob->blob, p) == APR_SUCCESS &&
            mdl_storage_size(verify->storage, &blob->blob, &size, p) == APR_SUCCESS &&
            size == blob->blob.size;
 }
 
+MDL_EFFECT(mdl_blob_give_up, const mdl_blob_t *)
+
+/* A missing object has been recorded as such, and one with other bytes is now. */
+static int object_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
+{
+    if (blob->fault == MDL_BLOB_MISSING) {
+        return 1;
+    }
+    if (blob->fault == MDL_BLOB_UNREADABLE || mdl_db_write(verify->ctl->db, mdl_blob_give_up_effect,
+                                                           (void *)&blob->blob, p) != APR_SUCCESS) {
+        return 0;
+    }
+    mdl_printer_line(verify->ctl->output, "  is given up");
+    return 1;
+}
+
 /* Whether an import can replace the file.  A file of the right size counts as complete, so a
-   changed file is first set aside, away from customers.  An unreadable file may be intact and
+   changed file is first set aside, away from customers.  What can't be read may be intact and
    stays. */
 static int file_makes_way(const verify_t *verify, const mdl_faulty_blob_t *blob, apr_pool_t *p)
 {
@@ -195,7 +234,8 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
         verify->repaired++;
         return 0;
     }
-    import = verify->ctl->repair && file_makes_way(verify, blob, p);
+    import = verify->ctl->repair && (blob->blob.object != NULL ? object_makes_way(verify, blob, p)
+                                                               : file_makes_way(verify, blob, p));
     for (int i = 0; i < blob->assets->nelts; i++) {
         asset_report(verify, blob, APR_ARRAY_IDX(blob->assets, i, mdl_faulty_asset_t *), import,
                      assets, p);
@@ -247,19 +287,21 @@ int mdl_ctl_storage_verify(mdl_ctl_t *ctl)
     verify_t verify = {.ctl = ctl, .list = mdl_json_add_array(document, "faults")};
     mdl_storage_verify_t all = {.full = ctl->full, .found = verify_found, .baton = &verify};
     const char *why = NULL;
-    int failed = storage_open(ctl, &verify.storage, &why);
+    int failed = mdl_ctl_storage_open(ctl, 0, &verify.storage, &why);
     apr_status_t rv;
 
     if (failed) {
-        return mdl_ctl_fail(
-            ctl, failed,
-            failed == MDL_EXIT_DATABASE ? "database_unavailable" : "storage_unavailable", why);
+        return mdl_ctl_storage_fail(ctl, failed, why);
     }
     if (ctl->repair && ctl->secret == NULL) {
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
     all.storage = verify.storage;
-    if ((rv = mdl_storage_verify(ctl->db, &all, ctl->p)) != APR_SUCCESS) {
+    rv = mdl_storage_verify(ctl->db, &all, ctl->p);
+    if (rv == MDL_OBJECT_EAWAY || rv == MDL_OBJECT_EDENIED) {
+        return mdl_ctl_storage_fail(ctl, MDL_EXIT_PROBLEM, store_error);
+    }
+    if (rv != APR_SUCCESS) {
         return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
                             mdl_ctl_database_error(ctl, rv));
     }
@@ -377,14 +419,16 @@ int mdl_ctl_check_files(mdl_ctl_t *ctl, const char **message)
     apr_status_t rv;
 
     if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
-        ctl->settings->storage.folder == NULL || ctl->no_owner != NULL ||
-        storage_open(ctl, &storage, message) != MDL_EXIT_DONE) {
+        (ctl->settings->storage.folder == NULL && ctl->settings->storage.objects.url == NULL) ||
+        ctl->no_owner != NULL || mdl_ctl_storage_open(ctl, 0, &storage, message) != MDL_EXIT_DONE) {
         *message = "Not tried: database and storage come first.";
         return 0;
     }
     some.storage = storage;
     if ((rv = mdl_storage_sample(ctl->db, &some, &total, ctl->p)) != APR_SUCCESS) {
-        *message = mdl_ctl_database_error(ctl, rv);
+        *message = rv == MDL_OBJECT_EAWAY || rv == MDL_OBJECT_EDENIED
+                       ? store_error
+                       : mdl_ctl_database_error(ctl, rv);
         return 0;
     }
     hold_warn(ctl);

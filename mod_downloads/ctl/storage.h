@@ -6,6 +6,15 @@
 
 #include "ctl/command.h"
 
+/**
+ * Opens the storage if it belongs to the database, which with join adopts a new bucket, and
+ * prepares libcurl.  Returns an exit code; *why gets a sentence unless that is MDL_EXIT_DONE.
+ */
+int mdl_ctl_storage_open(mdl_ctl_t *ctl, int join, mdl_storage_t **storage, const char **why);
+
+/** Prints that the storage could not be opened; returns the exit code. */
+int mdl_ctl_storage_fail(mdl_ctl_t *ctl, int failed, const char *why);
+
 /** Verifies every file in the database; MDL_EXIT_PROBLEM if any is faulty. */
 int mdl_ctl_storage_verify(mdl_ctl_t *ctl);
 

@@ -9,6 +9,7 @@
 #include <http_log.h>
 #include <mpm_common.h>
 
+#include "base/http/client.h"
 #include "core/catalog/storage_identity.h"
 #include "core/shop/secret.h"
 #include "db/migrate.h"
@@ -95,6 +96,13 @@ static int storage_prepare(const mdl_settings_t *settings, mdl_db_t *db, server_
     if (rv == MDL_DB_EOTHER || rv == MDL_DB_EFULL) {
         return SCHEMA_FAILED;
     }
+    if (mdl_storage_unasked(rv)) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "MDL0355: nobody has looked whether the object store belongs to the database: "
+                     "%s",
+                     why);
+        return SCHEMA_CURRENT;
+    }
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "MDL0350: %s", why);
         return STORAGE_OTHER;
@@ -147,8 +155,9 @@ static void schema_live(const mdl_service_t *service, server_rec *s, const sigse
     signal(SIGTERM, SIG_DFL);
     signal(SIGALRM, SIG_DFL);
     sigprocmask(SIG_SETMASK, unblocked, NULL);
-    umask(027); /* SQLite's file holds customers' addresses */
-    if (ap_run_drop_privileges(pool, s) != OK) {
+    signal(SIGPIPE, SIG_IGN); /* the object store may close a connection */
+    umask(027);               /* SQLite's file holds customers' addresses */
+    if (ap_run_drop_privileges(pool, s) != OK || mdl_http_global_init(pool) != APR_SUCCESS) {
         _exit(SCHEMA_FAILED);
     }
     result = schema_prepare(service, s, pool);
@@ -195,8 +204,8 @@ int mdl_schema_prepare(const mdl_service_t *service, server_rec *s, int *has_sto
             "MDL0349: nobody has looked at the database's schema, for there was no process to "
             "be had",
         [STORAGE_OTHER] =
-            "MDL0351: the storage folder is not the database's, so no file is stored or "
-            "served; the line above says what to do",
+            "MDL0351: the storage is not the database's, so no file is stored or served; the line "
+            "above says what to do",
     };
     int status = schema_run_child(service, s, p);
 

@@ -90,7 +90,7 @@ apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size)
 {
     struct statvfs fs;
 
-    if (storage->reserve == 0) {
+    if (storage->partial == NULL || storage->reserve == 0) {
         return APR_SUCCESS;
     }
     if (statvfs(storage->partial, &fs) != 0) {
@@ -127,8 +127,15 @@ static int is_sha256(const char *name)
 
 const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
 {
-    return is_sha256(sha256) ? apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256)
-                             : NULL;
+    return storage->blobs != NULL && is_sha256(sha256)
+               ? apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256)
+               : NULL;
+}
+
+/* Why there is no path. */
+static apr_status_t path_fault(const mdl_storage_t *storage)
+{
+    return storage->blobs == NULL ? APR_ENOENT : APR_EINVAL;
 }
 
 apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
@@ -138,7 +145,7 @@ apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
 
     return path != NULL ? apr_file_open(file, path, APR_FOPEN_READ | APR_FOPEN_BINARY | flags,
                                         APR_FPROT_OS_DEFAULT, p)
-                        : APR_EINVAL;
+                        : path_fault(storage);
 }
 
 apr_status_t mdl_folder_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
@@ -147,7 +154,7 @@ apr_status_t mdl_folder_find(const mdl_storage_t *storage, const mdl_blob_t *blo
     struct stat found;
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return path_fault(storage);
     }
     return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
@@ -159,7 +166,7 @@ apr_status_t mdl_folder_size(const mdl_storage_t *storage, const mdl_blob_t *blo
     struct stat found;
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return path_fault(storage);
     }
     if (stat(path, &found) != 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0) {
         return mdl_storage_status(errno);
@@ -196,7 +203,7 @@ apr_status_t mdl_folder_digest(const mdl_storage_t *storage, const mdl_blob_t *b
     int fd;
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return path_fault(storage);
     }
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
@@ -217,7 +224,7 @@ apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const mdl_blob_t *
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return path_fault(storage);
     }
     return chmod(path, MDL_STORAGE_FILE_MODE) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
@@ -228,10 +235,20 @@ apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const mdl_blob_
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return path_fault(storage);
     }
     return rename(path, apr_pstrcat(p, path, ".damaged", NULL)) == 0 ? APR_SUCCESS
                                                                      : mdl_storage_status(errno);
+}
+
+apr_status_t mdl_storage_touch(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, blob->sha256, p);
+
+    if (path == NULL) {
+        return path_fault(storage);
+    }
+    return utimensat(AT_FDCWD, path, NULL, 0) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
 apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob_t *blob,
@@ -239,7 +256,8 @@ apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob
 {
     const char *path = mdl_storage_path(storage, blob->sha256, p);
     apr_finfo_t info;
-    apr_status_t rv = path != NULL ? apr_stat(&info, path, APR_FINFO_MTIME, p) : APR_EINVAL;
+    apr_status_t rv = path != NULL ? apr_stat(&info, path, APR_FINFO_MTIME, p)
+                                   : path_fault(storage);
 
     if (rv == APR_SUCCESS) {
         *when = info.mtime;
@@ -252,7 +270,7 @@ apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const mdl_blob_t *
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return path_fault(storage);
     }
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
 }
@@ -262,13 +280,16 @@ apr_status_t mdl_storage_list(const mdl_storage_t *storage, int shard, apr_array
 {
     apr_finfo_t entry;
     apr_dir_t *folder;
-    apr_status_t rv = apr_dir_open(&folder, mdl_storage_shard(storage, MDL_HEX_DIGITS[shard], p),
-                                   p);
+    apr_status_t rv;
 
+    *sha256s = apr_array_make(p, 64, sizeof(const char *));
+    if (storage->blobs == NULL) {
+        return APR_SUCCESS;
+    }
+    rv = apr_dir_open(&folder, mdl_storage_shard(storage, MDL_HEX_DIGITS[shard], p), p);
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    *sha256s = apr_array_make(p, 64, sizeof(const char *));
     while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
         if (is_sha256(entry.name)) {
             APR_ARRAY_PUSH(*sha256s, const char *) = apr_pstrdup(p, entry.name);
@@ -336,16 +357,18 @@ static apr_status_t check_link(const mdl_storage_t *storage, const char *path, a
 
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
 {
-    char *path = apr_pstrcat(p, storage->partial, "/" CHECK_NAME "XXXXXX", NULL);
-    apr_status_t rv = mdl_storage_room(storage, 0);
+    char *path;
+    apr_status_t rv;
     int fd;
 
-    if (rv == APR_SUCCESS) {
-        rv = check_shards(storage, p);
+    if (storage->partial == NULL) {
+        return APR_SUCCESS;
     }
-    if (rv != APR_SUCCESS) {
+    if ((rv = mdl_storage_room(storage, 0)) != APR_SUCCESS ||
+        (rv = check_shards(storage, p)) != APR_SUCCESS) {
         return rv;
     }
+    path = apr_pstrcat(p, storage->partial, "/" CHECK_NAME "XXXXXX", NULL);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
         return mdl_storage_status(errno);
@@ -366,7 +389,7 @@ void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool
     apr_finfo_t entry;
     apr_dir_t *folder;
 
-    if (apr_dir_open(&folder, storage->partial, p) != APR_SUCCESS) {
+    if (storage->partial == NULL || apr_dir_open(&folder, storage->partial, p) != APR_SUCCESS) {
         return;
     }
     while (apr_dir_read(&entry, APR_FINFO_NAME | APR_FINFO_MTIME, folder) == APR_SUCCESS) {

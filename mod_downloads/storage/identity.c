@@ -9,10 +9,14 @@
 
 #include <apr_strings.h>
 
+#include "base/crypto.h"
+#include "base/http/object.h"
 #include "base/ulid.h"
 
 #define PREFIX "storage_"
 #define LENGTH (sizeof PREFIX - 1 + MDL_ULID_LENGTH)
+
+#define MAX_OBJECT 1024 /* bytes of an identity, with white space behind it */
 
 static const char *identity_path(const char *root, apr_pool_t *p)
 {
@@ -32,6 +36,31 @@ apr_status_t mdl_storage_identity(const char *root, const char **identity, apr_p
     close(fd);
     *identity = apr_pstrdup(p, text);
     return n == (ssize_t)LENGTH && mdl_ulid_valid(PREFIX, text) ? APR_SUCCESS : APR_EINVAL;
+}
+
+apr_status_t mdl_storage_objects_identity(mdl_object_store_t *store, const char **identity,
+                                          mdl_object_call_t *call, apr_pool_t *p)
+{
+    apr_size_t length;
+    apr_status_t rv = mdl_object_get(store, MDL_STORAGE_IDENTITY_OBJECT, MAX_OBJECT, identity,
+                                     &length, call, p);
+
+    if (rv == APR_SUCCESS) {
+        *identity = apr_pstrmemdup(p, *identity, length < LENGTH ? length : LENGTH);
+    }
+    return rv == APR_SUCCESS && !mdl_ulid_valid(PREFIX, *identity) ? APR_EINVAL : rv;
+}
+
+apr_status_t mdl_storage_objects_identify(mdl_object_store_t *store, const char *identity,
+                                          mdl_object_call_t *call, apr_pool_t *p)
+{
+    const char *text = apr_pstrcat(p, identity, "\n", NULL);
+    unsigned char digest[MDL_SHA256_LENGTH];
+    mdl_object_body_t body = {.bytes = text, .length = (apr_int64_t)strlen(text)};
+
+    mdl_sha256(text, strlen(text), digest);
+    body.sha256 = mdl_hex(digest, sizeof digest, p);
+    return mdl_object_put(store, MDL_STORAGE_IDENTITY_OBJECT, &body, call, p);
 }
 
 /* Writes the file atomically; a file that another process has written meanwhile stays. */

@@ -39,7 +39,7 @@ struct mdl_partial_t {
 
 static const char *partial_path(const mdl_storage_t *storage, const char *id, apr_pool_t *p)
 {
-    if (*id == '\0' || id[strspn(id, PARTIAL_CHARS)] != '\0') {
+    if (storage->partial == NULL || *id == '\0' || id[strspn(id, PARTIAL_CHARS)] != '\0') {
         return NULL;
     }
     return apr_pstrcat(p, storage->partial, "/", id, NULL);
@@ -306,12 +306,16 @@ apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, 
 {
     apr_finfo_t entry;
     apr_dir_t *folder;
-    apr_status_t rv = apr_dir_open(&folder, storage->partial, p);
+    apr_status_t rv;
 
+    *ids = apr_array_make(p, 16, sizeof(const char *));
+    if (storage->partial == NULL) {
+        return APR_SUCCESS;
+    }
+    rv = apr_dir_open(&folder, storage->partial, p);
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    *ids = apr_array_make(p, 16, sizeof(const char *));
     while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
         const char *id = apr_pstrmemdup(p, entry.name, strcspn(entry.name, "."));
 
@@ -636,7 +640,7 @@ apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool
     const char *path = partial_path(storage, id, p);
 
     if (path == NULL) {
-        return APR_EINVAL;
+        return storage->partial == NULL ? APR_SUCCESS : APR_EINVAL;
     }
     unlink(second_name(path, p)); /* left by a process that was killed in partial_place */
     unlink(mark_name(path, p));   /* left by a process that was killed before mdl_partial_accept */

@@ -12,7 +12,7 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_
 {
     mdl_storage_t *made = apr_pcalloc(p, sizeof *made);
     const char *why;
-    apr_status_t rv = mdl_folder_open(made, config, p);
+    apr_status_t rv = config->folder != NULL ? mdl_folder_open(made, config, p) : APR_SUCCESS;
 
     *storage = NULL;
     if (rv == APR_SUCCESS && config->objects.url != NULL) {
@@ -27,6 +27,11 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_
 mdl_object_store_t *mdl_storage_objects(const mdl_storage_t *storage)
 {
     return storage->objects;
+}
+
+int mdl_storage_has_folder(const mdl_storage_t *storage)
+{
+    return storage->blobs != NULL;
 }
 
 const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)

@@ -12,7 +12,7 @@
 
 struct mdl_storage_t {
     mdl_object_store_t *objects; /* NULL: none */
-    const char *blobs;           /* paths of folders */
+    const char *blobs;           /* paths of folders; NULL: there is none */
     const char *partial;
     apr_int64_t reserve;
 };
@@ -31,7 +31,8 @@ apr_status_t mdl_folder_digest(const mdl_storage_t *storage, const mdl_blob_t *b
 /** The folder of the blobs whose SHA-256 begins with digit, hexadecimal. */
 const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);
 
-/** The path of a blob, whether or not it exists; NULL unless sha256 is valid. */
+/** The path of a blob, whether or not it exists; NULL unless sha256 is valid and there is a
+    folder. */
 const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
 /** Converts an errno: ENOSPC, EDQUOT and EFBIG become APR_ENOSPC, others stay. */

@@ -33,14 +33,15 @@ typedef struct {
 
 /** What the configuration says. */
 typedef struct {
-    const char *folder;          /* absolute path */
+    const char *folder;          /* absolute path; NULL: none, every blob is in an object */
     apr_int64_t reserve;         /* bytes that writing leaves free on the folder's file system */
     mdl_object_config_t objects; /* url NULL: none */
 } mdl_storage_config_t;
 
 /**
  * Opens the storage.  The folder must exist; missing sub-folders are made (mode 0750, owned by the
- * process's user).  A storage is read-only and can be shared by threads.
+ * process's user).  A storage is read-only and can be shared by threads.  Connects to nothing; in a
+ * process that uses objects, mdl_http_global_init comes first.
  */
 apr_status_t mdl_storage_open(mdl_storage_t **storage, const mdl_storage_config_t *config,
                               apr_pool_t *p);
@@ -60,11 +61,25 @@ apr_status_t mdl_storage_identify(const char *folder, const char **identity, apr
 /** Whether a storage folder has any blob. */
 int mdl_storage_has_blobs(const char *folder, apr_pool_t *p);
 
+#define MDL_STORAGE_IDENTITY_OBJECT "identity"
+
+/** Reads the identity of a bucket, as mdl_storage_identity does that of a folder.  Other errors are
+    those of base/http/object_store.h. */
+apr_status_t mdl_storage_objects_identity(mdl_object_store_t *store, const char **identity,
+                                          mdl_object_call_t *call, apr_pool_t *p);
+
+/** Writes the identity of a bucket. */
+apr_status_t mdl_storage_objects_identify(mdl_object_store_t *store, const char *identity,
+                                          mdl_object_call_t *call, apr_pool_t *p);
+
 /** APR_SUCCESS if size bytes can be written now, APR_ENOSPC if that would use the reserve. */
 apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size);
 
 /** The store; NULL: none. */
 mdl_object_store_t *mdl_storage_objects(const mdl_storage_t *storage);
+
+/** Whether there is a folder. */
+int mdl_storage_has_folder(const mdl_storage_t *storage);
 
 /* Each of the following returns APR_EINVAL unless the blob's sha256 is 64 lower-case hexadecimal
    digits, and APR_ENOENT if the storage has no such blob.  Those on objects wait for the store, so
@@ -84,7 +99,8 @@ apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const mdl_blob_t *
 /** Where a blob is, for people; NULL unless its sha256 is valid. */
 const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
 
-/* The following are for blobs in the folder. */
+/* The following are for blobs in the folder.  Without a folder there is no blob, the lists are
+   empty, every check succeeds, and a partial file can't be opened: APR_EINVAL. */
 
 /** Opens a blob for reading; flags are those of apr_file_open besides APR_FOPEN_READ.  APR_EINVAL
     for a blob in an object: base/http/object_reader.h reads those. */
@@ -100,7 +116,10 @@ apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const mdl_blob_t *
 apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                    apr_pool_t *p);
 
-/** When a blob was written. */
+/** Dates a blob anew, as if it were written now. */
+apr_status_t mdl_storage_touch(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
+
+/** When a blob was written, or dated anew. */
 apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                     apr_time_t *when, apr_pool_t *p);
 
@@ -128,6 +147,9 @@ void mdl_storage_clean(const mdl_storage_t *storage, apr_time_t before, apr_pool
  * cleared before the file is closed, the file stays, but buffered bytes are lost.
  */
 typedef struct mdl_partial_t mdl_partial_t;
+
+/** The ids of partial files that belong to no job or upload, but to a copy of an object. */
+#define MDL_STORAGE_COPY_PREFIX "copy_"
 
 #define MDL_PARTIAL_STEP (1024 * 1024) /* bytes that are read back at a time */
 

@@ -1,5 +1,6 @@
 #include "worker/maintenance.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include <apr_strings.h>
@@ -133,6 +134,22 @@ static apr_interval_time_t report_keys(mdl_maintenance_t *maintenance, apr_pool_
     return MINUTE;
 }
 
+/* Removes what no row knows.  A copy that downloadsctl makes has no row, but a lock. */
+static apr_status_t remove_partial(mdl_storage_t *storage, const char *id, apr_pool_t *p)
+{
+    mdl_partial_t *partial;
+    apr_status_t rv;
+
+    if (strncmp(id, MDL_STORAGE_COPY_PREFIX, strlen(MDL_STORAGE_COPY_PREFIX)) != 0) {
+        return mdl_partial_remove(storage, id, p);
+    }
+    rv = mdl_partial_append(&partial, storage, id, p);
+    if (rv == APR_SUCCESS) {
+        mdl_partial_discard(partial);
+    }
+    return APR_STATUS_IS_EAGAIN(rv) ? APR_SUCCESS : rv;
+}
+
 MDL_EFFECT(mdl_upload_over, mdl_upload_over_t *)
 
 static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t *ids,
@@ -146,7 +163,7 @@ static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t
     }
     for (int i = 0; i < over.over->nelts; i++) {
         const char *id = APR_ARRAY_IDX(over.over, i, const char *);
-        apr_status_t rv = mdl_partial_remove(maintenance->storage, id, p);
+        apr_status_t rv = remove_partial(maintenance->storage, id, p);
 
         if (rv != APR_SUCCESS) {
             mdl_log(MDL_LOG_ERR, rv, "MDL0305: can't remove the partial file %s", id);

@@ -30,12 +30,20 @@ static const char *read_boot_id(apr_pool_t *p)
 static apr_status_t database_accept(mdl_db_t *db, void *baton, const char **why, apr_pool_t *p)
 {
     const mdl_settings_t *settings = baton;
+    apr_status_t rv = mdl_storage_belongs(db, &settings->storage, 1, why, p);
 
-    return mdl_storage_belongs(db, &settings->storage, 1, why, p);
+    if (mdl_storage_unasked(rv)) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0356: the background process could not look whether the object store belongs "
+                "to the database: %s",
+                *why);
+        return APR_SUCCESS;
+    }
+    return rv;
 }
 
-/* Migrates and checks the storage folder here too: the parent could not if the database was
-   unreachable at its start. */
+/* Migrates and checks the storage here too: the parent could not if the database was unreachable at
+   its start. */
 static mdl_reconnect_t *database_create(const mdl_settings_t *settings, apr_pool_t *p)
 {
     const mdl_reconnect_config_t config = {

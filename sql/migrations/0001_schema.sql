@@ -700,11 +700,12 @@ CREATE TABLE node (
     PRIMARY KEY (host, pid_file)
 ) {{sqlite3: WITHOUT ROWID}};
 
--- The storage folder that belongs to this database: the contents of its file "identity".
+-- The storage folder and the bucket that belong to this database: the contents of the file and of the object
+-- "identity".
 CREATE TABLE storage (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
+    place {{key_text}} PRIMARY KEY, -- folder, objects
     identity {{key_text}} NOT NULL
-);
+) {{sqlite3: WITHOUT ROWID}};
 
 -- Holds that keep the service from removing files while the storage folder is copied.
 CREATE TABLE storage_hold (

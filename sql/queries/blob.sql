@@ -31,7 +31,7 @@ SELECT sha256 FROM blob WHERE released_at <= %lld:before ORDER BY released_at LI
 
 -- Locks a blob against new references, which wait. The next statement reads whether there are references.
 -- name: blob_lock
-SELECT object FROM blob WHERE sha256 = %s {{for_update}}
+SELECT object, missing_at FROM blob WHERE sha256 = %s {{for_update}}
 
 -- name: blob_used
 SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND +deleted_at IS NULL)
@@ -53,11 +53,19 @@ DELETE FROM blob WHERE sha256 = %s
 SELECT count(*) FROM blob
 
 -- name: blobs_after
-SELECT sha256, size, object FROM blob WHERE sha256 > %s:after ORDER BY sha256 LIMIT %lld
+SELECT sha256, size, object, missing_at FROM blob WHERE sha256 > %s:after ORDER BY sha256 LIMIT %lld
 
 -- name: blobs_newest
-SELECT sha256, size, (SELECT b.object FROM blob b WHERE b.sha256 = asset.sha256) AS object
-FROM asset ORDER BY id DESC LIMIT %lld
+SELECT asset.sha256, asset.size, b.object, b.missing_at
+FROM asset LEFT JOIN blob b ON b.sha256 = asset.sha256
+ORDER BY asset.id DESC LIMIT %lld
+
+-- A copy is complete: readers go to the other place from now on.
+-- name: blob_into_object
+UPDATE blob SET object = %s:object, missing_at = NULL WHERE sha256 = %s AND object IS NULL
+
+-- name: blob_into_folder
+UPDATE blob SET object = NULL, missing_at = NULL WHERE sha256 = %s:sha256 AND object = %s:object
 
 -- The assets that have a blob.
 -- name: blob_assets
@@ -84,6 +92,17 @@ SELECT o.storefront_order_id FROM mapping_file h {{given_orders}} WHERE h.asset_
 SELECT o.storefront_order_id
 FROM pack_file f JOIN mapping_pack h ON h.pack_id = f.pack_id {{given_orders}}
 WHERE f.asset_id = %lld:id LIMIT %lld
+
+-- The digests of a JSON array whose blobs are in objects, and may be read there.
+-- name: blobs_in_objects
+-- dialect: sqlite3
+SELECT value FROM json_each(%s:ids)
+WHERE (SELECT b.object FROM blob b WHERE b.sha256 = json_each.value AND b.missing_at IS NULL) IS NOT NULL
+
+-- name: blobs_in_objects
+-- dialect: pgsql
+SELECT g.sha256 FROM (SELECT jsonb_array_elements_text(%s:ids::jsonb) COLLATE "C") g (sha256)
+WHERE (SELECT b.object FROM blob b WHERE b.sha256 = g.sha256 AND b.missing_at IS NULL) IS NOT NULL
 
 -- The digests of a JSON array that no blob has.
 -- name: blobs_without_row

@@ -1,10 +1,26 @@
--- The storage folder's identity, and whether the database knows a file that should be in it.
+-- The identity of the storage folder or of the bucket.
 -- name: storage_identity
-SELECT (SELECT identity FROM storage WHERE one = 1) AS identity,
-    (SELECT sha256 FROM blob WHERE sha256 > '' LIMIT 1) AS sha256
+SELECT identity FROM storage WHERE place = %s:place
 
 -- name: storage_adopt
-INSERT INTO storage (one, identity) VALUES (1, %s:identity) ON CONFLICT (one) DO NOTHING
+INSERT INTO storage (place, identity) VALUES (%s:place, %s:identity) ON CONFLICT (place) DO NOTHING
+
+-- Whether the database knows a blob that should be there. Read once in a database's life for each place.
+-- name: storage_knows_file
+SELECT 1 FROM blob WHERE object IS NULL LIMIT 1
+
+-- name: storage_knows_object
+SELECT 1 FROM blob WHERE object > '' LIMIT 1
+
+-- name: storage_status
+SELECT count(*) - count(object) AS files,
+    CAST(COALESCE(sum(CASE WHEN object IS NULL THEN size END), 0) AS BIGINT) AS file_bytes,
+    count(object) AS objects,
+    CAST(COALESCE(sum(CASE WHEN object IS NOT NULL THEN size END), 0) AS BIGINT) AS object_bytes,
+    count(missing_at) AS missing,
+    (SELECT count(*) FROM stray_object) AS strays,
+    (SELECT count(*) FROM storage_hold) AS holds
+FROM blob
 
 -- name: storage_hold
 INSERT INTO storage_hold (id, user_name, held_at) VALUES (%s:id, %s:user_name, %lld:held_at)

@@ -37,3 +37,16 @@ UPDATE stray_object SET due_at = %lld WHERE key = %s
 
 -- name: stray_end
 DELETE FROM stray_object WHERE key = %s
+
+-- The keys of a JSON array that neither a blob has nor this table.
+-- name: objects_unknown
+-- dialect: sqlite3
+SELECT value FROM json_each(%s:keys)
+WHERE (SELECT b.object FROM blob b WHERE b.object = json_each.value LIMIT 1) IS NULL
+    AND (SELECT s.key FROM stray_object s WHERE s.key = json_each.value) IS NULL
+
+-- name: objects_unknown
+-- dialect: pgsql
+SELECT g.key FROM (SELECT jsonb_array_elements_text(%s:keys::jsonb) COLLATE "C") g (key)
+WHERE (SELECT b.object FROM blob b WHERE b.object = g.key LIMIT 1) IS NULL
+    AND (SELECT s.key FROM stray_object s WHERE s.key = g.key) IS NULL

@@ -437,7 +437,7 @@ call_of('getOrderDiagnosis', "/orders/$held/diagnosis", '200 no error', 'that wa
 my $ELSEWHERE =
     qr/ (?:idempotency_\w+|request_timeout|rate_limited|internal_error|service_unavailable
     |insufficient_storage|storage_quota_exceeded|too_many_\w+)\z
-    |^getReadiness\ 503/x;
+    |^get(?:Readiness|StorageHealth)\ 503/x;
 is(join("\n", never_given($ELSEWHERE, operations())), '',
     'every declared answer was given, except those of other suites');
 is(join("\n", strange_examples($ELSEWHERE, operations())), '',

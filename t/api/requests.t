@@ -46,6 +46,7 @@ refused(post('/nothing', idem => undef, body => '{'), 404, 'not_found', 'POST /n
 my %allowed = (
     '/health'               => 'GET, HEAD, OPTIONS',
     '/health/ready'         => 'GET, HEAD, OPTIONS',
+    '/health/storage'       => 'GET, HEAD, OPTIONS',
     '/ping'                 => 'GET, HEAD, OPTIONS',
     '/jobs/job_1'           => 'GET, HEAD, OPTIONS',
     '/orders/1'             => 'GET, HEAD, OPTIONS',

@@ -491,6 +491,19 @@ subtest 'GET /health/ready' => sub {
     $becomes->('the right one is', 200);
 };
 
+subtest 'GET /health/storage, without an object store' => sub {
+    my $mend = modes(0500, "$folder/storage/partial");
+    my $reply;
+    wait_for(sub { $reply = api('GET', '/health/storage'); $reply->{status} == 503 }, 20,
+        'a folder that can not be written to');
+    is_deeply $reply->{json}, { status => 'failing', folder => 'failing', objects => undef },
+        'it says which place fails';
+    $mend->();
+    wait_for(sub { $reply = api('GET', '/health/storage'); $reply->{status} == 200 }, 20,
+        'one that can');
+    is_deeply $reply->{json}, { status => 'ok', folder => 'ok', objects => undef }, 'all is well';
+};
+
 subtest 'a start with another secret' => sub {
     my $other = sub { set("DownloadsSecretFile $folder/other", $SECRET) };
     $other->();

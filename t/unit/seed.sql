@@ -6,7 +6,7 @@ INSERT INTO shop (name, domain, email, status, created_at, updated_at)
 VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
     ('Two', 'two.test', 'two@two.test', 'approved', 1, 1);
 
-INSERT INTO storage (one, identity) VALUES (1, 'storage');
+INSERT INTO storage (place, identity) VALUES ('folder', 'storage');
 
 INSERT INTO storage_hold (id, user_name, held_at) VALUES ('hold', 'root', 1);
 INSERT INTO stray_object (key, owner, due_at) VALUES ('obj_1', 'job_1', 1);

@@ -449,6 +449,8 @@ static void test_sample(void)
     shown->tls_proxies = s->tls_proxies;
     shown->upload_origins = s->upload_origins;
     shown->secret_files = s->secret_files;
+    is_str(shown->storage.objects.region, s->storage.objects.region, "the region, too");
+    shown->storage.objects.region = s->storage.objects.region;
     ok(memcmp(s, shown, sizeof *s) == 0, "the defaults that the sample shows are the defaults");
 }
 

@@ -145,8 +145,9 @@ apr_status_t mdl_object_perform(mdl_object_store_t *store, const mdl_object_requ
             rv = MDL_OBJECT_EAWAY;
         }
     } while (asked && rv != APR_SUCCESS && mdl_object_attempts_again(&attempts, answer, &rv));
+    call->date = answer->date;
     /* The answer to HEAD does not say why; a GET follows that is logged. */
-    if (rv == MDL_OBJECT_EDENIED && strcmp(request->method, "HEAD") != 0) {
+    if (rv == MDL_OBJECT_EDENIED && !request->optional && strcmp(request->method, "HEAD") != 0) {
         mdl_object_store_log_denied(store, call->why);
     }
     return rv;

@@ -23,6 +23,7 @@ typedef struct {
     const char *root;              /* name of the XML's root element; NULL: the answer is no XML */
     apr_size_t most;               /* bytes of a good answer's body; 0: 64 KiB */
     int wait_s;                    /* for the answer; 0: as configured */
+    int optional;                  /* whether the store may refuse it: then nothing is logged */
 } mdl_object_request_t;
 
 /** What the store has answered; lives in the exchange's pool. */

@@ -245,3 +245,23 @@ apr_status_t mdl_object_uploads_list(mdl_object_store_t *store, const char *pref
     }
     return APR_SUCCESS;
 }
+
+apr_status_t mdl_object_uploads_expire(mdl_object_store_t *store, int *expire,
+                                       mdl_object_call_t *call, apr_pool_t *p)
+{
+    apr_table_t *query = apr_table_make(p, 1);
+    const mdl_object_request_t request = {.method = "GET", .query = query, .optional = 1};
+    mdl_object_answer_t answer;
+    apr_status_t rv;
+
+    apr_table_setn(query, "lifecycle", "");
+    rv = mdl_object_perform(store, &request, &answer, call, p);
+    *expire = rv == APR_SUCCESS && strstr(answer.body, "<AbortIncompleteMultipartUpload") != NULL;
+    if (strcmp(answer.code, "NoSuchLifecycleConfiguration") == 0) {
+        return APR_SUCCESS;
+    }
+    /* A store that does not know the question lists the bucket. */
+    return rv == APR_SUCCESS && strstr(answer.body, "<LifecycleConfiguration") == NULL
+               ? MDL_OBJECT_EBROKEN
+               : rv;
+}

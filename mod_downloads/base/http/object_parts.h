@@ -59,4 +59,11 @@ apr_status_t mdl_object_uploads_list(mdl_object_store_t *store, const char *pref
                                      const char **cursor, apr_array_header_t **uploads,
                                      mdl_object_call_t *call, apr_pool_t *p);
 
+/**
+ * GetBucketLifecycleConfiguration: *expire gets whether a rule of the bucket aborts unfinished
+ * uploads.  A store that does not tell, or a key that may not ask, is an error that is not logged.
+ */
+apr_status_t mdl_object_uploads_expire(mdl_object_store_t *store, int *expire,
+                                       mdl_object_call_t *call, apr_pool_t *p);
+
 #endif

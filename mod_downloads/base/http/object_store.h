@@ -67,6 +67,7 @@ typedef struct {
                         names the host and the store's code, and has no key or signature in it */
     int sent;        /* set: how many requests the last call has sent; a lost answer's may have done
                         what they ask */
+    apr_time_t date; /* set by an answer: the store's clock, to the second; 0: it did not say */
 } mdl_object_call_t;
 
 /** Bytes to send, from memory or from a file. */

@@ -121,16 +121,23 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
                : mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p);
 }
 
+static apr_array_header_t *ids_of(mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(const char *));
+
+    while (mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(ids, const char *) = mdl_rows_text(rows, 0);
+    }
+    return ids;
+}
+
 apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *find)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, &rows, p,
                                     MDL_Q(BLOBS_WITHOUT_ROW, mdl_json_texts(find->ids, p)));
 
-    find->orphans = apr_array_make(p, 4, sizeof(const char *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(find->orphans, const char *) = mdl_rows_text(rows, 0);
-    }
+    find->orphans = rv == APR_SUCCESS ? ids_of(rows, p) : NULL;
     return rv;
 }
 
@@ -149,4 +156,39 @@ apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_s
     return rv == APR_SUCCESS
                ? mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p)
                : rv;
+}
+
+apr_status_t mdl_blob_copies(mdl_db_t *db, apr_pool_t *p, mdl_blob_copies_t *find)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(BLOBS_IN_OBJECTS, mdl_json_texts(find->ids, p)));
+
+    find->copies = rv == APR_SUCCESS ? ids_of(rows, p) : NULL;
+    return rv;
+}
+
+apr_status_t mdl_blob_sweep_copy(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(BLOB_LOCK, sweep->sha256));
+
+    if (rv == APR_SUCCESS &&
+        (MDL_NULL(row, blob_lock, object) || !MDL_NULL(row, blob_lock, missing_at))) {
+        return APR_ENOENT;
+    }
+    if (rv == APR_SUCCESS) {
+        rv = blob_check_not_held(db, p);
+    }
+    return rv == APR_SUCCESS
+               ? mdl_storage_remove(sweep->storage, &(mdl_blob_t){.sha256 = sweep->sha256}, p)
+               : rv;
+}
+
+apr_status_t mdl_blob_give_up(mdl_db_t *db, apr_pool_t *p, const mdl_blob_t *blob)
+{
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p, MDL_Q(BLOB_MISSED, .now = apr_time_now(), .object = blob->object));
+
+    return rv == APR_SUCCESS ? mdl_stray_leave(db, blob->object, p) : rv;
 }

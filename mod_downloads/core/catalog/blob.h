@@ -56,4 +56,18 @@ apr_status_t mdl_blob_orphans(mdl_db_t *db, apr_pool_t *p, mdl_blob_orphans_t *f
 /** Effect: removes a file without a row, unless it has got one by now.  APR_EAGAIN as above. */
 apr_status_t mdl_blob_sweep_orphan(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
 
+/** Effect: reads which files are copies of blobs that are in objects. */
+typedef struct {
+    const apr_array_header_t *ids; /* const char *, their SHA-256 */
+    apr_array_header_t *copies;    /* out: likewise */
+} mdl_blob_copies_t;
+apr_status_t mdl_blob_copies(mdl_db_t *db, apr_pool_t *p, mdl_blob_copies_t *find);
+
+/** Effect: removes such a file.  APR_ENOENT when the blob needs it by now, APR_EAGAIN as above. */
+apr_status_t mdl_blob_sweep_copy(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
+
+/** Effect: gives up an object whose bytes are not the blob's.  It counts as missing, so that the
+    next import of the same bytes takes its place, and then is a stray. */
+apr_status_t mdl_blob_give_up(mdl_db_t *db, apr_pool_t *p, const mdl_blob_t *blob);
+
 #endif

@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 
 #include "base/crypto.h"
+#include "core/catalog/blob_place.h"
 
 #define BATCH 500
 
@@ -17,12 +18,17 @@ const char *const mdl_blob_fault_names[] = {
     NULL,
 };
 
+typedef struct {
+    mdl_blob_t blob; /* without crc32 */
+    int missing;     /* whether its object was recorded as missing */
+} known_t;
+
 /* A batch of the blobs that the database knows. */
 typedef struct {
     mdl_statement_t statement;
     const char *after; /* NULL: the statement has no such parameter */
     int limit;
-    apr_array_header_t *known; /* out: mdl_blob_t */
+    apr_array_header_t *known; /* out: known_t */
 } batch_t;
 
 static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -36,12 +42,14 @@ static apr_status_t batch_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
                           : mdl_db_select(db, &rows, p,
                                           MDL_Q_AS(batch->statement, BLOBS_NEWEST, batch->limit));
 
-    batch->known = apr_array_make(p, batch->limit, sizeof(mdl_blob_t));
+    batch->known = apr_array_make(p, batch->limit, sizeof(known_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(batch->known,
-                       mdl_blob_t) = (mdl_blob_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
-                                                  .size = MDL_INT(rows, blobs_after, size),
-                                                  .object = MDL_TEXT(rows, blobs_after, object)};
+        known_t *known = apr_array_push(batch->known);
+
+        known->blob = (mdl_blob_t){.sha256 = MDL_TEXT(rows, blobs_after, sha256),
+                                   .size = MDL_INT(rows, blobs_after, size),
+                                   .object = MDL_TEXT(rows, blobs_after, object)};
+        known->missing = !MDL_NULL(rows, blobs_after, missing_at);
     }
     return rv;
 }
@@ -114,15 +122,15 @@ static apr_status_t concerned_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg
     return rv;
 }
 
-/* Whether the storage says that a blob is faulty. */
-static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t *blob,
+/* Whether the storage says that a blob is faulty; also if nobody can say, which rv tells. */
+static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t *blob, int full,
                           apr_pool_t *p)
 {
     const char *digest = blob->blob.sha256;
     apr_int64_t size = 0;
 
     blob->rv = mdl_storage_size(verify->storage, &blob->blob, &size, p);
-    if (blob->rv == APR_SUCCESS && size == blob->blob.size && verify->full) {
+    if (blob->rv == APR_SUCCESS && size == blob->blob.size && full) {
         blob->rv = mdl_storage_digest(verify->storage, &blob->blob, &digest, p);
     }
     if (blob->rv != APR_SUCCESS) {
@@ -133,27 +141,63 @@ static int blob_is_faulty(const mdl_storage_verify_t *verify, mdl_faulty_blob_t 
     return size != blob->blob.size || strcmp(digest, blob->blob.sha256) != 0;
 }
 
+static int store_failed(const mdl_faulty_blob_t *blob)
+{
+    return blob->rv == MDL_OBJECT_EAWAY || blob->rv == MDL_OBJECT_EDENIED;
+}
+
+MDL_EFFECT(mdl_blob_missed, mdl_blob_missed_t *)
+MDL_EFFECT(mdl_blob_found, const char *)
+
+static apr_status_t blob_good(mdl_db_t *db, const known_t *known, apr_pool_t *p)
+{
+    return known->missing ? mdl_db_write(db, mdl_blob_found_effect, (void *)known->blob.object, p)
+                          : APR_SUCCESS;
+}
+
+/* APR_ENOENT when the blob is not there any more by now, but elsewhere or removed. */
+static apr_status_t blob_record_missing(mdl_db_t *db, const mdl_faulty_blob_t *blob, apr_pool_t *p)
+{
+    mdl_blob_missed_t missed = {.sha256 = blob->blob.sha256, .object = blob->blob.object};
+    apr_status_t rv;
+
+    if (blob->blob.object == NULL || blob->fault != MDL_BLOB_MISSING) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_write(db, mdl_blob_missed_effect, &missed, p);
+    return rv == APR_SUCCESS && missed.has_moved ? APR_ENOENT : rv;
+}
+
 /* The blob may be removed or stored again at any time.  So a fault counts only if something still
-   refers to the blob after the first look, and a second look finds the fault again. */
-static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const mdl_blob_t *known,
+   refers to the blob after the first look, and a second look finds the fault again.  An object that
+   was recorded as missing may also be one whose bytes have changed. */
+static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const known_t *known,
                               apr_pool_t *p)
 {
-    mdl_faulty_blob_t blob = {.blob = *known};
+    mdl_faulty_blob_t blob = {.blob = known->blob};
+    int full = verify->full || known->missing;
     apr_status_t rv;
 
     verify->looked++;
-    if (!blob_is_faulty(verify, &blob, p)) {
-        return APR_SUCCESS;
+    if (!blob_is_faulty(verify, &blob, full, p)) {
+        return blob_good(db, known, p);
+    }
+    if (store_failed(&blob)) {
+        return blob.rv;
     }
     rv = mdl_db_read(db, concerned_read_effect, &blob, p);
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     blob.place = mdl_storage_place(verify->storage, &blob.blob, p);
-    if (blob_is_faulty(verify, &blob, p) && verify->found(verify->baton, &blob, p)) {
+    if (!blob_is_faulty(verify, &blob, full, p)) {
+        return APR_SUCCESS;
+    }
+    rv = store_failed(&blob) ? blob.rv : blob_record_missing(db, &blob, p);
+    if (rv == APR_SUCCESS && verify->found(verify->baton, &blob, p)) {
         verify->faults[blob.fault]++;
     }
-    return APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
 static apr_status_t batch_look(mdl_db_t *db, mdl_storage_verify_t *verify, batch_t *batch,
@@ -161,13 +205,16 @@ static apr_status_t batch_look(mdl_db_t *db, mdl_storage_verify_t *verify, batch
 {
     apr_status_t rv = mdl_db_read(db, batch_read_effect, batch, p);
     apr_pool_t *each;
+    int objects = 0;
 
     apr_pool_create(&each, p);
     apr_pool_tag(each, "mdl_storage_verify_blob");
     for (int i = 0; rv == APR_SUCCESS && i < batch->known->nelts; i++) {
-        const mdl_blob_t *known = &APR_ARRAY_IDX(batch->known, i, mdl_blob_t);
+        const known_t *known = &APR_ARRAY_IDX(batch->known, i, known_t);
 
-        if (known->sha256 != NULL) {
+        objects += known->blob.object != NULL;
+        if (known->blob.sha256 != NULL && (known->blob.object == NULL || !verify->few_objects ||
+                                           objects <= MDL_STORAGE_SAMPLE_OBJECTS)) {
             rv = blob_look(db, verify, known, each);
         }
         apr_pool_clear(each);
@@ -189,7 +236,7 @@ apr_status_t mdl_storage_verify(mdl_db_t *db, mdl_storage_verify_t *verify, apr_
         rv = batch_look(db, verify, &batch, pool);
         found = batch.known->nelts;
         if (found > 0) {
-            apr_cpystrn(after, APR_ARRAY_IDX(batch.known, found - 1, mdl_blob_t).sha256,
+            apr_cpystrn(after, APR_ARRAY_IDX(batch.known, found - 1, known_t).blob.sha256,
                         sizeof after);
         }
         apr_pool_clear(pool);
@@ -219,6 +266,7 @@ apr_status_t mdl_storage_sample(mdl_db_t *db, mdl_storage_verify_t *verify, apr_
     batch_t spread = {.statement = MDL_Q_BLOBS_AFTER, .limit = MDL_STORAGE_SAMPLE};
     apr_status_t rv = mdl_db_read(db, blob_count_effect, total, p);
 
+    verify->few_objects = 1;
     if (rv != APR_SUCCESS) {
         return rv;
     }

@@ -50,17 +50,24 @@ typedef struct {
        whether the fault counts. */
     int (*found)(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *p);
     void *baton;
+    int few_objects;                     /* set by mdl_storage_sample */
     apr_int64_t looked;                  /* out: added to */
     apr_int64_t faults[MDL_BLOB_FAULTS]; /* out, likewise */
 } mdl_storage_verify_t;
 
-/** Checks every blob.  Runs transactions of its own; returns an error of the database. */
+/**
+ * Checks every blob.  Records which objects are missing, and which are there again; an object that
+ * was recorded as missing must have its bytes.  Runs transactions of its own.  Returns an error of
+ * the database, or one of the object store: MDL_OBJECT_EAWAY or MDL_OBJECT_EDENIED.
+ */
 apr_status_t mdl_storage_verify(mdl_db_t *db, mdl_storage_verify_t *verify, apr_pool_t *p);
 
-#define MDL_STORAGE_SAMPLE 1000
+#define MDL_STORAGE_SAMPLE         1000
+#define MDL_STORAGE_SAMPLE_OBJECTS 50 /* each costs a request */
 
 /** Checks the blobs of the newest MDL_STORAGE_SAMPLE assets and as many random blobs, or all blobs
-    if there are no more.  *total gets the number of all blobs. */
+    if there are no more; but few of those in objects, MDL_STORAGE_SAMPLE_OBJECTS of a batch.
+    *total gets the number of all blobs. */
 apr_status_t mdl_storage_sample(mdl_db_t *db, mdl_storage_verify_t *verify, apr_int64_t *total,
                                 apr_pool_t *p);
 

@@ -1,5 +1,6 @@
 #include "core/catalog/stray_object.h"
 
+#include "base/text/json.h"
 #include "base/ulid.h"
 
 #define HOUR apr_time_from_sec(3600)
@@ -11,6 +12,12 @@ apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, 
     return mdl_db_exec(
         db, NULL, p,
         MDL_Q(STRAY_BEGIN, .key = *key, .owner = owner, .due_at = apr_time_now() + HOUR));
+}
+
+apr_status_t mdl_stray_postpone(mdl_db_t *db, const char *key, apr_pool_t *p)
+{
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(STRAY_AGAIN, .due_at = apr_time_now() + HOUR, .key = key));
 }
 
 apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p)
@@ -54,4 +61,17 @@ apr_status_t mdl_stray_removed(mdl_db_t *db, apr_pool_t *p, const mdl_stray_remo
                : mdl_db_exec(
                      db, NULL, p,
                      MDL_Q(STRAY_AGAIN, .due_at = stray->removed_at + DAY, .key = stray->key));
+}
+
+apr_status_t mdl_stray_unknown(mdl_db_t *db, apr_pool_t *p, mdl_stray_unknown_t *find)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(OBJECTS_UNKNOWN, mdl_json_texts(find->keys, p)));
+
+    find->unknown = apr_array_make(p, 4, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(find->unknown, const char *) = mdl_rows_text(rows, 0);
+    }
+    return rv;
 }

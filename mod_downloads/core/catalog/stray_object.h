@@ -18,6 +18,9 @@
     upload, is not over, or for an hour if it is NULL, nothing removes the object. */
 apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, apr_pool_t *p);
 
+/** Gives a key whose owner is NULL another hour. */
+apr_status_t mdl_stray_postpone(mdl_db_t *db, const char *key, apr_pool_t *p);
+
 /** Ends that, because a blob has the object now.  APR_EINCOMPLETE if it is being removed: it must
     be written again, under another key. */
 apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p);
@@ -51,5 +54,12 @@ typedef struct {
     apr_time_t now;
 } mdl_stray_removed_t;
 apr_status_t mdl_stray_removed(mdl_db_t *db, apr_pool_t *p, const mdl_stray_removed_t *removed);
+
+/** Effect: reads which keys neither a blob has nor this list. */
+typedef struct {
+    const apr_array_header_t *keys; /* const char * */
+    apr_array_header_t *unknown;    /* out: likewise */
+} mdl_stray_unknown_t;
+apr_status_t mdl_stray_unknown(mdl_db_t *db, apr_pool_t *p, mdl_stray_unknown_t *find);
 
 #endif

@@ -87,18 +87,20 @@ int mdl_health_database(const mdl_health_t *health, const char **message)
 int mdl_health_storage(const mdl_health_t *health, const char **message)
 {
     const char *root = health->settings->storage.folder;
+    const mdl_storage_config_t folder = {.folder = root,
+                                         .reserve = health->settings->storage.reserve};
     const char *why = "The database does not say which storage folder belongs with it.";
     mdl_storage_t *storage;
     apr_status_t rv;
     char text[120];
 
     *message = root;
-    if (health->db != NULL && mdl_storage_belongs(health->db, &health->settings->storage, 0, &why,
-                                                  health->p) != APR_SUCCESS) {
+    if (health->db != NULL &&
+        mdl_storage_belongs(health->db, &folder, 0, &why, health->p) != APR_SUCCESS) {
         *message = why;
         return 0;
     }
-    rv = mdl_storage_open(&storage, &health->settings->storage, health->p);
+    rv = mdl_storage_open(&storage, &folder, health->p);
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_check(storage, health->p);
     }

@@ -349,7 +349,9 @@ sub pass_answer
         return 0;
     }
     write_all($client->{socket}, $head) or return 0;
-    return 1 if $method eq 'HEAD' || $status == 204 || $status == 304;
+    # Swift sends the end of a body that an answer to HEAD does not have.
+    return !$chunked if $method eq 'HEAD';
+    return 1 if $status == 204 || $status == 304;
     my %limits = (patience => $rule->{patience}, rate => $rule->{rate}, sent => \$sent);
     my $whole = 1;
     if ($chunked) {

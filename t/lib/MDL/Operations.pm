@@ -233,6 +233,7 @@ sub mapping_body
 my %REQUESTS = (
     getHealth  => sub { '/health' },
     getReadiness => sub { '/health/ready' },
+    getStorageHealth => sub { '/health/storage' },
     getOpenapi => sub { '/openapi.json' },
     getDocs    => sub { '/docs' },
     getPing     => sub { '/ping' },
