@@ -1,12 +1,14 @@
 /*
  * Writes the bytes of an upload: the whole file at once, or a piece at its end.  Decides what may
- * be written in which state, how much, and when the upload has all its bytes.
+ * be written in which state, how much, and when the upload has all its bytes.  They go into an
+ * object if there is a store, else into a partial file.
  *
  *   mdl_upload_write_begin     admits the writer and locks the upload: one at a time
  *   mdl_upload_write_append    for each buffer
  *   mdl_upload_write_end       when all bytes have come, or mdl_upload_write_cut when they won't
  *
- * Bytes that arrived before a cut are kept.  A refused write changes nothing, unless it turns out
+ * Bytes that arrived before a cut are kept; of those of an object up to a part may be lost when this
+ * process dies, or the store fails (storage/object_writer.h).  A refused write changes nothing, unless it turns out
  * too long or malformed on the way: then a whole file has already replaced earlier bytes, and a
  * piece has set the upload's size if it told one.
  */
@@ -15,6 +17,7 @@
 
 #include "base/crypto.h"
 #include "core/catalog/upload.h"
+#include "storage/object_writer.h"
 
 typedef struct {
     const char *id;
@@ -24,6 +27,12 @@ typedef struct {
     /** Runs an effect on a connection held only for it: the bytes may take hours. */
     apr_status_t (*run)(void *baton, mdl_db_run_fn *how, mdl_effect_fn *effect, void *arg);
     void *baton;
+    /* For objects. */
+    const char *writer; /* this process's meter, which must beat */
+    const char *spool;  /* the folder for bytes that make no part yet */
+    /** Runs an effect, whose arg is in pool, as soon as the database can be reached, and destroys
+        the pool: it tells the database that a write has ended. */
+    void (*owe)(mdl_effect_fn *effect, void *arg, apr_pool_t *pool);
     /* What the writer announces. */
     int whole;            /* whether all bytes of the file come; else a piece */
     apr_int64_t offset;   /* of a piece: where it begins */
@@ -34,22 +43,36 @@ typedef struct {
     mdl_problem_t *problem;
     /* Out. */
     mdl_upload_t *upload; /* NULL: no such upload */
-    apr_int64_t arrived;  /* bytes so far, if a piece began elsewhere, and at the end; else -1 */
+    apr_int64_t arrived;  /* bytes so far, if a piece began elsewhere, if the object store failed,
+                             and at the end; else -1 */
+    const char *why;      /* why the object store failed, for the operator */
     /* Private. */
-    mdl_partial_t *partial;
     apr_pool_t *pool;
+    mdl_partial_t *partial;
+    mdl_object_writer_t *object;
+    mdl_db_t *db; /* while a transaction takes the write */
+    const char *write_id;
+    const char *key;     /* of the object */
+    const char *state;   /* of the object when the write began; NULL: none */
+    int is_taken;        /* whether this is the upload's write */
+    int is_refused;      /* whether its bytes must not be kept */
+    apr_status_t failed; /* the store's first error */
 } mdl_upload_write_t;
 
 /**
  * Refused: 404 upload_not_found, 410 upload_gone, 409 upload_finished (to a whole file), 409
  * upload_offset_conflict, 413 request_too_large, 422 storage_quota_exceeded, 400 invalid_request,
  * 423 upload_locked while another write runs.  An error ends the write.
+ *
+ * This and the next two return the errors of the store (base/http/object_store.h), too, but refuse
+ * with 409 upload_offset_conflict and 0 bytes once it has lost bytes.
  */
 apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p);
 
 /**
  * Refused: 413 when the file becomes too large, 422 storage_quota_exceeded, 409 upload_finished
- * when an upload of unknown size was aborted in the meantime.  After an error, mdl_upload_write_cut
+ * when an upload of unknown size was aborted in the meantime, 423 upload_locked when this process
+ * was silent for so long that another write began.  After an error, mdl_upload_write_cut
  * must follow.
  */
 apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data,
@@ -57,8 +80,8 @@ apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data
 
 /**
  * Refused: 460 checksum_mismatch (the piece has been removed), 400 when a whole file is too short,
- * 409 upload_finished when the upload was aborted in the meantime.  If all bytes came in this
- * write, they become a blob; else they stay a partial file.
+ * 409 upload_finished when the upload was aborted in the meantime, 423 as above.  If all bytes came
+ * in this write, or are in the object, they become a blob; else they stay a partial file or object.
  */
 apr_status_t mdl_upload_write_end(mdl_upload_write_t *write);
 
