@@ -105,8 +105,8 @@ static void diagnosis_write(mdl_request_t *request)
     static const char *const statuses[] = {
         [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warn", [MDL_CHECK_FAIL] = "fail"};
     const mdl_order_t *order = ((get_t *)request->arg)->find.order;
-    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(
-        order, mdl_child_storage(), request->r->pool);
+    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, mdl_child_storage(),
+                                                          request->r->pool);
     mdl_json_t *checks;
 
     mdl_json_add_string(request->response, "storefront_order_id", order->storefront_order_id);

@@ -145,7 +145,7 @@ static void import_store_failed(mdl_task_t *task, apr_status_t rv, const char *w
 {
     if (rv == MDL_OBJECT_EBROKEN) {
         mdl_log(MDL_LOG_ERR, 0,
-                "MDL0358: import %s begins anew, for the object store lost bytes of "
+                "MDL0605: import %s begins anew, for the object store lost bytes of "
                 "it: %s",
                 mdl_job_name(task->job, task->pool), why);
         atomic_store(&task->written, NULL);

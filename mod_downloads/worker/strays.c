@@ -17,8 +17,8 @@ struct mdl_strays_t {
     apr_pool_t *batch;        /* of the keys that the thread has */
     apr_array_header_t *keys; /* mdl_stray_t */
 
-    int *removed;             /* of keys: whether it was */
-    apr_thread_t *thread;     /* NULL: none */
+    int *removed;         /* of keys: whether it was */
+    apr_thread_t *thread; /* NULL: none */
     atomic_int ended;
     atomic_int stopping;
 };
@@ -77,7 +77,7 @@ static void stray_remove(mdl_strays_t *strays, int i, apr_pool_t *p)
     strays->removed[i] = rv == APR_SUCCESS;
     if (rv != APR_SUCCESS && rv != MDL_OBJECT_EAWAY && !APR_STATUS_IS_EINTR(rv)) {
         mdl_log(MDL_LOG_ERR, 0,
-                "MDL0359: can't remove the object %s, which nothing refers to; it is tried again: "
+                "MDL0606: can't remove the object %s, which nothing refers to; it is tried again: "
                 "%s",
                 stray->key, call.why);
     }

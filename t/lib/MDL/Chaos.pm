@@ -11,6 +11,7 @@ package MDL::Chaos;
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha256_hex);
 use Exporter qw(import);
 use HTTP::Tiny;
 use IO::Select;
@@ -68,6 +69,18 @@ sub import_one
         refused => $reply->{refused} };
 }
 
+# In parts, with an object store.
+sub import_large
+{
+    my ($self, $name) = @_;
+    my $size  = 17 * 1024 * KB + int rand 4096 * KB;
+    my $url   = $self->{source}->offer($name,
+        { size => $size, version => $name, etag => qq("$name"), rate => 8192 * KB });
+    my $reply = $self->write_until(202, '/assets', { source_url => $url });
+    return { import => $name, size => $size, job => $reply->{job}{id}, asset => $reply->{asset}{id},
+        refused => $reply->{refused} };
+}
+
 sub email_one
 {
     my ($self, $name) = @_;
@@ -101,7 +114,7 @@ sub upload_one
     }
     my $reply = $self->write_until(202, "/assets/uploads/$upload->{id}/complete", {});
     return { upload => $name, job => $reply->{job}{id}, asset => $reply->{asset}{id},
-        refused => $reply->{refused} };
+        sha256 => sha256_hex($bytes), refused => $reply->{refused} };
 }
 
 sub tus
