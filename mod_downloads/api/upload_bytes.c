@@ -135,5 +135,10 @@ apr_status_t mdl_upload_bytes_finish(mdl_request_t *request, const char *id, apr
     if (rv == APR_SUCCESS) {
         rv = mdl_upload_bytes_end(&write);
     }
+    /* Another write has it, or bytes were lost; the caller finds that it is not complete. */
+    if (rv == MDL_EPROBLEM) {
+        mdl_problem_clear(&request->problem);
+        return APR_SUCCESS;
+    }
     return rv == APR_SUCCESS ? rv : mdl_upload_bytes_failed(&write, request, rv);
 }

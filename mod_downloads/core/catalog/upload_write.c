@@ -168,7 +168,7 @@ static apr_status_t upload_write_result(mdl_upload_write_t *write, apr_status_t 
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0213: upload %s begins anew, for the object store has lost bytes of it: %s",
                 write->id, write->why);
-        return upload_write_conflict(write, 0);
+        return write->whole ? MDL_OBJECT_EAWAY : upload_write_conflict(write, 0);
     }
     return rv == APR_ENOENT ? upload_write_lost(write) : rv;
 }

@@ -64,8 +64,9 @@ typedef struct {
  * upload_offset_conflict, 413 request_too_large, 422 storage_quota_exceeded, 400 invalid_request,
  * 423 upload_locked while another write runs.  An error ends the write.
  *
- * This and the next two return the errors of the store (base/http/object_store.h), too, but refuse
- * with 409 upload_offset_conflict and 0 bytes once it has lost bytes.
+ * This and the next two return the errors of the store (base/http/object_store.h), too.  Once it has
+ * lost bytes, a piece is refused with 409 upload_offset_conflict and 0 bytes; a whole file gets
+ * MDL_OBJECT_EAWAY.
  */
 apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p);
 
