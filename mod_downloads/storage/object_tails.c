@@ -21,7 +21,6 @@ struct mdl_object_tails_t {
     apr_pool_t *pool;
     apr_array_header_t *all; /* tail_t, in the order of their bytes */
     apr_int64_t size;
-    int made;                 /* whether there have ever been any */
     apr_array_header_t *over; /* const char *, keys of those that are needed no more */
 };
 
@@ -48,14 +47,12 @@ static void tail_push(mdl_object_tails_t *tails, const char *key, apr_int64_t si
 {
     APR_ARRAY_PUSH(tails->all, tail_t) = (tail_t){key, size, is_here};
     tails->size += size;
-    tails->made = 1;
 }
 
 int mdl_object_tails_read(mdl_object_tails_t *tails, const mdl_json_t *state)
 {
     const mdl_json_t *list = mdl_json_member(state, "tails");
 
-    tails->made = list != NULL;
     for (apr_size_t i = 0; i < mdl_json_length(list); i++) {
         const mdl_json_t *pair = mdl_json_element(list, i);
         const char *key = mdl_json_string(mdl_json_element(pair, 0));
@@ -72,7 +69,7 @@ int mdl_object_tails_read(mdl_object_tails_t *tails, const mdl_json_t *state)
 
 void mdl_object_tails_write(const mdl_object_tails_t *tails, mdl_json_t *state)
 {
-    mdl_json_t *list = tails->made ? mdl_json_add_array(state, "tails") : NULL;
+    mdl_json_t *list = tails->all->nelts > 0 ? mdl_json_add_array(state, "tails") : NULL;
 
     for (int i = 0; i < tails->all->nelts; i++) {
         mdl_json_t *pair = mdl_json_add_array(list, NULL);
@@ -85,11 +82,6 @@ void mdl_object_tails_write(const mdl_object_tails_t *tails, mdl_json_t *state)
 apr_int64_t mdl_object_tails_size(const mdl_object_tails_t *tails)
 {
     return tails->size;
-}
-
-int mdl_object_tails_made(const mdl_object_tails_t *tails)
-{
-    return tails->made;
 }
 
 static apr_status_t tail_fetch(mdl_object_tails_t *tails, const tail_t *tail, apr_int64_t at,

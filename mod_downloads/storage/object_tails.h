@@ -26,14 +26,11 @@ mdl_object_tails_t *mdl_object_tails_create(mdl_object_store_t *store, mdl_objec
     malformed. */
 int mdl_object_tails_read(mdl_object_tails_t *tails, const mdl_json_t *state);
 
-/** Adds them to a state, if there have ever been any. */
+/** Adds them to a state, if there are any. */
 void mdl_object_tails_write(const mdl_object_tails_t *tails, mdl_json_t *state);
 
 /** The bytes in them. */
 apr_int64_t mdl_object_tails_size(const mdl_object_tails_t *tails);
-
-/** Whether there have ever been any, which may be there still. */
-int mdl_object_tails_made(const mdl_object_tails_t *tails);
 
 /** Fetches their bytes, unless they are in the gather.  MDL_OBJECT_EBROKEN if one is not there or
     has another size. */

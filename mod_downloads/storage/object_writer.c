@@ -546,11 +546,6 @@ apr_int64_t mdl_object_writer_lasting(const mdl_object_writer_t *writer)
     return writer->mark.parts * writer->part_size + mdl_object_tails_size(writer->tails);
 }
 
-int mdl_object_writer_has_tails(const mdl_object_writer_t *writer)
-{
-    return mdl_object_tails_made(writer->tails);
-}
-
 const char *mdl_object_writer_tails_key(const char *key, apr_pool_t *p)
 {
     return apr_pstrcat(p, key, ".", NULL);

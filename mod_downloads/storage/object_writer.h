@@ -69,9 +69,6 @@ apr_status_t mdl_object_writer_save(mdl_object_writer_t *writer);
     ignored. */
 void mdl_object_writer_clean(mdl_object_writer_t *writer);
 
-/** Whether there have ever been such objects: one may be left. */
-int mdl_object_writer_has_tails(const mdl_object_writer_t *writer);
-
 /** What the keys of such objects, of the object with this key, begin with, in p. */
 const char *mdl_object_writer_tails_key(const char *key, apr_pool_t *p);
 

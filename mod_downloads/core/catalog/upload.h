@@ -129,7 +129,7 @@ typedef struct {
     const char *write_id; /* of the write into an object; NULL: a file of the folder has the bytes */
     const mdl_storage_t *storage;
     mdl_blob_t blob;
-    int has_tails; /* whether tails of the object may be left (storage/object_writer.h) */
+    int has_tails; /* whether pieces of the object may be left (mdl_object_writer_tails_key) */
     int late;      /* out: the upload is over, has another size, or is written by another; the blob
                       is left to the sweep */
 } mdl_upload_finish_t;

@@ -127,6 +127,18 @@ void mdl_upload_object_owe(const mdl_upload_write_t *write)
     object_owe_release(write, &progress);
 }
 
+/* Keeps the first error. */
+static apr_status_t object_failed(mdl_upload_write_t *write, apr_status_t rv)
+{
+    write->failed = rv;
+    if (rv != APR_SUCCESS) {
+        write->why = write->object != NULL
+                         ? apr_pstrdup(write->pool, mdl_object_writer_why(write->object))
+                         : "the database does not say how far it has come";
+    }
+    return rv;
+}
+
 apr_status_t mdl_upload_object_open(mdl_upload_write_t *write)
 {
     const mdl_object_writing_t writing = {.store = mdl_storage_objects(write->storage),
@@ -134,13 +146,13 @@ apr_status_t mdl_upload_object_open(mdl_upload_write_t *write)
                                           .state = write->state,
                                           .spool = write->spool,
                                           .call = {.patience = PATIENCE}};
+    apr_status_t rv = mdl_object_writer_open(&write->object, &writing, write->pool);
 
-    write->failed = mdl_object_writer_open(&write->object, &writing, write->pool);
-    if (write->failed == APR_SUCCESS) {
-        write->failed = mdl_object_writer_expect(write->object, write->upload->size);
-    }
     write->is_taken = 1;
-    return write->failed;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_object_writer_expect(write->object, write->upload->size);
+    }
+    return object_failed(write, rv);
 }
 
 /* --- the bytes --- */
@@ -153,7 +165,7 @@ apr_status_t mdl_upload_object_append(mdl_upload_write_t *write, const char *dat
     apr_status_t rv = mdl_object_writer_append(write->object, data, length);
 
     if (rv != APR_SUCCESS) {
-        return write->failed = rv;
+        return object_failed(write, rv);
     }
     progress.arrived = mdl_object_writer_lasting(write->object);
     if (!records || progress.arrived == lasting) {
@@ -162,7 +174,7 @@ apr_status_t mdl_upload_object_append(mdl_upload_write_t *write, const char *dat
     progress.written = mdl_object_writer_state(write->object, write->pool);
     rv = write->run(write->baton, mdl_db_write, object_record, &progress);
     /* What the database has not been told now, it is told with the next part. */
-    return mdl_db_unavailable(rv) ? APR_SUCCESS : rv;
+    return mdl_db_unavailable(rv) || rv == APR_SUCCESS ? APR_SUCCESS : object_failed(write, rv);
 }
 
 /* --- ending --- */
@@ -170,10 +182,9 @@ apr_status_t mdl_upload_object_append(mdl_upload_write_t *write, const char *dat
 static void object_leave(mdl_upload_write_t *write)
 {
     write->is_taken = 0;
-    write->why = "its state can't be read";
     if (write->object != NULL) {
-        write->why = apr_pstrdup(write->pool, mdl_object_writer_why(write->object));
         mdl_object_writer_close(write->object, write->pool);
+        write->object = NULL;
     }
 }
 
@@ -182,18 +193,18 @@ apr_status_t mdl_upload_object_finish(mdl_upload_write_t *write)
     mdl_upload_finish_t finish = {.id = write->id,
                                   .write_id = write->write_id,
                                   .storage = write->storage,
-                                  .has_tails = mdl_object_writer_has_tails(write->object)};
+                                  .has_tails = write->state != NULL};
     apr_status_t rv = mdl_object_writer_digest(write->object, &finish.blob, write->pool);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_object_writer_complete(write->object);
     }
     if (rv != APR_SUCCESS) {
-        return write->failed = rv;
+        return object_failed(write, rv);
     }
     rv = write->run(write->baton, mdl_db_write, mdl_upload_finish_effect, &finish);
     if (rv == APR_EINCOMPLETE) {
-        return write->failed = MDL_OBJECT_EBROKEN;
+        return object_failed(write, MDL_OBJECT_EBROKEN);
     }
     if (rv != APR_SUCCESS) {
         object_owe_finish(write, &finish);
@@ -228,7 +239,7 @@ apr_status_t mdl_upload_object_close(mdl_upload_write_t *write, int keeps)
         return APR_SUCCESS;
     }
     if (keeps && write->failed == APR_SUCCESS) {
-        write->failed = mdl_object_writer_save(write->object);
+        object_failed(write, mdl_object_writer_save(write->object));
     }
     progress.written = object_state(write, keeps);
     progress.dropped = progress.written == NULL ? write->key : NULL;
