@@ -8,8 +8,7 @@ static mdl_storage_t *storage;
 
 void mdl_child_storage_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
-    apr_status_t rv = settings->storage.objects.url != NULL ? mdl_http_global_init(p)
-                                                            : APR_SUCCESS;
+    apr_status_t rv = settings->storage.objects.url != NULL ? mdl_http_global_init(p) : APR_SUCCESS;
 
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_open(&storage, &settings->storage, p);

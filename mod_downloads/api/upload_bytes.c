@@ -101,8 +101,9 @@ apr_status_t mdl_upload_bytes_failed(const mdl_upload_write_t *write, mdl_reques
                       "MDL0214: upload %s: can't write to the object store, or to %s first: %s",
                       write->id, SPOOL, write->why);
     } else {
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, request->r, "MDL0210: upload %s: can't write to %s",
-                      write->id, request->service->settings->storage.folder);
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, request->r,
+                      "MDL0210: upload %s: can't write to %s", write->id,
+                      request->service->settings->storage.folder);
     }
     return APR_STATUS_IS_ENOSPC(rv)
                ? mdl_problem_set(&request->problem, 507, "insufficient_storage",
@@ -114,10 +115,8 @@ MDL_EFFECT(mdl_upload_get, mdl_upload_get_t *)
 
 apr_status_t mdl_upload_bytes_finish(mdl_request_t *request, const char *id, apr_int64_t shop_id)
 {
-    mdl_upload_get_t get = {.id = id,
-                            .shop_id = shop_id,
-                            .storage = mdl_child_storage(),
-                            .problem = &request->problem};
+    mdl_upload_get_t get = {
+        .id = id, .shop_id = shop_id, .storage = mdl_child_storage(), .problem = &request->problem};
     mdl_upload_write_t write;
     apr_status_t rv;
 

@@ -375,8 +375,9 @@ apr_status_t mdl_settler_beat(apr_status_t (*run)(void *baton, mdl_db_run_fn *ho
     mdl_meter_tick_t tick = {.id = settler.meter_id,
                              .alive_until = mdl_settler_due(mdl_clock_monotonic()),
                              .progress = &(const apr_array_header_t){0}};
-    apr_status_t rv = tick.alive_until != 0 ? run(baton, mdl_db_write, mdl_meter_renew_effect, &tick)
-                                            : APR_SUCCESS;
+    apr_status_t rv = tick.alive_until != 0
+                          ? run(baton, mdl_db_write, mdl_meter_renew_effect, &tick)
+                          : APR_SUCCESS;
 
     if (rv == APR_SUCCESS && tick.alive_until != 0) {
         mdl_settler_renewed(tick.alive_until);

@@ -59,6 +59,7 @@ struct mdl_object_writer_t {
     mdl_sha256_t *sha;           /* of all parts, also of those being sent */
     apr_uint32_t crc32;
     mdl_object_body_t last; /* the bytes that wait, once digested */
+    int has_doubles;        /* whether there may be uploads of the key whose ids nobody knows */
     int is_uncertain;       /* whether a request to write the object may still arrive */
     const char *sha256;     /* of the object, once digested; else NULL */
     const char *why;
@@ -143,6 +144,7 @@ static apr_status_t writer_resume(mdl_object_writer_t *writer, const char *text)
 
     writer->key = state_text(state, "key", writer->pool);
     writer->upload = state_text(state, "upload", writer->pool);
+    writer->has_doubles = 1; /* of a predecessor that died, or took its bytes back */
     if (mdl_json_member(state, "part_size") != NULL) {
         writer->part_size = state_number(state, "part_size");
     }
@@ -259,11 +261,16 @@ static apr_status_t writer_digest_all(mdl_object_writer_t *writer)
 
 static apr_status_t writer_begin_parts(mdl_object_writer_t *writer)
 {
-    return writer->upload == NULL
-               ? writer_note(writer, mdl_object_parts_create(writer->of.store, writer->key,
-                                                             &writer->upload, &writer->of.call,
-                                                             writer->pool))
-               : APR_SUCCESS;
+    apr_status_t rv;
+
+    if (writer->upload != NULL) {
+        return APR_SUCCESS;
+    }
+    rv = writer_note(writer, mdl_object_parts_create(writer->of.store, writer->key, &writer->upload,
+                                                     &writer->of.call, writer->pool));
+    writer->is_uncertain |= rv != APR_SUCCESS;
+    writer->has_doubles |= writer->of.call.sent > 1;
+    return rv;
 }
 
 static part_t *part_create(mdl_object_writer_t *writer)
@@ -424,9 +431,13 @@ static apr_status_t writer_recall_parts(mdl_object_writer_t *writer)
             etags_add(etags, part->etag, writer->pool);
         }
     }
-    return rv == APR_SUCCESS && memcmp(etags, writer->mark.etags, sizeof etags) != 0
-               ? MDL_OBJECT_EBROKEN
-               : rv;
+    if (rv == APR_SUCCESS && memcmp(etags, writer->mark.etags, sizeof etags) != 0) {
+        rv = MDL_OBJECT_EBROKEN;
+    }
+    if (rv == MDL_OBJECT_EBROKEN) {
+        writer->of.call.why = "the parts in the store are not those that were sent";
+    }
+    return rv;
 }
 
 static apr_status_t writer_complete_parts(mdl_object_writer_t *writer)
@@ -449,6 +460,22 @@ static apr_status_t writer_complete_parts(mdl_object_writer_t *writer)
                : rv;
 }
 
+/* What stays is removed by "downloadsctl storage clean". */
+static void writer_abort_doubles(mdl_object_writer_t *writer)
+{
+    apr_array_header_t *uploads;
+    const char *cursor = NULL;
+    apr_status_t rv = mdl_object_uploads_list(writer->of.store, writer->key, &cursor, &uploads,
+                                              &writer->of.call, writer->pool);
+
+    for (int i = 0; rv == APR_SUCCESS && i < uploads->nelts; i++) {
+        const mdl_object_upload_t *upload = &APR_ARRAY_IDX(uploads, i, mdl_object_upload_t);
+
+        rv = mdl_object_parts_abort(writer->of.store, upload->key, upload->upload, &writer->of.call,
+                                    writer->pool);
+    }
+}
+
 apr_status_t mdl_object_writer_complete(mdl_object_writer_t *writer)
 {
     apr_status_t rv;
@@ -456,11 +483,13 @@ apr_status_t mdl_object_writer_complete(mdl_object_writer_t *writer)
     if (writer->sha256 == NULL) {
         return APR_EINVAL;
     }
-    rv = writer->parts->nelts == 0
-             ? mdl_object_put(writer->of.store, writer->key, &writer->last, &writer->of.call,
-                              writer->pool)
-             : writer_complete_parts(writer);
+    rv = writer->parts->nelts == 0 ? mdl_object_put(writer->of.store, writer->key, &writer->last,
+                                                    &writer->of.call, writer->pool)
+                                   : writer_complete_parts(writer);
     if (rv == APR_SUCCESS) {
+        if (writer->has_doubles) {
+            writer_abort_doubles(writer);
+        }
         mdl_object_tails_forget(writer->tails);
         mdl_object_tails_clean(writer->tails);
     }

@@ -187,8 +187,7 @@ apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int w
     write.whole = whole;
     write.length = mdl_request_body_length(request->r);
     if (rv == APR_SUCCESS) {
-        rv = whole ? upload_body_parse_put(request)
-                   : upload_body_parse_patch(request, &write);
+        rv = whole ? upload_body_parse_put(request) : upload_body_parse_patch(request, &write);
     }
     if (rv != APR_SUCCESS) {
         return rv;

@@ -170,7 +170,9 @@ static void strays_take_results(mdl_strays_t *strays, apr_time_t now, apr_pool_t
 
 static void strays_begin(mdl_strays_t *strays, apr_time_t now)
 {
-    mdl_stray_take_t take = {.now = now, .limit = BATCH};
+    /* One key asks a store that is away. */
+    int limit = mdl_object_store_is_away(strays->store) ? 1 : BATCH;
+    mdl_stray_take_t take = {.now = now, .limit = limit};
 
     apr_pool_clear(strays->batch);
     if (mdl_reconnect_write(strays->database, mdl_stray_take_effect, &take, strays->batch) !=
@@ -196,8 +198,6 @@ int mdl_strays_run(mdl_strays_t *strays, apr_time_t now, apr_pool_t *p)
     if (strays->thread != NULL) {
         strays_take_results(strays, now, p);
     }
-    if (!mdl_object_store_is_away(strays->store)) {
-        strays_begin(strays, now);
-    }
+    strays_begin(strays, now);
     return strays->thread != NULL;
 }

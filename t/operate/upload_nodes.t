@@ -72,6 +72,13 @@ sub answer_on
     return parse_reply($answer);
 }
 
+sub database_back
+{
+    start_database();
+    return wait_for(sub { eval { sql('SELECT 1') } && api('GET', '/health')->{status} == 200 }, 60,
+        'the database');
+}
+
 # Sends a piece at a node until the upload is no longer locked; returns the answer.
 sub patched
 {
@@ -168,8 +175,7 @@ subtest 'the database is away in the middle and at the last byte' => sub {
     stop_database();
     print $slow substr $bytes, MB;
     is_error(answer_on($slow), 503, 'service_unavailable', 'the request');
-    start_database();
-    wait_for(sub { api('GET', '/health')->{status} == 200 }, 60, 'the database');
+    database_back();
     wait_for(sub { row($upload)->[1] eq '' }, 60, 'the end of the write');
     is offset_of($upload), length $bytes, 'no byte is lost';
     is patch_bytes($upload, length $bytes, '')->{status}, 204, 'nothing need be sent again';
@@ -182,8 +188,7 @@ subtest 'the database is away in the middle and at the last byte' => sub {
     stop_database();
     close $slow;
     wait_for(sub { grep { /\./ } keys %{ { $store->objects } } }, 60, 'its bytes in the store');
-    start_database();
-    wait_for(sub { api('GET', '/health')->{status} == 200 }, 60, 'the database');
+    database_back();
     wait_for(sub { row($upload)->[1] eq '' }, 60, 'the end of a write that was cut meanwhile');
     is offset_of($upload), 500, 'of which every byte is kept';
     is patch_bytes($upload, 500, substr $bytes, 500)->{status}, 204, 'the rest';

@@ -122,11 +122,13 @@ apr_status_t mdl_object_perform(mdl_object_store_t *store, const mdl_object_requ
 
     apr_pool_create(&pool, p);
     apr_pool_tag(pool, "mdl_object");
+    call->sent = 0;
     mdl_object_attempts_begin(&attempts, store, call);
     do {
         apr_pool_clear(pool);
         *answer = none;
         if (mdl_object_attempts_may(&attempts, p)) {
+            call->sent++;
             mdl_object_exchange_init(&exchange, store, request, pool);
             rv = exchange_run(&exchange, answer, call, p);
             mdl_object_exchange_end(&exchange);

@@ -67,6 +67,8 @@ typedef struct {
     void *baton;
     const char *why; /* set by a failure: a sentence for the operator's log, in the call's pool; it
                         names the host and the store's code, and has no key or signature in it */
+    int sent;        /* set: how many requests the last call has sent; a lost answer's may have done
+                        what they ask */
 } mdl_object_call_t;
 
 /** Bytes to send, from memory or from a file. */

@@ -30,10 +30,10 @@ typedef struct {
     apr_int64_t size;            /* as announced or as arrived; -1: not known yet */
     const char *expected_sha256; /* as announced; or NULL */
     const char *sha256;          /* of all bytes, if they came in one write or are an object */
-    const char *written;         /* how far its object has come (storage/object_writer.h); or NULL */
-    apr_int64_t arrived;         /* the bytes in that */
-    const char *write_id;        /* the last write into the object; or NULL */
-    apr_int64_t asset_id;        /* the asset that it became; 0: none */
+    const char *written;  /* how far its object has come (storage/object_writer.h); or NULL */
+    apr_int64_t arrived;  /* the bytes in that */
+    const char *write_id; /* the last write into the object; or NULL */
+    apr_int64_t asset_id; /* the asset that it became; 0: none */
     apr_time_t created_at;
     apr_time_t expires_at;
     apr_time_t updated_at; /* moves with every change but arriving bytes */
@@ -62,8 +62,8 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
 int mdl_upload_is_in_folder(mdl_storage_t *storage, const char *id, apr_pool_t *p);
 
 /** Whether all bytes are in an object that is no blob yet, because they came before a cut, or the
-    store or the database failed then.  A write of no bytes finishes it (core/catalog/upload_write.h).
-    offset is from mdl_upload_offset. */
+    store or the database failed then.  A write of no bytes finishes it
+   (core/catalog/upload_write.h). offset is from mdl_upload_offset. */
 int mdl_upload_is_unfinished(mdl_storage_t *storage, const mdl_upload_t *upload, apr_int64_t offset,
                              apr_pool_t *p);
 
@@ -126,7 +126,8 @@ apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_s
 /** Effect: records that all bytes have arrived as a blob.  APR_EINCOMPLETE as in mdl_blob_check. */
 typedef struct {
     const char *id;
-    const char *write_id; /* of the write into an object; NULL: a file of the folder has the bytes */
+    const char
+        *write_id; /* of the write into an object; NULL: a file of the folder has the bytes */
     const mdl_storage_t *storage;
     mdl_blob_t blob;
     int has_tails; /* whether pieces of the object may be left (mdl_object_writer_tails_key) */

@@ -20,7 +20,8 @@ apr_status_t mdl_upload_object_take(mdl_db_t *db, mdl_upload_write_t *write, apr
 /** After a transaction that may have done so, or not: undoes it as soon as possible. */
 void mdl_upload_object_owe(const mdl_upload_write_t *write);
 
-/** Opens the object, after that transaction.  After an error, mdl_upload_object_close must follow. */
+/** Opens the object, after that transaction.  After an error, mdl_upload_object_close must follow.
+ */
 apr_status_t mdl_upload_object_open(mdl_upload_write_t *write);
 
 /** Appends bytes; records says whether parts are recorded when they have come. */

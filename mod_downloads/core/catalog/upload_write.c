@@ -156,7 +156,7 @@ static apr_status_t upload_write_lost(mdl_upload_write_t *write)
     mdl_upload_get_t get = {.id = write->id, .problem = &unused};
     apr_status_t rv = write->run(write->baton, mdl_db_read, mdl_upload_find_live_effect, &get);
 
-    return rv == APR_SUCCESS ? upload_write_locked(write)
+    return rv == APR_SUCCESS    ? upload_write_locked(write)
            : rv == MDL_EPROBLEM ? upload_write_finished(write)
                                 : rv;
 }
@@ -361,8 +361,8 @@ apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data
     }
     return write->partial != NULL
                ? mdl_partial_write(write->partial, data, length)
-               : upload_write_result(write, mdl_upload_object_append(
-                                                write, data, length, write->digest == NULL));
+               : upload_write_result(
+                     write, mdl_upload_object_append(write, data, length, write->digest == NULL));
 }
 
 void mdl_upload_write_cut(mdl_upload_write_t *write)

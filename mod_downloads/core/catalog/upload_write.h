@@ -7,10 +7,10 @@
  *   mdl_upload_write_append    for each buffer
  *   mdl_upload_write_end       when all bytes have come, or mdl_upload_write_cut when they won't
  *
- * Bytes that arrived before a cut are kept; of those of an object up to a part may be lost when this
- * process dies, or the store fails (storage/object_writer.h).  A refused write changes nothing, unless it turns out
- * too long or malformed on the way: then a whole file has already replaced earlier bytes, and a
- * piece has set the upload's size if it told one.
+ * Bytes that arrived before a cut are kept; of those of an object up to a part may be lost when
+ * this process dies, or the store fails (storage/object_writer.h).  A refused write changes
+ * nothing, unless it turns out too long or malformed on the way: then a whole file has already
+ * replaced earlier bytes, and a piece has set the upload's size if it told one.
  */
 #ifndef MDL_CORE_CATALOG_UPLOAD_WRITE_H
 #define MDL_CORE_CATALOG_UPLOAD_WRITE_H
@@ -64,8 +64,8 @@ typedef struct {
  * upload_offset_conflict, 413 request_too_large, 422 storage_quota_exceeded, 400 invalid_request,
  * 423 upload_locked while another write runs.  An error ends the write.
  *
- * This and the next two return the errors of the store (base/http/object_store.h), too.  Once it has
- * lost bytes, a piece is refused with 409 upload_offset_conflict and 0 bytes; a whole file gets
+ * This and the next two return the errors of the store (base/http/object_store.h), too.  Once it
+ * has lost bytes, a piece is refused with 409 upload_offset_conflict and 0 bytes; a whole file gets
  * MDL_OBJECT_EAWAY.
  */
 apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p);
