@@ -24,17 +24,16 @@ void mdl_upload_bytes_prepare(mdl_upload_write_t *write, mdl_request_t *request,
 {
     const mdl_settings_t *settings = request->service->settings;
 
-    *write = (mdl_upload_write_t){.id = id,
-                                  .storage = mdl_child_storage(),
-                                  .max_size = settings->upload_max_size,
-                                  .quota = settings->storage_quota,
-                                  .run = mdl_upload_bytes_run,
-                                  .baton = request,
-                                  .writer = mdl_settler_meter_id(),
-                                  .spool = SPOOL,
-                                  .owe = mdl_settler_owe,
-                                  .size = -1,
-                                  .problem = &request->problem};
+    *write = (mdl_upload_write_t){
+        .id = id,
+        .storage = mdl_child_storage(),
+        .max_size = settings->upload_max_size,
+        .quota = settings->storage_quota,
+        .run = mdl_upload_bytes_run,
+        .baton = request,
+        .object = {.writer = mdl_settler_meter_id(), .spool = SPOOL, .owe = mdl_settler_owe},
+        .size = -1,
+        .problem = &request->problem};
 }
 
 static int write_beats(const mdl_upload_write_t *write)
@@ -96,10 +95,10 @@ apr_status_t mdl_upload_bytes_failed(const mdl_upload_write_t *write, mdl_reques
     if (rv <= 0 || rv >= APR_OS_START_ERROR) {
         return rv;
     }
-    if (write->why != NULL) {
+    if (write->object.why != NULL) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, request->r,
                       "MDL0214: upload %s: can't write to the object store, or to %s first: %s",
-                      write->id, SPOOL, write->why);
+                      write->id, SPOOL, write->object.why);
     } else {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, request->r,
                       "MDL0210: upload %s: can't write to %s", write->id,

@@ -1,11 +1,14 @@
 #include "core/catalog/upload_object.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 
-#include "base/log.h"
+#include "base/crypto.h"
 #include "core/catalog/stray_object.h"
 
-#define PATIENCE apr_time_from_sec(20) /* with a store that does not answer */
+#define PATIENCE  apr_time_from_sec(20) /* with a store that does not answer */
+#define ID_LENGTH 22
 
 /* How far the object has come, for the upload's row. */
 typedef struct {
@@ -48,7 +51,7 @@ MDL_EFFECT(mdl_upload_finish, mdl_upload_finish_t *)
 
 /* --- what the database could not be told --- */
 
-static void object_owe_release(const mdl_upload_write_t *write, const progress_t *progress)
+static void object_owe_release(const mdl_upload_object_t *object, const progress_t *progress)
 {
     progress_t *copy;
     apr_pool_t *pool;
@@ -61,10 +64,10 @@ static void object_owe_release(const mdl_upload_write_t *write, const progress_t
                          .written = apr_pstrdup(pool, progress->written),
                          .arrived = progress->arrived,
                          .dropped = apr_pstrdup(pool, progress->dropped)};
-    write->owe(object_release, copy, pool);
+    object->owe(object_release, copy, pool);
 }
 
-static void object_owe_finish(const mdl_upload_write_t *write, const mdl_upload_finish_t *finish)
+static void object_owe_finish(const mdl_upload_object_t *object, const mdl_upload_finish_t *finish)
 {
     mdl_upload_finish_t *copy;
     apr_pool_t *pool;
@@ -76,185 +79,201 @@ static void object_owe_finish(const mdl_upload_write_t *write, const mdl_upload_
     copy->write_id = apr_pstrdup(pool, finish->write_id);
     copy->blob.sha256 = apr_pstrdup(pool, finish->blob.sha256);
     copy->blob.object = apr_pstrdup(pool, finish->blob.object);
-    write->owe(mdl_upload_finish_effect, copy, pool);
+    object->owe(mdl_upload_finish_effect, copy, pool);
 }
 
 /* --- beginning --- */
 
 /* The key of a new object is known to the database before its first byte.  One that was given, but
    not used, serves again. */
-static apr_status_t object_choose_key(mdl_db_t *db, mdl_upload_write_t *write, apr_pool_t *p)
+static apr_status_t object_choose_key(mdl_db_t *db, mdl_upload_object_t *object,
+                                      const char *written, apr_pool_t *p)
 {
-    const char *written = write->upload->written;
     apr_status_t rv = APR_SUCCESS;
 
-    write->state = NULL;
-    write->key = written != NULL ? mdl_object_writer_unused_key(written, p) : NULL;
-    if (write->key != NULL) {
+    object->state = NULL;
+    object->key = written != NULL ? mdl_object_writer_unused_key(written, p) : NULL;
+    if (object->key != NULL) {
         return APR_SUCCESS;
     }
-    if (written != NULL && !write->whole) {
-        write->key = mdl_object_writer_key(written, p);
-        write->state = written;
+    if (written != NULL && object->offset > 0) {
+        object->key = mdl_object_writer_key(written, p);
+        object->state = written;
         return APR_SUCCESS;
     }
     if (written != NULL) {
         rv = mdl_stray_drop(db, mdl_object_writer_key(written, p), p);
     }
-    return rv == APR_SUCCESS ? mdl_stray_begin(db, write->id, &write->key, p) : rv;
+    return rv == APR_SUCCESS ? mdl_stray_begin(db, object->id, &object->key, p) : rv;
 }
 
-apr_status_t mdl_upload_object_take(mdl_db_t *db, mdl_upload_write_t *write, apr_pool_t *p)
+void mdl_upload_object_init(mdl_upload_object_t *object, apr_pool_t *p)
 {
-    apr_status_t rv = object_choose_key(db, write, p);
+    object->pool = p;
+    object->arrived = -1;
+    object->write_id = mdl_random_base62(ID_LENGTH, p);
+}
 
+/* If the answer to COMMIT was lost, the repeated transaction finds its own write. */
+int mdl_upload_object_is_locked(const mdl_upload_object_t *object, const mdl_upload_t *upload)
+{
+    return upload->is_written && strcmp(upload->write_id, object->write_id) != 0;
+}
+
+apr_status_t mdl_upload_object_take(mdl_db_t *db, mdl_upload_object_t *object,
+                                    const mdl_upload_t *upload, apr_int64_t offset, apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    object->offset = offset;
+    rv = object_choose_key(db, object, upload->written, p);
     return rv == APR_SUCCESS
                ? mdl_db_exec(db, NULL, p,
-                             MDL_Q(UPLOAD_TAKE, .writer = write->writer,
-                                   .write_id = write->write_id, .written = write->state,
-                                   .arrived = write->offset, .id = write->id))
+                             MDL_Q(UPLOAD_TAKE, .writer = object->writer,
+                                   .write_id = object->write_id, .written = object->state,
+                                   .arrived = object->offset, .id = object->id))
                : rv;
 }
 
-void mdl_upload_object_owe(const mdl_upload_write_t *write)
+void mdl_upload_object_owe(const mdl_upload_object_t *object)
 {
-    const progress_t progress = {.id = write->id,
-                                 .write_id = write->write_id,
-                                 .written = write->state,
-                                 .arrived = write->offset,
-                                 .dropped = write->state == NULL ? write->key : NULL};
+    const progress_t progress = {.id = object->id,
+                                 .write_id = object->write_id,
+                                 .written = object->state,
+                                 .arrived = object->offset,
+                                 .dropped = object->state == NULL ? object->key : NULL};
 
-    object_owe_release(write, &progress);
+    object_owe_release(object, &progress);
 }
 
 /* Keeps the first error. */
-static apr_status_t object_failed(mdl_upload_write_t *write, apr_status_t rv)
+static apr_status_t object_failed(mdl_upload_object_t *object, apr_status_t rv)
 {
-    write->failed = rv;
+    object->failed = rv;
     if (rv != APR_SUCCESS) {
-        write->why = write->object != NULL
-                         ? apr_pstrdup(write->pool, mdl_object_writer_why(write->object))
-                         : "the database does not say how far it has come";
+        object->why = object->bytes != NULL
+                          ? apr_pstrdup(object->pool, mdl_object_writer_why(object->bytes))
+                          : "the database does not say how far it has come";
     }
     return rv;
 }
 
-apr_status_t mdl_upload_object_open(mdl_upload_write_t *write)
+apr_status_t mdl_upload_object_open(mdl_upload_object_t *object, apr_int64_t size)
 {
-    const mdl_object_writing_t writing = {.store = mdl_storage_objects(write->storage),
-                                          .key = write->key,
-                                          .state = write->state,
-                                          .spool = write->spool,
+    const mdl_object_writing_t writing = {.store = mdl_storage_objects(object->storage),
+                                          .key = object->key,
+                                          .state = object->state,
+                                          .spool = object->spool,
                                           .call = {.patience = PATIENCE}};
-    apr_status_t rv = mdl_object_writer_open(&write->object, &writing, write->pool);
+    apr_status_t rv = mdl_object_writer_open(&object->bytes, &writing, object->pool);
 
-    write->is_taken = 1;
+    object->is_taken = 1;
     if (rv == APR_SUCCESS) {
-        rv = mdl_object_writer_expect(write->object, write->upload->size);
+        rv = mdl_object_writer_expect(object->bytes, size);
     }
-    return object_failed(write, rv);
+    return object_failed(object, rv);
 }
 
 /* --- the bytes --- */
 
-apr_status_t mdl_upload_object_append(mdl_upload_write_t *write, const char *data,
+apr_status_t mdl_upload_object_append(mdl_upload_object_t *object, const char *data,
                                       apr_size_t length, int records)
 {
-    apr_int64_t lasting = mdl_object_writer_lasting(write->object);
-    progress_t progress = {.id = write->id, .write_id = write->write_id};
-    apr_status_t rv = mdl_object_writer_append(write->object, data, length);
+    apr_int64_t lasting = mdl_object_writer_lasting(object->bytes);
+    progress_t progress = {.id = object->id, .write_id = object->write_id};
+    apr_status_t rv = mdl_object_writer_append(object->bytes, data, length);
 
     if (rv != APR_SUCCESS) {
-        return object_failed(write, rv);
+        return object_failed(object, rv);
     }
-    progress.arrived = mdl_object_writer_lasting(write->object);
+    progress.arrived = mdl_object_writer_lasting(object->bytes);
     if (!records || progress.arrived == lasting) {
         return APR_SUCCESS;
     }
-    progress.written = mdl_object_writer_state(write->object, write->pool);
-    rv = write->run(write->baton, mdl_db_write, object_record, &progress);
+    progress.written = mdl_object_writer_state(object->bytes, object->pool);
+    rv = object->run(object->baton, mdl_db_write, object_record, &progress);
     /* What the database has not been told now, it is told with the next part. */
-    return mdl_db_unavailable(rv) || rv == APR_SUCCESS ? APR_SUCCESS : object_failed(write, rv);
+    return mdl_db_unavailable(rv) || rv == APR_SUCCESS ? APR_SUCCESS : object_failed(object, rv);
 }
 
 /* --- ending --- */
 
-static void object_leave(mdl_upload_write_t *write)
+static void object_leave(mdl_upload_object_t *object)
 {
-    write->is_taken = 0;
-    if (write->object != NULL) {
-        mdl_object_writer_close(write->object, write->pool);
-        write->object = NULL;
+    object->is_taken = 0;
+    if (object->bytes != NULL) {
+        mdl_object_writer_close(object->bytes, object->pool);
+        object->bytes = NULL;
     }
 }
 
-apr_status_t mdl_upload_object_finish(mdl_upload_write_t *write)
+apr_status_t mdl_upload_object_finish(mdl_upload_object_t *object)
 {
-    mdl_upload_finish_t finish = {.id = write->id,
-                                  .write_id = write->write_id,
-                                  .storage = write->storage,
-                                  .has_tails = write->state != NULL};
-    apr_status_t rv = mdl_object_writer_digest(write->object, &finish.blob, write->pool);
+    mdl_upload_finish_t finish = {.id = object->id,
+                                  .write_id = object->write_id,
+                                  .storage = object->storage,
+                                  .has_tails = object->state != NULL};
+    apr_status_t rv = mdl_object_writer_digest(object->bytes, &finish.blob, object->pool);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_object_writer_complete(write->object);
+        rv = mdl_object_writer_complete(object->bytes);
     }
     if (rv != APR_SUCCESS) {
-        return object_failed(write, rv);
+        return object_failed(object, rv);
     }
-    rv = write->run(write->baton, mdl_db_write, mdl_upload_finish_effect, &finish);
+    rv = object->run(object->baton, mdl_db_write, mdl_upload_finish_effect, &finish);
     if (rv == APR_EINCOMPLETE) {
-        return object_failed(write, MDL_OBJECT_EBROKEN);
+        return object_failed(object, MDL_OBJECT_EBROKEN);
     }
     if (rv != APR_SUCCESS) {
-        object_owe_finish(write, &finish);
+        object_owe_finish(object, &finish);
     }
-    object_leave(write);
+    object_leave(object);
     return rv == APR_SUCCESS && finish.late ? APR_ENOENT : rv;
 }
 
 /* The state that a write leaves.  Without one, the next write begins under another key. */
-static const char *object_state(const mdl_upload_write_t *write, int keeps)
+static const char *object_state(const mdl_upload_object_t *object, int keeps)
 {
     const char *state;
 
-    if (write->object == NULL || write->failed == MDL_OBJECT_EBROKEN) {
+    if (object->bytes == NULL || object->failed == MDL_OBJECT_EBROKEN) {
         return NULL;
     }
-    if (!keeps && write->state != NULL) {
-        return write->state;
+    if (!keeps && object->state != NULL) {
+        return object->state;
     }
-    state = mdl_object_writer_state(write->object, write->pool);
-    return keeps || (state != NULL && mdl_object_writer_unused_key(state, write->pool) != NULL)
+    state = mdl_object_writer_state(object->bytes, object->pool);
+    return keeps || (state != NULL && mdl_object_writer_unused_key(state, object->pool) != NULL)
                ? state
                : NULL;
 }
 
-apr_status_t mdl_upload_object_close(mdl_upload_write_t *write, int keeps)
+apr_status_t mdl_upload_object_close(mdl_upload_object_t *object, int keeps)
 {
-    progress_t progress = {.id = write->id, .write_id = write->write_id};
+    progress_t progress = {.id = object->id, .write_id = object->write_id};
     apr_status_t rv;
 
-    if (!write->is_taken) {
+    if (!object->is_taken) {
         return APR_SUCCESS;
     }
-    if (keeps && write->failed == APR_SUCCESS) {
-        object_failed(write, mdl_object_writer_save(write->object));
+    if (keeps && object->failed == APR_SUCCESS) {
+        object_failed(object, mdl_object_writer_save(object->bytes));
     }
-    progress.written = object_state(write, keeps);
-    progress.dropped = progress.written == NULL ? write->key : NULL;
+    progress.written = object_state(object, keeps);
+    progress.dropped = progress.written == NULL ? object->key : NULL;
     if (progress.written != NULL) {
-        progress.arrived = keeps ? mdl_object_writer_lasting(write->object) : write->offset;
+        progress.arrived = keeps ? mdl_object_writer_lasting(object->bytes) : object->offset;
     }
-    rv = write->run(write->baton, mdl_db_write, object_release, &progress);
-    if (rv == APR_SUCCESS && keeps && write->object != NULL) {
-        mdl_object_writer_clean(write->object);
+    rv = object->run(object->baton, mdl_db_write, object_release, &progress);
+    if (rv == APR_SUCCESS && keeps && object->bytes != NULL) {
+        mdl_object_writer_clean(object->bytes);
     } else if (rv != APR_SUCCESS && rv != APR_ENOENT) {
-        object_owe_release(write, &progress);
+        object_owe_release(object, &progress);
     }
-    if (write->failed != APR_SUCCESS && rv != APR_ENOENT) {
-        write->arrived = progress.arrived;
+    if (object->failed != APR_SUCCESS && rv != APR_ENOENT) {
+        object->arrived = progress.arrived;
     }
-    object_leave(write);
-    return write->failed != APR_SUCCESS ? write->failed : rv;
+    object_leave(object);
+    return object->failed != APR_SUCCESS ? object->failed : rv;
 }

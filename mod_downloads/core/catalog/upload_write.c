@@ -5,11 +5,9 @@
 #include <apr_strings.h>
 
 #include "base/log.h"
-#include "core/catalog/upload_object.h"
 
 /* Bytes reserved at a time while an unknown number of them arrives. */
 #define RESERVE_STEP APR_INT64_C(67108864)
-#define ID_LENGTH    22
 
 static apr_status_t upload_write_invalid(mdl_upload_write_t *write, const char *message)
 {
@@ -56,8 +54,8 @@ static apr_status_t upload_write_too_large(mdl_upload_write_t *write)
 /* The bytes so far. */
 static apr_int64_t upload_write_size(const mdl_upload_write_t *write)
 {
-    return write->object != NULL ? mdl_object_writer_size(write->object)
-                                 : mdl_partial_size(write->partial);
+    return write->partial != NULL ? mdl_partial_size(write->partial)
+                                  : mdl_object_writer_size(write->object.bytes);
 }
 
 /* Whether only an empty piece may still come. */
@@ -115,13 +113,23 @@ static void upload_write_give_back(mdl_upload_write_t *write)
     }
 }
 
+static apr_status_t upload_write_close_object(mdl_upload_write_t *write)
+{
+    apr_status_t rv = mdl_upload_object_close(&write->object, !write->is_refused);
+
+    if (write->object.arrived >= 0) {
+        write->arrived = write->object.arrived;
+    }
+    return rv;
+}
+
 /* The file stays locked to the end: the next writer reserves only after this one gave back. */
 static apr_status_t upload_write_close(mdl_upload_write_t *write)
 {
     mdl_partial_t *partial = write->partial;
 
     if (partial == NULL) {
-        return mdl_upload_object_close(write, !write->is_refused);
+        return upload_write_close_object(write);
     }
     upload_write_give_back(write);
     write->partial = NULL;
@@ -167,7 +175,7 @@ static apr_status_t upload_write_result(mdl_upload_write_t *write, apr_status_t 
     if (rv == MDL_OBJECT_EBROKEN) {
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0213: upload %s begins anew, for the object store has lost bytes of it: %s",
-                write->id, write->why);
+                write->id, write->object.why);
         return write->whole ? MDL_OBJECT_EAWAY : upload_write_conflict(write, 0);
     }
     return rv == APR_ENOENT ? upload_write_lost(write) : rv;
@@ -259,7 +267,6 @@ static apr_status_t upload_write_admit(mdl_upload_write_t *write, apr_int64_t cu
                         : upload_write_admit_piece(write, current);
 }
 
-/* If the answer to COMMIT was lost, the repeated transaction finds its own write. */
 static apr_status_t upload_write_take(mdl_db_t *db, apr_pool_t *p, mdl_upload_write_t *write)
 {
     apr_status_t rv = mdl_upload_lock(db, write->id, p);
@@ -269,16 +276,16 @@ static apr_status_t upload_write_take(mdl_db_t *db, apr_pool_t *p, mdl_upload_wr
     if (rv == APR_SUCCESS) {
         rv = upload_write_find(write);
     }
-    if (rv == APR_SUCCESS && write->upload->is_written &&
-        strcmp(write->upload->write_id, write->write_id) != 0) {
+    if (rv == APR_SUCCESS && mdl_upload_object_is_locked(&write->object, write->upload)) {
         rv = upload_write_locked(write);
     }
     if (rv == APR_SUCCESS) {
         rv = upload_write_admit(write, write->upload->arrived);
     }
     write->db = NULL;
-    return rv == APR_SUCCESS && !upload_write_is_over(write) ? mdl_upload_object_take(db, write, p)
-                                                             : rv;
+    return rv == APR_SUCCESS && !upload_write_is_over(write)
+               ? mdl_upload_object_take(db, &write->object, write->upload, write->offset, p)
+               : rv;
 }
 
 MDL_EFFECT(upload_write_take, mdl_upload_write_t *)
@@ -287,15 +294,19 @@ static apr_status_t upload_write_begin_object(mdl_upload_write_t *write)
 {
     apr_status_t rv;
 
-    write->write_id = mdl_random_base62(ID_LENGTH, write->pool);
+    write->object.id = write->id;
+    write->object.storage = write->storage;
+    write->object.run = write->run;
+    write->object.baton = write->baton;
+    mdl_upload_object_init(&write->object, write->pool);
     rv = write->run(write->baton, mdl_db_write, upload_write_take_effect, write);
     if (mdl_db_unavailable(rv)) {
-        mdl_upload_object_owe(write);
+        mdl_upload_object_owe(&write->object);
     }
     if (rv != APR_SUCCESS || upload_write_is_over(write)) {
         return rv;
     }
-    if ((rv = mdl_upload_object_open(write)) != APR_SUCCESS) {
+    if ((rv = mdl_upload_object_open(&write->object, write->upload->size)) != APR_SUCCESS) {
         upload_write_close(write);
     }
     return upload_write_result(write, rv);
@@ -361,8 +372,8 @@ apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data
     }
     return write->partial != NULL
                ? mdl_partial_write(write->partial, data, length)
-               : upload_write_result(
-                     write, mdl_upload_object_append(write, data, length, write->digest == NULL));
+               : upload_write_result(write, mdl_upload_object_append(&write->object, data, length,
+                                                                     write->digest == NULL));
 }
 
 void mdl_upload_write_cut(mdl_upload_write_t *write)
@@ -421,7 +432,7 @@ static apr_status_t upload_write_publish(mdl_upload_write_t *write)
 static apr_status_t upload_write_finish(mdl_upload_write_t *write)
 {
     if (write->partial == NULL) {
-        return mdl_upload_object_finish(write);
+        return mdl_upload_object_finish(&write->object);
     }
     return mdl_partial_hashed(write->partial) ? upload_write_publish(write) : APR_SUCCESS;
 }

@@ -16,8 +16,7 @@
 #define MDL_CORE_CATALOG_UPLOAD_WRITE_H
 
 #include "base/crypto.h"
-#include "core/catalog/upload.h"
-#include "storage/object_writer.h"
+#include "core/catalog/upload_object.h"
 
 typedef struct {
     const char *id;
@@ -27,12 +26,7 @@ typedef struct {
     /** Runs an effect on a connection held only for it: the bytes may take hours. */
     apr_status_t (*run)(void *baton, mdl_db_run_fn *how, mdl_effect_fn *effect, void *arg);
     void *baton;
-    /* For objects. */
-    const char *writer; /* this process's meter, which must beat */
-    const char *spool;  /* the folder for bytes that make no part yet */
-    /** Runs an effect, whose arg is in pool, as soon as the database can be reached, and destroys
-        the pool: it tells the database that a write has ended. */
-    void (*owe)(mdl_effect_fn *effect, void *arg, apr_pool_t *pool);
+    mdl_upload_object_t object; /* in: writer, spool, owe; out: why */
     /* What the writer announces. */
     int whole;            /* whether all bytes of the file come; else a piece */
     apr_int64_t offset;   /* of a piece: where it begins */
@@ -45,18 +39,11 @@ typedef struct {
     mdl_upload_t *upload; /* NULL: no such upload */
     apr_int64_t arrived;  /* bytes so far, if a piece began elsewhere, if the object store failed,
                              and at the end; else -1 */
-    const char *why;      /* why the object store failed, for the operator */
     /* Private. */
     apr_pool_t *pool;
-    mdl_partial_t *partial;
-    mdl_object_writer_t *object;
-    mdl_db_t *db; /* while a transaction takes the write */
-    const char *write_id;
-    const char *key;     /* of the object */
-    const char *state;   /* of the object when the write began; NULL: none */
-    int is_taken;        /* whether this is the upload's write */
-    int is_refused;      /* whether its bytes must not be kept */
-    apr_status_t failed; /* the store's first error */
+    mdl_partial_t *partial; /* NULL: the bytes go into the object */
+    mdl_db_t *db;           /* while a transaction takes the write */
+    int is_refused;         /* whether its bytes must not be kept */
 } mdl_upload_write_t;
 
 /**

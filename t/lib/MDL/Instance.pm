@@ -156,7 +156,8 @@ sub configure
     my $extra = $self->fill(slurp("$conf/extra.conf.in"));
     $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
     write_file($vars->{conf_file},
-        "$extra\n" . ($self->{objects} // '') . ($self->{single} ? $SINGLE : '') . $self->fill($self->{extra} // ''));
+        join '', "$extra\n", $self->{objects} // '', $self->{single} ? $SINGLE : '',
+        $self->fill($self->{extra} // ''));
 
     my $modules = slurp("$conf/modules.list");
     my $mpm     = $self->{mpm} // $ENV{MPM};
