@@ -27,7 +27,7 @@ PERL = $(shell find t -path t/node -prune -o -name '*.t' -print -o -name '*.p[lm
 # --- build --------------------------------------------------------------------------------------
 
 .PHONY: all build run demo test test-all postman sdk clean help format lint unit check-format check-code \
-        check-demo check-rooms check-docs check-openapi check-exports check-hardening check-warnings suites sanitize sanitize-suites valgrind dependencies
+        check-demo check-rooms check-docs check-openapi check-exports check-hardening check-warnings levels suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
 
@@ -67,7 +67,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-upgrade check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo succeeds
@@ -117,7 +117,9 @@ UNIT_SCRIPTS := $(wildcard t/unit/*.t)
 unit: build programs ## runs the unit programs
 	tools/as-user tools/with-postgres tools/with-objects prove -j4 --timer --exec '' $(UNIT_SCRIPTS) $(UNIT_PROGRAMS)
 
-suites: build ## runs the Apache::Test suites (TESTS DATABASES MPM JOBS; FULL=1 each on each database)
+levels: $(foreach level,$(LEVELS),$(level)/mod_downloads.so $(level)/downloadsctl) # later releases, for the suites of upgrades
+
+suites: build levels ## runs the Apache::Test suites (TESTS DATABASES MPM JOBS; FULL=1 each on each database)
 	@tools/node
 	tools/suites
 
@@ -129,7 +131,7 @@ sanitize: ## runs the unit programs with AddressSanitizer and UndefinedBehaviorS
 	    UNIT_SCRIPTS='$(filter-out t/unit/instance.t t/unit/downloadsctl_check.t,$(UNIT_SCRIPTS))'
 
 sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASES)
-	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' HARDENING= build
+	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' HARDENING= build levels
 	@tools/node
 	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
 
@@ -147,6 +149,11 @@ check-large: build ## sends an archive of 15 GB, and reads it with every ZIP pro
 check-nodes: build ## kills, stops and restarts two nodes under load, for ten minutes (SEED CHAOS)
 	@tools/node
 	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/nodes_chaos.t DATABASES=pgsql tools/suites
+
+.PHONY: check-upgrade
+check-upgrade: build levels ## upgrades one of two nodes after the other under load, for ten minutes (UPGRADE SEED)
+	@tools/node
+	UPGRADE=$(or $(UPGRADE),600) TESTS=t/operate/upgrade_load.t DATABASES=pgsql tools/suites
 
 .PHONY: check-hunt
 check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)

@@ -52,11 +52,13 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GENERATED     := $(BUILD)/gen/db/statements.c $(BUILD)/gen/db/migrations.c
 GEN_OBJECTS   := $(patsubst $(BUILD)/gen/%.c,$(BUILD)/obj/gen/%.o,$(GENERATED))
 NEXT_OBJECT   := $(BUILD)/obj/gen/next/migrations.o
+LEVELS        := $(patsubst t/operate/levels/%,$(BUILD)/level%,$(wildcard t/operate/levels/*))
+LEVEL_OBJECTS := $(foreach level,$(notdir $(LEVELS)),$(patsubst %,$(BUILD)/obj/gen/$(level)/%.o,statements migrations))
 API_OBJECT    := $(BUILD)/obj/gen/api/openapi_text.o
 NAME_OBJECT   := $(call object,mod_downloads/base/version.c)
 LIB_OBJECTS   := $(filter-out $(NAME_OBJECT),$(call object,$(LIB_SOURCES))) $(GEN_OBJECTS)
 UNIT_PROGRAMS := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(UNIT_SOURCES))
-OBJECTS       := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(NEXT_OBJECT) $(API_OBJECT)
+OBJECTS       := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(NEXT_OBJECT) $(LEVEL_OBJECTS) $(API_OBJECT)
 
 $(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
 $(call object,mod_downloads/ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"'
@@ -81,6 +83,26 @@ $(BUILD)/gen/next/migrations.c: t/unit/0002_next.sql $(BUILD)/gen/stamp
 	@rm -rf $(@D) && mkdir -p $(@D) && cp -R sql $(@D)/sql && cp $< $(@D)/sql/migrations
 	tools/sql2c $(@D)/sql $(@D)
 
+# Later releases, for t/operate/upgrade*.t: each has the migrations of its folder and of those before,
+# and differs in nothing but its SQL.
+$(BUILD)/level%/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(NAME_OBJECT) \
+    $(BUILD)/obj/gen/level%/statements.o $(BUILD)/obj/gen/level%/migrations.o $(BUILD)/libmdl.a
+	@mkdir -p $(@D)
+	$(call say,$@)$(LINK) -shared -o $@ $^ $(LIBRARIES)
+
+$(BUILD)/level%/downloadsctl: $(call object,$(CTL_SOURCES)) $(NAME_OBJECT) \
+    $(BUILD)/obj/gen/level%/statements.o $(BUILD)/obj/gen/level%/migrations.o $(BUILD)/libmdl.a
+	@mkdir -p $(@D)
+	$(call say,$@)$(LINK) -o $@ $^ $(LIBRARIES)
+
+$(LEVELS:$(BUILD)/%=$(BUILD)/gen/%/stamp): $(BUILD)/gen/level%/stamp: $(wildcard t/operate/levels/*/*) $(BUILD)/gen/stamp
+	@rm -rf $(@D) && mkdir -p $(@D) && cp -R sql $(@D)/sql && cp t/operate/levels/[2-$*]/*.sql $(@D)/sql/migrations
+	@cat t/operate/levels/[2-$*]/*.sed 2>/dev/null | sed -i -f - $(@D)/sql/queries/*.sql
+	tools/sql2c $(@D)/sql $(@D) && cmp $(@D)/statements.h $(BUILD)/gen/db/statements.h
+	@touch $@
+
+$(BUILD)/gen/level%/statements.c $(BUILD)/gen/level%/migrations.c: $(BUILD)/gen/level%/stamp ;
+
 # A new commit changes the build's name, which is no reason to link these again.
 $(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a | $(NAME_OBJECT)
 	@mkdir -p $(@D)
@@ -95,7 +117,7 @@ $(call object,$(SOURCES)): $(BUILD)/obj/%.o: %.c $(BUILD)/apxs | $(BUILD)/gen/st
 	@mkdir -p $(@D)
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(GEN_OBJECTS) $(NEXT_OBJECT) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/apxs
+$(GEN_OBJECTS) $(NEXT_OBJECT) $(LEVEL_OBJECTS) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/apxs
 	@mkdir -p $(@D)
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 

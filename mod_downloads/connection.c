@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/ulid.h"
 #include "config.h"
+#include "db/migrate.h"
 
 #define TURN_WAIT_S 5
 #define SILENCE     apr_time_from_sec(1)
@@ -193,6 +194,7 @@ static apr_status_t connection_attach(mdl_connection_t *connection)
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    mdl_db_set_check(connection->db, mdl_migrate_check);
     mdl_db_set_request(connection->db, mdl_request_id(r));
     connection->before = mdl_db_cost(connection->db);
     if (connection->probe) {

@@ -16,8 +16,9 @@ const char *mdl_request_id(request_rec *r);
 /** Looks up mod_dbd's functions; to be called in post_config with DBDMax. */
 void mdl_connection_init(int max);
 
-/** Takes a connection.  Returns NULL when the database is out of reach, or when this process had no
-    free connection for 5 s.  Take it late.  What is written on it notes the request's id. */
+/** Takes a connection, on which transactions are MDL_DB_ENEWER while the schema is too new for this
+    build (db/migrate.h).  Returns NULL when the database is out of reach, or when this process had
+   no free connection for 5 s.  Take it late.  What is written on it notes the request's id. */
 mdl_connection_t *mdl_connection_open(request_rec *r);
 
 /** Runs an effect by mdl_db_read, mdl_db_snapshot or mdl_db_write on *connection, which is opened

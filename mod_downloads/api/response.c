@@ -103,6 +103,11 @@ void mdl_response_failure(mdl_request_t *request, apr_status_t rv)
         mdl_problem_set(&request->problem, 503, "service_unavailable",
                         "The service can't reach its database for the moment; try again.");
         break;
+    case MDL_DB_ENEWER:
+        request->retry_after = 1;
+        mdl_problem_set(&request->problem, 503, "service_unavailable",
+                        "This node is being upgraded; try again.");
+        break;
     case MDL_DB_EFULL:
         mdl_problem_set(&request->problem, 507, "insufficient_storage",
                         "The service has no room to store this.");

@@ -63,6 +63,14 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
 
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv)
 {
+    const char *too_new = rv == MDL_DB_ENEWER ? mdl_migrate_too_new(ctl->db, ctl->p) : NULL;
+
+    if (too_new != NULL) {
+        return apr_psprintf(ctl->p,
+                            "The database's schema %s: use the downloadsctl of the newer "
+                            "installation.",
+                            too_new);
+    }
     return mdl_health_database_error(rv, ctl->db != NULL ? mdl_db_error(ctl->db) : NULL, ctl->p);
 }
 
@@ -142,6 +150,14 @@ static int sqlite_is_absent(const mdl_ctl_t *ctl)
                     APR_FINFO_TYPE, ctl->p) == APR_SUCCESS;
 }
 
+const char *mdl_ctl_runs_with(apr_pool_t *p)
+{
+    return apr_psprintf(p,
+                        "  Nodes whose build knows version %d or newer go on beside it; others "
+                        "answer 503.",
+                        mdl_migrate_runs_with());
+}
+
 int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
 {
     int latest = mdl_migrate_latest();
@@ -158,18 +174,13 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
             return MDL_EXIT_DATABASE;
         }
     }
-    if (*version == latest) {
+    if (*version >= latest) {
         return MDL_EXIT_DONE;
     }
-    *why = *version < latest
-               ? apr_psprintf(ctl->p,
-                              "The schema is at version %d and this program needs %d: run "
-                              "'downloadsctl migrate', then restart httpd.",
-                              *version, latest)
-               : apr_psprintf(ctl->p,
-                              "The schema is at version %d and this program knows %d: use the "
-                              "downloadsctl of the newer installation.",
-                              *version, latest);
+    *why = apr_psprintf(ctl->p,
+                        "The schema is at version %d and this program needs %d: run "
+                        "'downloadsctl migrate', then restart httpd.%s",
+                        *version, latest, *version > 0 ? mdl_ctl_runs_with(ctl->p) : "");
     return MDL_EXIT_DATABASE;
 }
 

@@ -101,6 +101,9 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why);
  */
 int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why);
 
+/** A sentence, behind two spaces, on the builds that run on this program's schema. */
+const char *mdl_ctl_runs_with(apr_pool_t *p);
+
 /** A sentence about a database error, with the database's message. */
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv);
 

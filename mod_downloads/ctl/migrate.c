@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include <apr_strings.h>
-
 #include "db/migrate.h"
 
 typedef struct {
@@ -19,31 +17,26 @@ static const mdl_field_t fields[] = {
 
 int mdl_ctl_migrate(mdl_ctl_t *ctl)
 {
-    migrated_t migrated = {.version = mdl_migrate_latest()};
+    migrated_t migrated = {.applied = 0};
+    int before = 0;
     const char *why;
     apr_status_t rv;
 
     if (mdl_ctl_connect(ctl, &why) != MDL_EXIT_DONE) {
         return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable", why);
     }
+    mdl_migrate_version(ctl->db, &before, ctl->p);
     rv = mdl_migrate(ctl->db, &migrated.applied, ctl->p);
-    if (rv == APR_EMISMATCH) {
-        return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
-                            "The schema is newer than this program: use the downloadsctl of the "
-                            "newer installation.");
+    if (rv == APR_SUCCESS) {
+        rv = mdl_migrate_version(ctl->db, &migrated.version, ctl->p);
     }
     if (rv != APR_SUCCESS) {
         return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
                             mdl_ctl_database_error(ctl, rv));
     }
-    mdl_printer_result(
-        ctl->output, fields, &migrated, "%s",
-        migrated.applied
-            ? apr_psprintf(ctl->p,
-                           "Applied %d migration%s; the schema is at version %d.  "
-                           "Restart httpd if it runs.",
-                           migrated.applied, migrated.applied == 1 ? "" : "s", migrated.version)
-            : apr_psprintf(ctl->p, "Applied 0 migrations; the schema is at version %d.",
-                           migrated.version));
+    mdl_printer_result(ctl->output, fields, &migrated,
+                       "Applied %d migration%s; the schema is at version %d.%s", migrated.applied,
+                       migrated.applied == 1 ? "" : "s", migrated.version,
+                       migrated.applied > 0 && before > 0 ? mdl_ctl_runs_with(ctl->p) : "");
     return MDL_EXIT_DONE;
 }

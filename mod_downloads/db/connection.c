@@ -185,6 +185,11 @@ mdl_dialect_t mdl_db_dialect(const mdl_db_t *db)
     return db->ops->dialect;
 }
 
+void mdl_db_set_check(mdl_db_t *db, mdl_effect_fn *check)
+{
+    db->check = check;
+}
+
 void mdl_db_set_request(mdl_db_t *db, const char *request_id)
 {
     db->request_id = request_id;
@@ -232,6 +237,7 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
         return mdl_db_note_failure(db, "session");
     }
     db->session = 1;
+    db->check_at = 0;
     return APR_SUCCESS;
 }
 

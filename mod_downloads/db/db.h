@@ -36,11 +36,13 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 #define MDL_DB_EOTHER  (APR_OS_START_USERERR + 105) /* a fault in our code or in the schema */
 #define MDL_DB_ELOCKED (APR_OS_START_USERERR + 108) /* PostgreSQL: a row was locked for 5 s */
 #define MDL_DB_ENULL   (APR_OS_START_USERERR + 109) /* NOT NULL violated, or division by zero */
+#define MDL_DB_ENEWER  (APR_OS_START_USERERR + 111) /* the schema is too new, see db/migrate.h */
 
-/** Whether the database is temporarily unavailable: a retry may succeed. */
+/** Whether the database is temporarily unavailable: a retry may succeed, on another node at least.
+ */
 static inline int mdl_db_unavailable(apr_status_t rv)
 {
-    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED;
+    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED || rv == MDL_DB_ENEWER;
 }
 
 typedef struct mdl_db_t mdl_db_t;
@@ -95,7 +97,7 @@ const char *mdl_db_error(const mdl_db_t *db);
 void mdl_db_set_request(mdl_db_t *db, const char *request_id);
 const char *mdl_db_request(const mdl_db_t *db);
 
-/** Counters of a connection since it was opened. */
+/** Counters of a connection since it was opened, without those of mdl_db_set_check's check. */
 typedef struct {
     apr_uint32_t statements; /* run, not counting BEGIN and COMMIT */
     apr_uint32_t trips;      /* round trips to PostgreSQL */
@@ -212,6 +214,10 @@ mdl_db_due_t mdl_db_take_due(mdl_db_t *db);
 /** An effect, see above.  Any result but APR_SUCCESS rolls back.  It must not begin a transaction
     on any connection, which would wait for this transaction to end. */
 typedef apr_status_t mdl_effect_fn(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Has the first transaction of each session, and then one a second, begin with a check, an effect
+    without an argument.  If the check fails, so does the transaction, with its error. */
+void mdl_db_set_check(mdl_db_t *db, mdl_effect_fn *check);
 
 /** Adapts an effect whose argument has its own type: defines fn_effect for the functions below.
     Does not compile if fn takes another type. */

@@ -23,6 +23,8 @@ struct mdl_db_t {
     apr_status_t failed;    /* the first error in this transaction */
     const char *request_id; /* see mdl_db_set_request */
     mdl_db_due_t due;       /* see mdl_db_take_due */
+    mdl_effect_fn *check;   /* see mdl_db_set_check; NULL: none */
+    apr_time_t check_at;    /* when it is due, by mdl_clock_monotonic */
     apr_time_t patience; /* SQLite: deadline of waits for other writers, by mdl_clock_monotonic */
     char error[512];
     void *prepared[MDL_Q_COUNT];

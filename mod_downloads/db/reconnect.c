@@ -1,5 +1,6 @@
 #include "db/reconnect.h"
 
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/clock.h"
@@ -41,18 +42,23 @@ static void reconnect_lose(mdl_reconnect_t *reconnect)
     mdl_reconnect_close(reconnect);
 }
 
-static apr_status_t reconnect_migrate(mdl_reconnect_t *reconnect, const char **why)
+static apr_status_t reconnect_prepare_schema(mdl_reconnect_t *reconnect, const char **why)
 {
+    const char *too_new = mdl_migrate_too_new(reconnect->db, reconnect->pool);
+    apr_status_t rv = APR_SUCCESS;
     int applied;
-    apr_status_t rv;
 
-    if (reconnect->migrated) {
-        return APR_SUCCESS;
+    if (too_new != NULL) {
+        *why = apr_pstrcat(reconnect->pool, "its schema ", too_new, ": upgrade this node", NULL);
+        return MDL_DB_ENEWER;
     }
-    rv = mdl_migrate(reconnect->db, &applied, reconnect->pool);
-    *why = rv == MDL_MIGRATE_EOTHER ? "its schema " MDL_SCHEMA_OTHER
-                                    : "its schema can't be brought up to date";
-    reconnect->migrated = rv == APR_SUCCESS;
+    if (!reconnect->migrated) {
+        rv = mdl_migrate(reconnect->db, &applied, reconnect->pool);
+        *why = rv == MDL_MIGRATE_EOTHER ? "its schema " MDL_SCHEMA_OTHER
+                                        : "its schema can't be brought up to date";
+        reconnect->migrated = rv == APR_SUCCESS;
+    }
+    mdl_db_set_check(reconnect->db, mdl_migrate_check);
     return rv;
 }
 
@@ -63,7 +69,7 @@ static apr_status_t reconnect_open(mdl_reconnect_t *reconnect, const char **why)
                                   reconnect->pool);
 
     if (rv == APR_SUCCESS) {
-        rv = reconnect_migrate(reconnect, why);
+        rv = reconnect_prepare_schema(reconnect, why);
     }
     if (rv == APR_SUCCESS && config->accept != NULL) {
         *why = "it was lost again";
@@ -100,7 +106,7 @@ int mdl_reconnect_connect(mdl_reconnect_t *reconnect)
 
 static apr_status_t reconnect_after(mdl_reconnect_t *reconnect, apr_status_t rv)
 {
-    if (rv == MDL_DB_EGONE) {
+    if (rv == MDL_DB_EGONE || rv == MDL_DB_ENEWER) {
         reconnect_lose(reconnect);
     }
     return rv;

@@ -13,6 +13,7 @@
 #define PATIENCE   apr_time_from_sec(5)
 #define MORE_TRIES 3 /* after the second, for deadlocks */
 #define SILENCE    apr_time_from_sec(1)
+#define CHECK_AGE  apr_time_from_sec(1)
 
 /* The cache is in KiB.  The savepoints' journal stays in memory: beyond 64 KiB SQLite would write
    it to a file for each batch. */
@@ -133,6 +134,23 @@ static apr_status_t transaction_out_of_reach(const mdl_db_t *db)
     return MDL_DB_EGONE;
 }
 
+static apr_status_t transaction_check(mdl_db_t *db, apr_pool_t *p)
+{
+    apr_time_t now = mdl_clock_monotonic();
+    mdl_db_cost_t before = db->cost;
+    apr_status_t rv;
+
+    if (db->check == NULL || now < db->check_at) {
+        return APR_SUCCESS;
+    }
+    rv = db->check(db, p, NULL);
+    db->cost = before;
+    if (rv == APR_SUCCESS) {
+        db->check_at = now + CHECK_AGE;
+    }
+    return rv;
+}
+
 static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
                                     void *arg, apr_pool_t *p)
 {
@@ -141,8 +159,8 @@ static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl
     if (rv == APR_SUCCESS) {
         db->failed = APR_SUCCESS;
         db->snapshot = transaction == SNAPSHOT;
-        rv = effect(db, p, arg);
-        rv = transaction_end(db, transaction, rv);
+        rv = transaction_check(db, p);
+        rv = transaction_end(db, transaction, rv == APR_SUCCESS ? effect(db, p, arg) : rv);
     }
     if (db->ops->end != NULL) {
         db->ops->end(db->native);
@@ -353,6 +371,7 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
     apr_status_t rv;
 
     on->patience = db->patience;
+    on->check = db->check;
     rv = transaction_run_mended(on, WRITE, group_run_batch, &batch, own->pool);
     if (batch == NULL) { /* no transaction was begun */
         batch = group_take_late(own);
@@ -406,20 +425,41 @@ static apr_status_t group_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, 
     return entry.rv;
 }
 
+static apr_status_t nothing_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    (void)db, (void)p, (void)arg;
+    return APR_SUCCESS;
+}
+
+/* A statement that does not fit the schema may be due to a change since the last check. */
+static apr_status_t transaction_explain(mdl_db_t *db, apr_status_t rv, apr_pool_t *p)
+{
+    if (rv != MDL_DB_EOTHER || db->check == NULL) {
+        return rv;
+    }
+    db->check_at = 0;
+    return transaction_run_mended(db, NONE, nothing_effect, NULL, p) == MDL_DB_ENEWER
+               ? MDL_DB_ENEWER
+               : rv;
+}
+
 apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return db->ops->dialect == MDL_SQLITE3 ? group_write(db, effect, arg, p)
-                                           : transaction_run_mended(db, WRITE, effect, arg, p);
+    apr_status_t rv = db->ops->dialect == MDL_SQLITE3
+                          ? group_write(db, effect, arg, p)
+                          : transaction_run_mended(db, WRITE, effect, arg, p);
+
+    return transaction_explain(db, rv, p);
 }
 
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return transaction_run_mended(db, NONE, effect, arg, p);
+    return transaction_explain(db, transaction_run_mended(db, NONE, effect, arg, p), p);
 }
 
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return transaction_run_mended(db, SNAPSHOT, effect, arg, p);
+    return transaction_explain(db, transaction_run_mended(db, SNAPSHOT, effect, arg, p), p);
 }
 
 apr_status_t mdl_db_end_snapshot(mdl_db_t *db)
@@ -441,12 +481,6 @@ apr_status_t mdl_db_wait_briefly(mdl_db_t *db)
     return command != NULL && db->ops->command(db->native, command)
                ? mdl_db_note_failure(db, command)
                : APR_SUCCESS;
-}
-
-static apr_status_t nothing_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    (void)db, (void)p, (void)arg;
-    return APR_SUCCESS;
 }
 
 apr_status_t mdl_db_ask(mdl_db_t *db, apr_pool_t *p)

@@ -9,7 +9,6 @@
 #include <http_log.h>
 #include <mpm_common.h>
 
-#include "base/version.h"
 #include "core/catalog/storage_identity.h"
 #include "core/shop/secret.h"
 #include "db/migrate.h"
@@ -56,16 +55,11 @@ static void schema_say(server_rec *s, int result, const char *sentence)
 
 static int schema_newer(mdl_db_t *db, server_rec *s, apr_pool_t *p)
 {
-    int version = 0;
-
-    mdl_migrate_version(db, &version, p);
     schema_say(s, SCHEMA_NEWER,
                apr_psprintf(p,
-                            "MDL0337: the database's schema is newer than this module (%s; this is "
-                            "%s, which knows version %d): install the release that made it, or "
-                            "restore a backup",
-                            mdl_migrate_maker(db, version, p), mdl_build_name(),
-                            mdl_migrate_latest()));
+                            "MDL0337: the database's schema %s: install the release that made it, "
+                            "or restore a backup",
+                            mdl_migrate_too_new(db, p)));
     return SCHEMA_NEWER;
 }
 
@@ -125,15 +119,14 @@ static int schema_prepare(const mdl_service_t *service, server_rec *s, apr_pool_
     }
     alarm(0);
     rv = settings->migrate ? mdl_migrate(db, &count, p) : mdl_migrate_version(db, &count, p);
+    if (rv == MDL_DB_ENEWER) {
+        return schema_newer(db, s, p);
+    }
     if (mdl_db_unavailable(rv)) {
         return DATABASE_AWAY;
     }
     if (rv == MDL_MIGRATE_EOTHER) {
         return SCHEMA_OTHER;
-    }
-    if (rv == APR_EMISMATCH ||
-        (rv == APR_SUCCESS && !settings->migrate && count > mdl_migrate_latest())) {
-        return schema_newer(db, s, p);
     }
     if (rv != APR_SUCCESS) {
         return SCHEMA_FAILED;

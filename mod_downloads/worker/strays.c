@@ -1,7 +1,9 @@
 #include "worker/strays.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
+#include <apr_hash.h>
 #include <apr_thread_proc.h>
 
 #include "base/http/object.h"
@@ -28,15 +30,19 @@ static int strays_are_stopping(void *baton)
     return atomic_load(&((mdl_strays_t *)baton)->stopping);
 }
 
-static apr_status_t stray_remove_objects(mdl_strays_t *strays, const char *key,
-                                         mdl_object_call_t *call, apr_pool_t *p)
+/* An import leaves no more than the object. */
+static apr_status_t stray_remove(mdl_strays_t *strays, const mdl_stray_t *stray,
+                                 mdl_object_call_t *call, apr_pool_t *p)
 {
     const char *cursor = NULL;
     apr_array_header_t *entries;
     apr_status_t rv;
 
+    if (stray->owner != NULL && strncmp(stray->owner, "job_", 4) == 0) {
+        return mdl_object_delete(strays->store, stray->key, call, p);
+    }
     do {
-        rv = mdl_object_list(strays->store, key, &cursor, &entries, call, p);
+        rv = mdl_object_list(strays->store, stray->key, &cursor, &entries, call, p);
         for (int i = 0; rv == APR_SUCCESS && i < entries->nelts; i++) {
             rv = mdl_object_delete(strays->store, APR_ARRAY_IDX(entries, i, mdl_object_entry_t).key,
                                    call, p);
@@ -45,57 +51,75 @@ static apr_status_t stray_remove_objects(mdl_strays_t *strays, const char *key,
     return rv;
 }
 
-static apr_status_t stray_abort_uploads(mdl_strays_t *strays, const char *key,
-                                        mdl_object_call_t *call, apr_pool_t *p)
+/* Aborts the uploads of all keys, among all that are not finished, which are few.  Before the
+   objects are removed: completing one would make another object. */
+static apr_status_t strays_abort_uploads(mdl_strays_t *strays, apr_hash_t *keys,
+                                         mdl_object_call_t *call, apr_pool_t *p)
 {
     const char *cursor = NULL;
     apr_array_header_t *uploads;
     apr_status_t rv;
 
     do {
-        rv = mdl_object_uploads_list(strays->store, key, &cursor, &uploads, call, p);
+        rv = mdl_object_uploads_list(strays->store, MDL_STRAY_PREFIX, &cursor, &uploads, call, p);
         for (int i = 0; rv == APR_SUCCESS && i < uploads->nelts; i++) {
             const mdl_object_upload_t *upload = &APR_ARRAY_IDX(uploads, i, mdl_object_upload_t);
 
-            rv = mdl_object_parts_abort(strays->store, upload->key, upload->upload, call, p);
+            if (apr_hash_get(keys, upload->key, APR_HASH_KEY_STRING) != NULL) {
+                rv = mdl_object_parts_abort(strays->store, upload->key, upload->upload, call, p);
+            }
         }
     } while (rv == APR_SUCCESS && cursor != NULL);
     return rv;
 }
 
-/* Aborts uploads first: completing one would make another object. */
-static void stray_remove(mdl_strays_t *strays, int i, apr_pool_t *p)
+static void strays_log(apr_status_t rv, const char *key, const mdl_object_call_t *call)
 {
-    const mdl_stray_t *stray = &APR_ARRAY_IDX(strays->keys, i, mdl_stray_t);
-    mdl_object_call_t call = {
-        .patience = PATIENCE, .stopped = strays_are_stopping, .baton = strays};
-    apr_status_t rv = stray_abort_uploads(strays, stray->key, &call, p);
-
-    if (rv == APR_SUCCESS) {
-        rv = stray_remove_objects(strays, stray->key, &call, p);
-    }
-    strays->removed[i] = rv == APR_SUCCESS;
     if (rv != APR_SUCCESS && rv != MDL_OBJECT_EAWAY && !APR_STATUS_IS_EINTR(rv)) {
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0606: can't remove the object %s, which nothing refers to; it is tried again: "
                 "%s",
-                stray->key, call.why);
+                key, call->why);
+    }
+}
+
+static void strays_remove(mdl_strays_t *strays, apr_pool_t *p)
+{
+    mdl_object_call_t call = {
+        .patience = PATIENCE, .stopped = strays_are_stopping, .baton = strays};
+    apr_hash_t *keys = apr_hash_make(p);
+    apr_pool_t *each;
+    apr_status_t rv;
+
+    for (int i = 0; i < strays->keys->nelts; i++) {
+        const mdl_stray_t *stray = &APR_ARRAY_IDX(strays->keys, i, mdl_stray_t);
+
+        apr_hash_set(keys, stray->key, APR_HASH_KEY_STRING, stray);
+    }
+    rv = strays_abort_uploads(strays, keys, &call, p);
+    strays_log(rv, APR_ARRAY_IDX(strays->keys, 0, mdl_stray_t).key, &call);
+    apr_pool_create(&each, p);
+    apr_pool_tag(each, "mdl_stray");
+    for (int i = 0; rv == APR_SUCCESS && i < strays->keys->nelts; i++) {
+        const mdl_stray_t *stray = &APR_ARRAY_IDX(strays->keys, i, mdl_stray_t);
+
+        rv = stray_remove(strays, stray, &call, each);
+        strays->removed[i] = rv == APR_SUCCESS;
+        strays_log(rv, stray->key, &call);
+        apr_pool_clear(each);
     }
 }
 
 static void *APR_THREAD_FUNC strays_thread(apr_thread_t *thread, void *data)
 {
     mdl_strays_t *strays = data;
-    apr_pool_t *each;
+    apr_pool_t *pool;
 
     (void)thread;
-    apr_pool_create_unmanaged_ex(&each, NULL, NULL);
-    apr_pool_tag(each, "mdl_strays");
-    for (int i = 0; i < strays->keys->nelts && !strays_are_stopping(strays); i++) {
-        stray_remove(strays, i, each);
-        apr_pool_clear(each);
-    }
-    apr_pool_destroy(each);
+    apr_pool_create_unmanaged_ex(&pool, NULL, NULL);
+    apr_pool_tag(pool, "mdl_strays");
+    strays_remove(strays, pool);
+    apr_pool_destroy(pool);
     atomic_store(&strays->ended, 1);
     return NULL;
 }

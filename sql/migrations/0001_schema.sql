@@ -1,5 +1,7 @@
 -- The schema.  Until the first release this file is changed in place; afterwards a change is a migration.
 --
+-- runs-with: 1
+--
 -- Times are microseconds since 1970 in UTC; booleans are 0 and 1; digests are lower-case hexadecimal.  A
 -- deleted asset, mapping or tag keeps its row, because orders, jobs and past downloads refer to it.
 --

@@ -30,14 +30,14 @@ UPDATE stray_object SET due_at = %lld:again,
 -- dialect: sqlite3
 {{stray_taken}}
 WHERE key IN (SELECT key FROM stray_object WHERE due_at <= %lld:now ORDER BY due_at LIMIT %lld)
-RETURNING key, removed_at
+RETURNING key, owner, removed_at
 
 -- name: stray_take
 -- dialect: pgsql
 {{stray_taken}}
 WHERE key = ANY (ARRAY(SELECT key FROM stray_object WHERE due_at <= %lld:now ORDER BY due_at
     LIMIT %lld FOR UPDATE SKIP LOCKED))
-RETURNING key, removed_at
+RETURNING key, owner, removed_at
 
 -- name: stray_again
 UPDATE stray_object SET due_at = %lld WHERE key = %s

@@ -259,20 +259,20 @@ my @broken = (
     [ 'there is no such driver', sub { set('DBDriver oracle7', qr/^DBDriver/) },
         settings => qr/DBDriver/, '=httpd', '=database', '=worker' ],
     [ 'the schema is older', sub {
-            my ($last) = sql('SELECT version, name, fingerprint, build, applied_at '
+            my ($last) = sql('SELECT version, name, fingerprint, build, runs_with, applied_at '
                 . 'FROM schema_migration ORDER BY version DESC LIMIT 1');
             sql("DELETE FROM schema_migration WHERE version = $last->[0]");
             my $values = join ', ', map { "'$_'" } @$last;
             return sub {
-                sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) "
-                    . "VALUES ($values)");
+                sql('INSERT INTO schema_migration (version, name, fingerprint, build, runs_with, '
+                    . "applied_at) VALUES ($values)");
             } },
         database => qr/run 'downloadsctl migrate'/, '=worker' ],
     [ 'the schema is newer', sub {
-            sql('INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) '
-                . q{VALUES (9999, 'future', '', '0.9', 0)});
+            sql('INSERT INTO schema_migration (version, name, fingerprint, build, runs_with, '
+                . q{applied_at) VALUES (9999, 'future', '', '0.9', 9999, 0)});
             return sub { sql('DELETE FROM schema_migration WHERE version = 9999') } },
-        database => qr/at version 9999 .* use the downloadsctl of the newer/, '=worker' ],
+        database => qr/version 9999, .* use the downloadsctl of the newer/, '=worker' ],
     [ 'the schema was made by other migrations',
         sub { change_rows('schema_migration', 'fingerprint', q{'other'}, 'version = 1') },
         database => qr/use the build that made it, or begin with an empty database/, '=worker' ],

@@ -9,10 +9,6 @@
 use strict;
 use warnings;
 
-use Digest::SHA qw(sha256_hex);
-use HTTP::Tiny;
-use IO::Select;
-use IO::Socket::INET;
 use MDL::Chaos qw(copies table);
 use MDL::Contract;
 use MDL::Customer;
@@ -26,8 +22,7 @@ use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
-use constant { KB => 1024, MB => 1024 * 1024, LEASE => 4, PATIENCE => 5, AHEAD => 60,
-    DOWNLOADERS => 2 };
+use constant { MB => 1024 * 1024, LEASE => 4, AHEAD => 60, DOWNLOADERS => 2 };
 
 my $seed    = $ENV{SEED}  // ($ENV{CHAOS} ? time ^ $$ : 1);
 my $seconds = $ENV{CHAOS} // 0;    # 0: a few things, once
@@ -61,57 +56,6 @@ my $chaos  = MDL::Chaos->new(seed => $seed, ports => sub { map { port_of($_) } 0
 # --- load: processes that go on with a request at either node until it has an answer --------------
 
 sub port_of { my ($n) = @_; return $nodes[ $n % 2 ]{vars}{port} }
-
-my $turn = $$;
-
-# Reads from a byte on; returns (status, bytes).
-sub read_part
-{
-    my ($path, $from) = @_;
-    my $port   = port_of($turn++);
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port,
-        Timeout => PATIENCE) or return (599, '');
-    my ($in, $began) = ('', time);
-    syswrite $socket, "GET $path HTTP/1.1\r\nHost: localhost:$port\r\nConnection: close\r\n"
-        . ($from ? "Range: bytes=$from-\r\n" : '') . "\r\n";
-    while (IO::Select->new($socket)->can_read(PATIENCE)) {
-        sysread $socket, $in, 65_536, length $in or last;
-        my $early = length($in) / (2 * MB) - (time - $began);
-        sleep $early if $early > 0;
-    }
-    my ($head, $body) = split /\r\n\r\n/, $in, 2;
-    my ($status) = ($head // '') =~ m{^HTTP/1.1 (\d+)};
-    return ($status // 599, $status && $status =~ /^20[06]$/ ? $body // '' : '');
-}
-
-sub download_one
-{
-    my ($name, $product) = @_;
-    my $order = $chaos->write_until(201, "/orders/$name/assignments",
-        { storefront_customer_id => '77', items => [ { storefront_product_id => $product } ] });
-    return { download => $name, refused => $order->{refused} } if $order->{refused};
-    $order = $order->{order} // $order;
-    my ($page) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$};
-    my ($link, $bytes, $cuts, @odd) = (undef, '', 0);
-    for (1 .. 200) {
-        last if length $bytes >= $file->{size};
-        if (!$link) {
-            my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
-                ->post_form('http://127.0.0.1:' . port_of($turn++) . $page,
-                { file => "$order->{assignments}[0]{id}-$file->{id}" });
-            ($link) = ($answer->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
-            sleep 0.1 if !$link;
-            next;
-        }
-        my ($status, $more) = read_part($link, length $bytes);
-        $bytes .= $more;
-        $cuts++ if length $bytes < $file->{size};
-        push @odd, $status if $status !~ /^(?:200|206|503|429|599)$/;
-        sleep 0.2 if $more eq '';
-    }
-    return { download => $name, cuts => $cuts, whole => sha256_hex($bytes) eq $file->{sha256}
-        ? 1 : 0, odd => "@odd" };
-}
 
 # --- what is done to the nodes --------------------------------------------------------------------
 
@@ -158,7 +102,7 @@ die "mapping: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]
 
 $chaos->load(0.1, sub { $chaos->import_one(@_) }) for 1, 2;
 $chaos->load(0.05, sub { $chaos->email_one(@_) }) for 1, 2;
-$chaos->load(0.2, sub { download_one($_[0], $product) }) for 1 .. DOWNLOADERS;
+$chaos->load(0.2, sub { $chaos->download_one($_[0], $product, $file) }) for 1 .. DOWNLOADERS;
 
 my $began = time;
 if ($seconds) {

@@ -199,17 +199,17 @@ subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
     $server->stop;
 };
 
-subtest 'a newer schema keeps a server from starting, but not from restarting' => sub {
+subtest 'a schema that is too new keeps a server from starting, but not from restarting' => sub {
     my $server = MDL::Instance->new(empty => 1)->start;
     like $server->error_log, qr/MDL0112/, 'with DownloadsMigrate On the server creates the schema';
-    sql('INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) '
-        . q{VALUES (9999, 'future', '', '9.9.9 (abc)', 0)});
-    httpd_graceful();
-    is api('GET', '/health')->{status}, 200, 'the server still answers';
-    like $server->error_log, qr/MDL0337: .*install the release that made it/,
-        'the log names the problem';
-    my $versions = 'version 9999, made by mod_downloads 9\.9\.9 \(abc\); '
-        . 'this is \d+\.\S+.* knows version \d+';
+    sql('INSERT INTO schema_migration (version, name, fingerprint, build, runs_with, applied_at) '
+        . q{VALUES (9999, 'future', '', '9.9.9 (abc)', 9999, 0)});
+    httpd_signal('USR1');
+    wait_for(sub { $server->error_log =~ /MDL0337: .*install the release that made it/ }, 30,
+        'the log to name the problem');
+    wait_for(sub { api('GET', '/health')->{status} == 503 }, 30, 'requests to be refused');
+    my $versions = 'version 9999, made by mod_downloads 9\.9\.9 \(abc\), for builds that know '
+        . 'version 9999 or newer; this is \d+\.\S+.* knows version \d+';
     like $server->error_log, qr/MDL0337: .*\($versions\)/,
         'both versions, and which build made the schema';
     like $server->error_log, qr/MDL0140: mod_downloads \d+\.\d+\.\d+/, 'the start names the build';
@@ -229,8 +229,8 @@ subtest 'a schema of other migrations keeps a server from starting, '
         'the log says what to do';
     $server->stop;
     like refused($server), qr/MDL0354/, 'it does not start again';
-    sql('INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) '
-        . q{VALUES (9999, 'of_another', '', '', 0)});
+    sql('INSERT INTO schema_migration (version, name, fingerprint, build, runs_with, applied_at) '
+        . q{VALUES (9999, 'of_another', '', '', 9999, 0)});
     like refused($server), qr/MDL0354(?!.*MDL0337)/s, 'whatever the version is';
     sql("UPDATE schema_migration SET fingerprint = '$ours->[0]'");
     sql('ALTER TABLE schema_migration DROP COLUMN fingerprint');

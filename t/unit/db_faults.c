@@ -223,7 +223,7 @@ static apr_status_t bump_as_waiter(mdl_db_t *on, apr_pool_t *p, void *arg)
         /* the version is there already */
         return mdl_db_exec(on, NULL, p,
                            MDL_Q(MIGRATION_INSERT, .version = 1, .name = "again", .fingerprint = "",
-                                 .build = "", .now = 1));
+                                 .runs_with = 1, .build = "", .now = 1));
     }
     return rv;
 }
@@ -285,7 +285,7 @@ static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
     }
     return mdl_db_exec(on, NULL, p,
                        MDL_Q(MIGRATION_INSERT, .version = -7, .name = arg, .fingerprint = "",
-                             .build = "", .now = 1));
+                             .runs_with = 1, .build = "", .now = 1));
 }
 
 /* How many of this process's open files have a path with this prefix. */

@@ -26,10 +26,16 @@ sub test_schema
     like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
         'a second run does nothing');
 
-    sql("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) "
-        . "VALUES (999, 'later', '', '0.9', 0)");
-    refuses(3, qr/version 999 .*newer/, 'shop', 'list');
-    refuses(3, qr/newer/, 'migrate');
+    my $later = 'INSERT INTO schema_migration (version, name, fingerprint, build, runs_with, '
+        . 'applied_at) VALUES (999, ';
+    sql("${later}'later', '', '0.9', $applied->{version}, 0)");
+    succeeds_json('shop', 'list');
+    like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version 999\.$/,
+        'a newer schema that this program runs on is left alone');
+    sql("UPDATE schema_migration SET runs_with = 999 WHERE version = 999");
+    refuses(3, qr/too new .*version 999, .* 0\.9, .*newer installation/, @$_)
+        for [ 'shop', 'list' ], ['migrate'];
+    check_finds('database', qr/too new .*version 999/, 'the schema is too new');
     sql('DELETE FROM schema_migration WHERE version = 999');
 
     sql(q{UPDATE schema_migration SET fingerprint = 'other' || fingerprint});

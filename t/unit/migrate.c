@@ -7,6 +7,9 @@
 
 #include <signal.h>
 
+#include "base/log.h"
+#include "base/version.h"
+
 static const char *killed_after; /* the process dies after this statement */
 
 apr_status_t __real_mdl_db_command(mdl_db_t *db, const char *sql);
@@ -52,12 +55,98 @@ static void test_migrate(const database_t *database, apr_pool_t *p)
     is_int(applied, 0, "no migration is left to apply");
     mdl_migrate_version(fresh, &version, p);
     is_int(version, mdl_migrate_latest(), "it is at the latest version");
+}
 
-    mdl_db_command(fresh, "INSERT INTO schema_migration (version, name, fingerprint, "
-                          "build, applied_at) VALUES (9999, 'of_tomorrow', '', '', 1)");
-    is_int(mdl_migrate(fresh, &applied, p), APR_EMISMATCH,
-           "a schema newer than the program is refused");
-    mdl_db_command(fresh, "DELETE FROM schema_migration WHERE version = 9999");
+static void add_migration(mdl_db_t *db, int version, int runs_with, apr_pool_t *p)
+{
+    mdl_db_command(db, apr_psprintf(p,
+                                    "INSERT INTO schema_migration (version, name, fingerprint, "
+                                    "build, runs_with, applied_at) "
+                                    "VALUES (%d, 'later', '', '9.9', %d, 1)",
+                                    version, runs_with));
+}
+
+static int logged; /* lines about a schema that is too new */
+
+static void count_lines(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                        const char *message)
+{
+    (void)file, (void)line, (void)rv;
+    logged += level == MDL_LOG_ERR && strncmp(message, "MDL0115: ", 9) == 0;
+}
+
+static apr_status_t find_order(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_rows_t *row;
+
+    (void)arg;
+    return mdl_db_select_one(db, &row, p, MDL_Q(ORDER_EXISTS));
+}
+
+static apr_status_t name_no_column(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    (void)p, (void)arg;
+    return mdl_db_command(db, "SELECT no_such_column FROM orders");
+}
+
+/* Reads once this time has passed. */
+static apr_status_t after(apr_interval_time_t time, mdl_db_t *db, mdl_effect_fn *effect,
+                          apr_pool_t *p)
+{
+    atomic_fetch_add(&monotonic_ahead, time);
+    return mdl_db_read(db, effect, NULL, p);
+}
+
+#define SECOND apr_time_from_sec(1)
+
+static void test_newer(const database_t *database, apr_pool_t *p)
+{
+    mdl_db_t *held = database_open(database, p), *other = database_open(database, p);
+    int version = 0, applied = 0;
+
+    stop_clocks();
+    atomic_fetch_add(&monotonic_ahead, 61 * SECOND); /* since a line of the database before */
+    mdl_db_set_check(held, mdl_migrate_check);
+    is_int(after(0, held, find_order, p), APR_ENOENT, "a schema that the program knows is read");
+    add_migration(other, 900, 2, p);
+    is_int(mdl_migrate_version(other, &version, p), APR_SUCCESS,
+           "a newer schema that runs with version 2 suits this program, which knows it");
+    is_int(version, 900, "its version is read");
+    ok(mdl_migrate_too_new(other, p) == NULL, "there is nothing to say of it");
+    is_int(mdl_migrate(other, &applied, p), APR_SUCCESS, "nothing is left to apply");
+    is_int(applied, 0, "and nothing is applied");
+    is_int(after(2 * SECOND, held, find_order, p), APR_ENOENT, "a running program goes on");
+
+    add_migration(other, 901, 3, p);
+    is_int(mdl_migrate_version(other, &version, p), MDL_DB_ENEWER,
+           "one that runs with version 3 is too new");
+    is_str(mdl_migrate_too_new(other, p),
+           apr_psprintf(
+               p,
+               "is too new for this build (version 901, made by mod_downloads 9.9, for builds "
+               "that know version 3 or newer; this is %s, which knows version 2)",
+               mdl_build_name()),
+           "the sentence names both");
+    is_int(mdl_migrate(other, &applied, p), MDL_DB_ENEWER, "it is not migrated");
+    logged = 0;
+    is_int(after(0, held, find_order, p), APR_ENOENT,
+           "a running program may not notice within a second");
+    is_int(after(0, held, name_no_column, p), MDL_DB_ENEWER,
+           "unless a statement of its does not fit the schema");
+    is_int(after(2 * SECOND, held, find_order, p), MDL_DB_ENEWER, "then it reads nothing more");
+    is_int(mdl_db_write(held, find_order, NULL, p), MDL_DB_ENEWER, "and writes nothing");
+    is_int(logged, 1, "the log says so once");
+    is_int(after(61 * SECOND, held, find_order, p), MDL_DB_ENEWER, "a minute later");
+    is_int(logged, 2, "it says so once more");
+    add_migration(other, 902, 1, p);
+    is_int(mdl_migrate_version(other, &version, p), MDL_DB_ENEWER,
+           "a later migration that needs less does not change that");
+    mdl_db_command(other, "DELETE FROM schema_migration WHERE version > 900");
+    is_int(after(0, held, find_order, p), APR_ENOENT, "on a schema that suits it it goes on");
+    is_int(after(0, held, name_no_column, p), MDL_DB_EOTHER,
+           "where a statement that does not fit is a fault");
+    mdl_db_command(other, "DELETE FROM schema_migration WHERE version = 900");
+    atomic_store(&clocks_stopped, 0);
 }
 
 #define MIGRATORS 4
@@ -177,8 +266,8 @@ static void test_other(const database_t *database, apr_pool_t *p)
 {
     static const char *const changes[] = {
         "UPDATE schema_migration SET fingerprint = 'other' WHERE version = 1",
-        ("INSERT INTO schema_migration (version, name, fingerprint, build, applied_at) "
-         "VALUES (9999, 'of_another', '', '', 1)"),
+        ("INSERT INTO schema_migration (version, name, fingerprint, build, runs_with, applied_at) "
+         "VALUES (9999, 'of_another', '', '', 9999, 1)"),
         "ALTER TABLE schema_migration DROP COLUMN fingerprint"};
     static const char *const names[] = {"another first migration", "a higher version besides",
                                         "no fingerprints"};
@@ -201,6 +290,7 @@ static void test_other(const database_t *database, apr_pool_t *p)
 static void tests(const database_t *database, apr_pool_t *p)
 {
     test_migrate(database, p);
+    test_newer(database, p);
     test_statistics(database, p);
     test_migrate_at_once(database, p);
     test_killed(database, p);
@@ -211,6 +301,7 @@ int main(void)
 {
     apr_pool_t *p = tap_begin();
 
+    mdl_log_set_sink(count_lines);
     on_each_database(tests, p);
     return tap_end(p);
 }

@@ -152,9 +152,26 @@ static inline void peer_stop(peer_t *peer)
     close(peer->fd);
 }
 
+/* Waits until the peer is done with all connections that were made before. */
+static inline void peer_finish(const peer_t *peer)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((in_port_t)peer->port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char byte;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, &byte, 1, 0) > 0) {
+        }
+    }
+    close(fd);
+}
+
 /** Begins another script, with a store that has no history. */
 static inline void peer_play(peer_t *peer, const canned_t *script, apr_pool_t *p)
 {
+    peer_finish(peer);
     apr_thread_mutex_lock(peer->mutex);
     peer->script = script;
     peer->count = 0;

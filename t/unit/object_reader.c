@@ -186,6 +186,7 @@ static void a_reader_can_be_left(void)
     mdl_object_reader_close(reader);
     mdl_object_reader_close(reader);
     open_reader(10, 0, 10, 0);
+    apr_pool_clear(pool);
     ok(1, "closed early, twice, and by its pool");
 }
 

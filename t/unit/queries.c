@@ -19,7 +19,8 @@ static const struct {
     const char *what;
     const char *reason;
 } allowed[] = {
-    {MDL_Q_MIGRATION_FINGERPRINTS, "schema_migration", "the table has a row for each release"},
+    {MDL_Q_MIGRATIONS, "schema_migration", "the table has a row for each release"},
+    {MDL_Q_MIGRATION_RUNS_WITH, "schema_migration", "the table has a row for each release"},
     {MDL_Q_MIGRATION_COLUMNS, "pragma_table_info", "the columns of one table"},
     {MDL_Q_SHOP_LIST, "shop", "an operator's command that lists every shop"},
     {MDL_Q_BLOB_COUNT, "blob", "an operator's command"},

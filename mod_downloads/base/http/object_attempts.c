@@ -18,6 +18,12 @@ static int call_is_stopped(const mdl_object_call_t *call)
     return call->stopped != NULL && call->stopped(call->baton);
 }
 
+static apr_status_t call_end(mdl_object_call_t *call)
+{
+    call->why = "The request to the object store was stopped.";
+    return APR_EINTR;
+}
+
 void mdl_object_attempts_begin(mdl_object_attempts_t *attempts, mdl_object_store_t *store,
                                mdl_object_call_t *call)
 {
@@ -89,9 +95,10 @@ int mdl_object_attempts_again(mdl_object_attempts_t *attempts, const mdl_object_
         return 0;
     }
     if (attempts_pause(attempts)) {
-        *rv = APR_EINTR;
+        *rv = call_end(attempts->call);
+        return 0;
     }
-    return *rv != APR_EINTR;
+    return 1;
 }
 
 static apr_status_t exchange_run(mdl_object_exchange_t *exchange, mdl_object_answer_t *answer,
@@ -104,7 +111,7 @@ static apr_status_t exchange_run(mdl_object_exchange_t *exchange, mdl_object_ans
             return mdl_object_exchange_result(exchange, answer, &call->why, p);
         }
         if (call_is_stopped(call)) {
-            return APR_EINTR;
+            return call_end(call);
         }
         mdl_object_exchange_wait(exchange, SLICE_MS);
     }
@@ -138,9 +145,6 @@ apr_status_t mdl_object_perform(mdl_object_store_t *store, const mdl_object_requ
             rv = MDL_OBJECT_EAWAY;
         }
     } while (asked && rv != APR_SUCCESS && mdl_object_attempts_again(&attempts, answer, &rv));
-    if (rv == APR_EINTR) {
-        call->why = "The request to the object store was stopped.";
-    }
     /* The answer to HEAD does not say why; a GET follows that is logged. */
     if (rv == MDL_OBJECT_EDENIED && strcmp(request->method, "HEAD") != 0) {
         mdl_object_store_log_denied(store, call->why);

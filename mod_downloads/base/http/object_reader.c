@@ -200,6 +200,8 @@ static apr_status_t reader_run(mdl_object_reader_t *reader, apr_size_t wanted)
             }
             rv = reader_go_on(reader);
         } else if (reader->call->stopped != NULL && reader->call->stopped(reader->call->baton)) {
+            mdl_object_exchange_end(exchange);
+            mdl_object_store_leave(reader->store, &reader->attempts.probe);
             reader->call->why = "Reading from the object store was stopped.";
             rv = APR_EINTR;
         } else {

@@ -71,7 +71,7 @@ static const char *path_parse(mdl_object_place_t *place, const char *path, const
 }
 
 /* Returns what is wrong, or NULL. */
-static const char *place_fill(mdl_object_place_t *place, CURLU *url, int host_style, apr_pool_t *p)
+static const char *place_fill(mdl_object_place_t *place, CURLU *url, apr_pool_t *p)
 {
     const char *scheme = url_part(url, CURLUPART_SCHEME, p);
     const char *host = url_part(url, CURLUPART_HOST, p);
@@ -94,17 +94,14 @@ static const char *place_fill(mdl_object_place_t *place, CURLU *url, int host_st
     if (port != NULL && strcmp(port, *(scheme + 4) == 's' ? "443" : "80") != 0) {
         host = apr_pstrcat(p, host, ":", port, NULL);
     }
-    if (host_style) {
-        host = apr_pstrcat(p, bucket, ".", host, NULL);
-    }
     place->host = host;
     place->origin = apr_pstrcat(p, scheme, "://", host, NULL);
-    place->path = host_style ? "" : apr_pstrcat(p, "/", bucket, NULL);
+    place->path = apr_pstrcat(p, "/", bucket, NULL);
     return NULL;
 }
 
-static apr_status_t place_parse(mdl_object_place_t *place, const char *text, int host_style,
-                                const char **why, apr_pool_t *p)
+static apr_status_t place_parse(mdl_object_place_t *place, const char *text, const char **why,
+                                apr_pool_t *p)
 {
     char *lower = apr_pstrdup(p, text);
     char *host = strstr(lower, "://");
@@ -115,9 +112,8 @@ static apr_status_t place_parse(mdl_object_place_t *place, const char *text, int
         *host = (char)apr_tolower(*host);
     }
     if (url != NULL) {
-        wrong = curl_url_set(url, CURLUPART_URL, lower, 0) == CURLUE_OK
-                    ? place_fill(place, url, host_style, p)
-                    : "it is no URL";
+        wrong = curl_url_set(url, CURLUPART_URL, lower, 0) == CURLUE_OK ? place_fill(place, url, p)
+                                                                        : "it is no URL";
     }
     curl_url_cleanup(url);
     if (wrong != NULL) {
@@ -154,10 +150,10 @@ apr_status_t mdl_object_store_create(mdl_object_store_t **store, const mdl_objec
                                                  .access_key = made->config.access_key,
                                                  .secret_key = made->config.secret_key,
                                                  .session_token = made->config.session_token};
-    rv = place_parse(&made->place, config->url, config->host_style, why, p);
+    rv = place_parse(&made->place, config->url, why, p);
     made->public_place = made->place;
     if (rv == APR_SUCCESS && config->public_url != NULL) {
-        rv = place_parse(&made->public_place, config->public_url, config->host_style, why, p);
+        rv = place_parse(&made->public_place, config->public_url, why, p);
     }
     if (rv != APR_SUCCESS) {
         return rv;

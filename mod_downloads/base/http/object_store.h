@@ -32,8 +32,6 @@ typedef struct mdl_object_store_t mdl_object_store_t;
 
 typedef struct {
     const char *url; /* scheme://host[:port]/bucket[/prefix] */
-    int host_style;  /* whether requests go to https://bucket.host/ instead of https://host/bucket/,
-                        which is "path style" */
     const char *region;
     const char *access_key;
     const char *secret_key;

@@ -7,7 +7,7 @@
 
 apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, apr_pool_t *p)
 {
-    *key = mdl_ulid("obj_", p);
+    *key = mdl_ulid(MDL_STRAY_PREFIX, p);
     return mdl_db_exec(
         db, NULL, p,
         MDL_Q(STRAY_BEGIN, .key = *key, .owner = owner, .due_at = apr_time_now() + HOUR));
@@ -45,8 +45,9 @@ apr_status_t mdl_stray_take(mdl_db_t *db, apr_pool_t *p, mdl_stray_take_t *take)
     take->strays = apr_array_make(p, 16, sizeof(mdl_stray_t));
     for (; rv == APR_SUCCESS && mdl_rows_next(rows); take->seen++) {
         if (!MDL_NULL(rows, stray_take, removed_at)) {
-            APR_ARRAY_PUSH(take->strays, mdl_stray_t) = (mdl_stray_t){
-                MDL_TEXT(rows, stray_take, key), MDL_INT(rows, stray_take, removed_at)};
+            mdl_stray_t *stray = &APR_ARRAY_PUSH(take->strays, mdl_stray_t);
+
+            MDL_READ(rows, stray_take, stray, key, owner, removed_at);
         }
     }
     return rv;

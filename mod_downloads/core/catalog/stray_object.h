@@ -11,6 +11,9 @@
 
 #include "db/db.h"
 
+/** With which every key begins; a ULID follows. */
+#define MDL_STRAY_PREFIX "obj_"
+
 /** Makes a key, in p, for an object that is about to be written.  As long as owner, a job or an
     upload, is not over, or for an hour if it is NULL, nothing removes the object. */
 apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, apr_pool_t *p);
@@ -28,12 +31,14 @@ apr_status_t mdl_stray_leave(mdl_db_t *db, const char *key, apr_pool_t *p);
 
 typedef struct {
     const char *key;
+    const char *owner;     /* as above */
     apr_time_t removed_at; /* when the object was to be removed first */
 } mdl_stray_t;
 
-/** Effect: takes up to limit keys to be removed now.  The caller removes the objects whose keys
-    begin with them and the unfinished uploads of those, and then calls mdl_stray_removed; if it
-    does not, the keys are taken again after an hour. */
+/** Effect: takes up to limit keys to be removed now.  The caller removes their objects, the pieces
+    of these (storage/object_writer.h), which an import has not, and their unfinished multipart
+    uploads, and then calls mdl_stray_removed; if it does not, the keys are taken again after an
+    hour. */
 typedef struct {
     apr_time_t now;
     int limit;

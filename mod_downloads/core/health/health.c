@@ -80,7 +80,7 @@ int mdl_health_database(const mdl_health_t *health, const char **message)
     *message = rv != APR_SUCCESS
                    ? mdl_health_database_error(rv, mdl_db_error(health->db), health->p)
                    : apr_psprintf(health->p, "%s, schema %s", health->settings->db_driver,
-                                  mdl_migrate_maker(health->db, mdl_migrate_latest(), health->p));
+                                  mdl_migrate_maker(health->db, health->p));
     return rv == APR_SUCCESS;
 }
 

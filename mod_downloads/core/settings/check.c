@@ -315,16 +315,16 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
                                    apr_pool_t *p)
 {
     mdl_object_config_t *objects = &settings->storage.objects;
-    const char *host = objects->url != NULL ? strstr(objects->url, "://") + 3 : NULL, *why;
+    mdl_object_store_t *store;
+    const char *why;
 
-    if (host == NULL) {
+    if (objects->url == NULL) {
         if (settings->object_key_file != NULL) {
             settings_problem_add(problems, "DownloadsObjectStore is missing: "
                                            "DownloadsObjectKeyFile is of use only with it.");
         }
         return;
     }
-    objects->host_style = strchr(host, '/') == NULL;
     objects->timeout_s = OBJECT_TIMEOUT_S;
     if (settings->require_tls && strncmp(objects->url, "https:", 6) != 0 &&
         !is_this_host(objects->url, p)) {
@@ -340,6 +340,10 @@ static void settings_check_objects(mdl_settings_t *settings, apr_array_header_t 
                                                     settings->object_key_file, why));
     }
     settings_check_certificates("DownloadsObjectCAFile", objects->ca_file, problems, p);
+    if (objects->secret_key != NULL &&
+        mdl_object_store_create(&store, objects, &why, p) != APR_SUCCESS) {
+        settings_problem_add(problems, apr_pstrcat(p, "DownloadsObjectStore: ", why, NULL));
+    }
 }
 
 static void settings_check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,

@@ -15,6 +15,7 @@ use Digest::SHA qw(sha256_hex);
 use Exporter qw(import);
 use HTTP::Tiny;
 use IO::Select;
+use IO::Socket::INET;
 use JSON::PP;
 use Time::HiRes qw(sleep time);
 
@@ -23,7 +24,7 @@ use MDL::Test;
 
 our @EXPORT_OK = qw(copies table);
 
-use constant { KB => 1024, PATIENCE => 5, TRIES => 300 };
+use constant { KB => 1024, MB => 1024 * 1024, PATIENCE => 5, TRIES => 300 };
 
 my $JSON = JSON::PP->new->canonical;
 
@@ -90,6 +91,58 @@ sub email_one
         send_email => JSON::PP::true, customer => { email => "$name\@buyer.example" },
     });
     return { email => "$name\@buyer.example", refused => $reply->{refused} };
+}
+
+# An order of a product of one file, which its customer downloads in as many parts as it takes, at
+# 2 MB/s at most. Returns whether the bytes are right, how often they were cut, and odd statuses.
+sub download_one
+{
+    my ($self, $name, $product, $file) = @_;
+    my $order = $self->write_until(201, "/orders/$name/assignments",
+        { storefront_customer_id => '77', items => [ { storefront_product_id => $product } ] });
+    return { download => $name, refused => $order->{refused} } if $order->{refused};
+    $order = $order->{order} // $order;
+    my ($page) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$};
+    my ($link, $bytes, $cuts, @odd) = (undef, '', 0);
+    for (1 .. TRIES) {
+        last if length $bytes >= $file->{size};
+        if (!$link) {
+            my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
+                ->post_form($self->base . $page,
+                { file => "$order->{assignments}[0]{id}-$file->{id}" });
+            ($link) = ($answer->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
+            push @odd, $answer->{status} if $answer->{status} !~ /^(?:303|503|429|599)$/;
+            sleep 0.1 if !$link;
+            next;
+        }
+        my ($status, $more) = $self->read_part($link, length $bytes);
+        $bytes .= $more;
+        $cuts++ if length $bytes < $file->{size};
+        push @odd, $status if $status !~ /^(?:200|206|503|429|599)$/;
+        sleep 0.2 if $more eq '';
+    }
+    return { download => $name, cuts => $cuts, whole => sha256_hex($bytes) eq $file->{sha256}
+        ? 1 : 0, odd => "@odd" };
+}
+
+# Reads from a byte on; returns (status, bytes).
+sub read_part
+{
+    my ($self, $path, $from) = @_;
+    my ($port) = $self->base =~ /(\d+)$/;
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port,
+        Timeout => PATIENCE) or return (599, '');
+    my ($in, $began) = ('', time);
+    syswrite $socket, "GET $path HTTP/1.1\r\nHost: localhost:$port\r\nConnection: close\r\n"
+        . ($from ? "Range: bytes=$from-\r\n" : '') . "\r\n";
+    while (IO::Select->new($socket)->can_read(PATIENCE)) {
+        sysread $socket, $in, 65_536, length $in or last;
+        my $early = length($in) / (2 * MB) - (time - $began);
+        sleep $early if $early > 0;
+    }
+    my ($head, $body) = split /\r\n\r\n/, $in, 2;
+    my ($status) = ($head // '') =~ m{^HTTP/1.1 (\d+)};
+    return ($status // 599, $status && $status =~ /^20[06]$/ ? $body // '' : '');
 }
 
 # An upload in two pieces, which the background process reads.

@@ -8,6 +8,8 @@
 #   extra    lines to add after t/conf/extra.conf.in; the last line of a directive counts
 #   without  a pattern of lines in that file to leave out
 #   mpm      event, worker or prefork; by default that of the run
+#   level    2 or 3: the module and downloadsctl are a later release's (t/operate/levels); also of
+#            configure()
 #   single   1: one child of few threads, so that its memory is that of what it does, and each
 #            thread soon has some
 #   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
@@ -70,7 +72,6 @@ sub new
             tls_port   => free_port(),
             top_dir    => top_dir(),
             t_dir      => top_dir() . '/t',
-            build      => $ENV{BUILD},
             t_logs     => $logs,
             t_pid_file => "$logs/httpd.pid",
             conf_file  => "$logs/extra.conf",
@@ -152,6 +153,7 @@ sub configure
     $self->{$_} = $opt{$_} for keys %opt;
     my $vars = $self->{vars};
     my $conf = "$vars->{t_dir}/conf";
+    $vars->{build} = $ENV{BUILD} . ($self->{level} ? "/level$self->{level}" : '');
 
     my $extra = $self->fill(slurp("$conf/extra.conf.in"));
     $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
@@ -161,6 +163,7 @@ sub configure
 
     my $modules = slurp("$conf/modules.list");
     my $mpm     = $self->{mpm} // $ENV{MPM};
+    $modules =~ s{"[^"]*(?=/mod_downloads\.so")}{"$vars->{build}};
     $modules =~ s/(?<=mpm_)\w+(?=_module |\.so")/$mpm/g;
     my ($folder) = $modules =~ m{"(.*)/mod_dbd\.so"};
     for my $module (@{ $self->{modules} // [] }, $self->{tls} ? qw(ssl http2) : ()) {

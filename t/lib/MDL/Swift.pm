@@ -1,6 +1,5 @@
-# A bucket of its own in an S3-compatible object store: Debian's Swift or, with MDL_S3=s3rver,
-# npm's s3rver. The store is started by the first suite of a run that needs it, is shared by all,
-# and ends with the run (MDL::TestRun).
+# A bucket of its own in an S3-compatible object store, Debian's Swift. The store is started by the
+# first suite of a run that needs it, is shared by all, and ends with the run (MDL::TestRun).
 #
 #   my $store = MDL::Swift->new;              # or new(prefix => 'a/b')
 #   $store->url                               # http://127.0.0.1:port/bucket[/prefix]
@@ -87,7 +86,7 @@ sub request
         '-H', 'x-amz-content-sha256: ' . sha256_hex($opt{body} // ''),
         (map { ('-H', $_) } @{ $opt{headers} // [] }),
         $method eq 'HEAD' ? '-I' : ('-X', $method),
-        defined $opt{body} ? ('--data-binary', "\@$body", '-H', 'Content-Type:') : (),
+        defined $opt{body} ? ('-T', "$body") : (),
         $self->{origin} =~ s{//}{//$keys\@}r . "/$path" . (defined $query ? "?$query" : ''));
     open my $curl, '-|', @command or die "curl: $!\n";
     my $status = readline $curl;

@@ -1,7 +1,7 @@
 # Extends Apache::Test's runner.  Apache::Test finds httpd, writes its configuration, and starts and
 # stops a server with it.  Each suite has its own servers and databases with the same configuration
 # (MDL::Instance), so that TAP::Harness can run several suites at once.  On PostgreSQL they share a
-# private cluster, which no suite stops.
+# private cluster, which no suite stops; those that need an object store share one (MDL::Swift).
 #
 # A suite says in its first comment on which of DATABASES it runs:
 #
@@ -337,7 +337,7 @@ sub read_file
     return scalar <$in> // '';
 }
 
-# Neither httpd nor PostgreSQL keeps running, however this run ends.
+# Neither httpd, PostgreSQL nor an object store keeps running, however this run ends.
 $SIG{TERM} = $SIG{HUP} = sub { exit 143 };
 END {
     if ($$ == $pid) {
@@ -348,6 +348,7 @@ END {
         }
         system('tools/postgres', 'stop', s{/data/postmaster\.pid\z}{}r, 'immediate')
             for glob "$logs/pg/data/postmaster.pid $logs/*/*/*/server-*/pg/data/postmaster.pid";
+        system('tools/objects', 'stop', "$logs/objects") if -e "$logs/objects/pids";
     }
 }
 
