@@ -110,7 +110,6 @@ static apr_status_t object_choose_key(mdl_db_t *db, mdl_upload_object_t *object,
 void mdl_upload_object_init(mdl_upload_object_t *object, apr_pool_t *p)
 {
     object->pool = p;
-    object->arrived = -1;
     object->write_id = mdl_random_base62(ID_LENGTH, p);
 }
 

@@ -27,7 +27,7 @@ typedef struct {
         the pool: it tells the database that a write has ended. */
     void (*owe)(mdl_effect_fn *effect, void *arg, apr_pool_t *pool);
     /* Out. */
-    apr_int64_t arrived; /* the bytes that are left, if the store has failed; else -1 */
+    apr_int64_t arrived; /* -1; set to the bytes that are left, if the store has failed */
     const char *why;     /* why it has failed, for the operator */
     /* Private. */
     apr_pool_t *pool;

@@ -318,7 +318,7 @@ apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
 
     write->pool = p;
     write->upload = NULL;
-    write->arrived = -1;
+    write->arrived = write->object.arrived = -1;
     if (!mdl_upload_is_in_folder(write->storage, write->id, p)) {
         return upload_write_begin_object(write);
     }
