@@ -115,19 +115,23 @@ subtest 'pieces at two nodes in turn' => sub {
 };
 
 subtest 'two nodes at once' => sub {
-    my $bytes = fresh(1000);
+    my $bytes = fresh(MB);
     my $upload = begin_upload($shop, size => length $bytes);
-    my $slow = begun($first, $upload, 1000, substr $bytes, 0, 500);
+    my $sent = 500;
+    my $slow = begun($first, $upload, length $bytes, substr $bytes, 0, $sent);
     wait_for(sub { row($upload)->[1] }, 60, 'the write');
-    is_error(patch_bytes(at($other, $upload), 0, $bytes), 423, 'upload_locked', 'the second');
+    is_error(patch_bytes(at($other, $upload), 0, 'x'), 423, 'upload_locked', 'the second');
     my %beats;
     wait_for(sub {
+        # mod_reqtimeout wants 500 bytes a second.
+        print $slow substr $bytes, $sent, 1000;
+        $sent += 1000;
         $beats{ $_->[0] } = 1 for sql('SELECT m.alive_until FROM meter m JOIN upload u '
             . "ON u.writer = m.id WHERE u.id = '$upload->{id}'");
         return keys %beats > 3;
     }, 120, 'heartbeats, for longer than a silent process counts as alive');
-    is_error(patch_bytes(at($other, $upload), 0, $bytes), 423, 'upload_locked', 'also later');
-    print $slow substr $bytes, 500;
+    is_error(patch_bytes(at($other, $upload), 0, 'x'), 423, 'upload_locked', 'also later');
+    print $slow substr $bytes, $sent;
     is answer_on($slow)->{status}, 204, 'the first is not disturbed';
     becomes($upload, $bytes);
 };
