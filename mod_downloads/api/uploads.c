@@ -6,6 +6,7 @@
 #include "api/jobs.h"
 #include "api/members.h"
 #include "api/routes.h"
+#include "api/upload_bytes.h"
 #include "child_storage.h"
 #include "base/ulid.h"
 #include "core/identifier.h"
@@ -187,6 +188,9 @@ apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *c
     complete->max_attempts = settings->ingest_max_attempts;
     complete->problem = &request->problem;
     rv = upload_check_storage(request);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_upload_bytes_finish(request, id, complete->shop_id);
+    }
     return rv == APR_SUCCESS ? mdl_upload_sync(complete, request->r->pool) : rv;
 }
 

@@ -18,6 +18,7 @@
 #include "core/download/meter.h"
 #include "core/shop/shop.h"
 #include "db/reconnect.h"
+#include "metering/owed.h"
 #include "metering/takedown.h"
 #include "metering/transfer.h"
 
@@ -39,6 +40,7 @@ static struct {
     _Atomic int started;
     sem_t work;
     _Atomic int stopping;
+    _Atomic int beats; /* how many requests need the heartbeat, besides transfers */
     _Atomic apr_time_t alive_until;
 } settler = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -223,12 +225,21 @@ static void settler_tick(work_t *work, int has_transfers)
     if (has_transfers) {
         settler_cut_forbidden(work);
         mdl_transfer_reset_stalled();
+    }
+    if (has_transfers || atomic_load(&settler.beats) > 0) {
         settler_renew(work);
     }
     if (mdl_takedown_watched()) {
         settler_read_blocked(work);
     }
+    mdl_owed_run(work->database, work->turn);
     apr_pool_clear(work->turn);
+}
+
+/* Whether something has to be done each second. */
+static int settler_is_busy(int running, int ended)
+{
+    return running || ended || mdl_takedown_watched() || mdl_owed_any();
 }
 
 static void settler_turn(work_t *work)
@@ -237,7 +248,7 @@ static void settler_turn(work_t *work)
     int running, ended, waiting, settled;
 
     mdl_transfer_any(&running, &ended);
-    if ((running || ended || mdl_takedown_watched()) && now >= work->next_tick) {
+    if (settler_is_busy(running, ended) && now >= work->next_tick) {
         work->next_tick = now + TICK;
         settler_tick(work, running || ended);
     }
@@ -266,7 +277,7 @@ static void settler_wait_for_work(const work_t *work)
         apr_sleep(GATHER);
     }
     mdl_transfer_any(&running, &ended);
-    if (!running && !ended && !mdl_takedown_watched()) {
+    if (!settler_is_busy(running, ended)) {
         while (sem_wait(&settler.work) != 0 && errno == EINTR) {
         }
     } else {
@@ -287,6 +298,7 @@ static void settler_finish(work_t *work)
     while (settle_ended(work, &waiting) > 0) {
         apr_pool_clear(work->turn);
     }
+    mdl_owed_run(work->database, work->turn);
 }
 
 static void *settler_main(void *unused)
@@ -342,10 +354,41 @@ int mdl_settler_start(void)
     return settler.started;
 }
 
-void mdl_settler_watch(void)
+void mdl_settler_watch(int beats)
 {
     mdl_settler_start();
     mdl_takedown_watch();
+    atomic_fetch_add(&settler.beats, beats);
+    sem_post(&settler.work);
+}
+
+void mdl_settler_unwatch(int beats)
+{
+    atomic_fetch_sub(&settler.beats, beats);
+    mdl_takedown_unwatch();
+}
+
+apr_status_t mdl_settler_beat(apr_status_t (*run)(void *baton, mdl_db_run_fn *how,
+                                                  mdl_effect_fn *effect, void *arg),
+                              void *baton)
+{
+    mdl_meter_tick_t tick = {.id = settler.meter_id,
+                             .alive_until = mdl_settler_due(mdl_clock_monotonic()),
+                             .progress = &(const apr_array_header_t){0}};
+    apr_status_t rv = tick.alive_until != 0
+                          ? run(baton, mdl_db_write, mdl_meter_renew_effect, &tick)
+                          : APR_SUCCESS;
+
+    if (rv == APR_SUCCESS && tick.alive_until != 0) {
+        mdl_settler_renewed(tick.alive_until);
+    }
+    return rv;
+}
+
+void mdl_settler_owe(mdl_effect_fn *effect, void *arg, apr_pool_t *pool)
+{
+    mdl_owed_add(effect, arg, pool);
+    mdl_settler_start();
     sem_post(&settler.work);
 }
 

@@ -8,7 +8,7 @@
 #include <apr_tables.h>
 #include <apr_time.h>
 
-/** Begin and end watching for a request; mdl_settler_watch calls the first. */
+/** Begin and end watching for a request; mdl_settler_watch and mdl_settler_unwatch call them. */
 void mdl_takedown_watch(void);
 void mdl_takedown_unwatch(void);
 

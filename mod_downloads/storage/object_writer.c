@@ -11,13 +11,13 @@
 #include "base/http/object_parts.h"
 #include "base/text/json.h"
 #include "storage/object_gather.h"
+#include "storage/object_tails.h"
 
 #define MIB          APR_INT64_C(1048576)
 #define PART_SIZE    (8 * MIB)
 #define LARGE_PART   (64 * MIB) /* of objects above LARGE */
 #define LARGE        (PART_SIZE * 9000)
 #define PARALLEL_MAX 8
-#define TAILS_MAX    32
 #define DEFAULT_WHY  "the store's answers don't fit"
 
 /* Bytes of the object that are being sent, or wait for it. */
@@ -44,11 +44,6 @@ typedef struct {
     apr_uint32_t crc32;
 } mark_t;
 
-typedef struct {
-    const char *key;
-    apr_int64_t size;
-} tail_t;
-
 struct mdl_object_writer_t {
     apr_pool_t *pool; /* its own; destroying it closes the writer */
     mdl_object_writing_t of;
@@ -59,12 +54,8 @@ struct mdl_object_writer_t {
     apr_array_header_t *parts; /* mdl_object_part_t that were sent; a predecessor's have no etag */
     part_t *sending[PARALLEL_MAX]; /* oldest first */
     int sending_count;
-    /* Bytes behind the parts: first those of tails, which are not here before they are needed. */
-    apr_array_header_t *tails; /* tail_t */
-    int tails_made;
-    apr_int64_t tails_size;
-    int tails_are_here;
-    mdl_object_gather_t *gather; /* with room for those of tails */
+    mdl_object_tails_t *tails;   /* bytes behind the parts, not here before they are needed */
+    mdl_object_gather_t *gather; /* these, and further ones that wait */
     mdl_sha256_t *sha;           /* of all parts, also of those being sent */
     apr_uint32_t crc32;
     mdl_object_body_t last; /* the bytes that wait, once digested */
@@ -78,19 +69,15 @@ struct mdl_object_writer_t {
 
 const char *mdl_object_writer_state(const mdl_object_writer_t *writer, apr_pool_t *p)
 {
-    mdl_json_t *state, *tails;
+    mdl_json_t *state = mdl_json_object(p);
 
-    state = mdl_json_object(p);
     mdl_json_add_string(state, "key", writer->key);
-    if (writer->upload == NULL && writer->tails->nelts == 0) {
+    if (writer->upload == NULL && mdl_object_tails_size(writer->tails) == 0) {
         return writer->is_uncertain ? NULL : mdl_json_text(state, NULL, p);
     }
     mdl_json_add_int(state, "part_size", writer->part_size);
     if (writer->upload != NULL) {
         mdl_json_add_string(state, "upload", writer->upload);
-    }
-    if (writer->has_doubles) {
-        mdl_json_add_bool(state, "has_doubles", 1);
     }
     if (writer->mark.parts > 0) {
         mdl_json_add_int(state, "parts", writer->mark.parts);
@@ -98,18 +85,13 @@ const char *mdl_object_writer_state(const mdl_object_writer_t *writer, apr_pool_
         mdl_json_add_string(state, "sha256", mdl_hex(writer->mark.sha, MDL_SHA256_STATE_LENGTH, p));
         mdl_json_add_int(state, "crc32", writer->mark.crc32);
     }
-    if (writer->tails->nelts > 0) {
-        mdl_json_add_int(state, "tails_made", writer->tails_made);
-        tails = mdl_json_add_array(state, "tails");
-        for (int i = 0; i < writer->tails->nelts; i++) {
-            const tail_t *tail = &APR_ARRAY_IDX(writer->tails, i, tail_t);
-            mdl_json_t *pair = mdl_json_add_array(tails, NULL);
-
-            mdl_json_add_string(pair, NULL, tail->key);
-            mdl_json_add_int(pair, NULL, tail->size);
-        }
-    }
+    mdl_object_tails_write(writer->tails, state);
     return mdl_json_text(state, NULL, p);
+}
+
+const char *mdl_object_writer_key(const char *state, apr_pool_t *p)
+{
+    return mdl_json_string(mdl_json_member(mdl_json_stored(state, p), "key"));
 }
 
 const char *mdl_object_writer_unused_key(const char *state, apr_pool_t *p)
@@ -156,39 +138,20 @@ static int state_take_parts(mdl_object_writer_t *writer, const mdl_json_t *state
     return 1;
 }
 
-static int state_take_tails(mdl_object_writer_t *writer, const mdl_json_t *state)
-{
-    const mdl_json_t *tails = mdl_json_member(state, "tails");
-
-    writer->tails_made = (int)state_number(state, "tails_made");
-    for (apr_size_t i = 0; i < mdl_json_length(tails); i++) {
-        const mdl_json_t *pair = mdl_json_element(tails, i);
-        const char *key = mdl_json_string(mdl_json_element(pair, 0));
-        apr_int64_t size = mdl_json_int(mdl_json_element(pair, 1));
-
-        if (key == NULL || size <= 0) {
-            return 0;
-        }
-        APR_ARRAY_PUSH(writer->tails, tail_t) = (tail_t){apr_pstrdup(writer->pool, key), size};
-        writer->tails_size += size;
-    }
-    mdl_object_gather_resize(writer->gather, writer->tails_size);
-    return writer->tails_size < writer->part_size;
-}
-
 static apr_status_t writer_resume(mdl_object_writer_t *writer, const char *text)
 {
     const mdl_json_t *state = mdl_json_stored(text, writer->pool);
 
     writer->key = state_text(state, "key", writer->pool);
     writer->upload = state_text(state, "upload", writer->pool);
-    writer->has_doubles = mdl_json_bool(mdl_json_member(state, "has_doubles"));
+    writer->has_doubles = 1; /* of a predecessor that died, or took its bytes back */
     if (mdl_json_member(state, "part_size") != NULL) {
         writer->part_size = state_number(state, "part_size");
     }
     return writer->key != NULL && writer->part_size >= PART_SIZE &&
                    writer->part_size <= LARGE_PART && state_take_parts(writer, state) &&
-                   state_take_tails(writer, state)
+                   mdl_object_tails_read(writer->tails, state) &&
+                   mdl_object_tails_size(writer->tails) < writer->part_size
                ? APR_SUCCESS
                : MDL_OBJECT_EBROKEN;
 }
@@ -275,56 +238,23 @@ static apr_status_t writer_join_all(mdl_object_writer_t *writer)
 
 /* --- bytes that wait --- */
 
-/* Fetches the tails, whose bytes are before those that wait here. */
-static apr_status_t writer_fetch_tails(mdl_object_writer_t *writer)
+/* Keeps why a call has failed, and whether its request may still arrive. */
+static apr_status_t writer_note(mdl_object_writer_t *writer, apr_status_t rv)
 {
-    apr_int64_t at = 0;
-    apr_status_t rv = APR_SUCCESS;
-    apr_pool_t *p;
-
-    if (writer->tails_are_here || writer->tails->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    apr_pool_create(&p, writer->pool);
-    apr_pool_tag(p, "mdl_object_tails");
-    for (int i = 0; i < writer->tails->nelts && rv == APR_SUCCESS; i++) {
-        const tail_t *tail = &APR_ARRAY_IDX(writer->tails, i, tail_t);
-        apr_size_t length;
-        const char *bytes;
-
-        rv = mdl_object_get(writer->of.store, tail->key, (apr_size_t)tail->size, &bytes, &length,
-                            &writer->of.call, p);
-        if (APR_STATUS_IS_ENOENT(rv) || (rv == APR_SUCCESS && (apr_int64_t)length != tail->size)) {
-            rv = MDL_OBJECT_EBROKEN;
-        }
-        if (rv == APR_SUCCESS) {
-            rv = mdl_object_gather_put(writer->gather, at, bytes, length);
-        }
-        at += tail->size;
-        writer->why = writer->of.call.why != NULL ? apr_pstrdup(writer->pool, writer->of.call.why)
-                                                  : writer->why;
-        apr_pool_clear(p);
-    }
-    apr_pool_destroy(p);
-    writer->tails_are_here = rv == APR_SUCCESS;
+    writer->why = rv != APR_SUCCESS && writer->of.call.why != NULL ? writer->of.call.why
+                                                                   : writer->why;
+    writer->is_uncertain |= rv == MDL_OBJECT_EAWAY || APR_STATUS_IS_EINTR(rv);
     return rv;
 }
 
 /* Takes the bytes that wait into the digests of the object. */
 static apr_status_t writer_digest_all(mdl_object_writer_t *writer)
 {
-    apr_status_t rv = writer_fetch_tails(writer);
+    apr_status_t rv = writer_note(writer, mdl_object_tails_fetch(writer->tails));
 
     return rv == APR_SUCCESS ? mdl_object_gather_body(writer->gather, 0, writer->sha,
                                                       &writer->crc32, &writer->last, writer->pool)
                              : rv;
-}
-
-static void writer_forget_tails(mdl_object_writer_t *writer)
-{
-    apr_array_clear(writer->tails);
-    writer->tails_size = 0;
-    writer->tails_are_here = 0;
 }
 
 /* --- sending --- */
@@ -336,11 +266,10 @@ static apr_status_t writer_begin_parts(mdl_object_writer_t *writer)
     if (writer->upload != NULL) {
         return APR_SUCCESS;
     }
-    rv = mdl_object_parts_create(writer->of.store, writer->key, &writer->upload, &writer->of.call,
-                                 writer->pool);
+    rv = writer_note(writer, mdl_object_parts_create(writer->of.store, writer->key, &writer->upload,
+                                                     &writer->of.call, writer->pool));
     writer->is_uncertain |= rv != APR_SUCCESS;
     writer->has_doubles |= writer->of.call.sent > 1;
-    writer->why = rv == APR_SUCCESS ? writer->why : writer->of.call.why;
     return rv;
 }
 
@@ -391,9 +320,19 @@ static apr_status_t writer_send(mdl_object_writer_t *writer)
         }
     }
     if (rv == APR_SUCCESS) {
-        writer_forget_tails(writer);
+        mdl_object_tails_forget(writer->tails);
     }
     return rv;
+}
+
+/* Sends the bytes that wait, which fill a part.  They are not the last. */
+static apr_status_t writer_send_full(mdl_object_writer_t *writer)
+{
+    apr_status_t rv = writer->parts->nelts + writer->sending_count < MDL_OBJECT_PARTS_MAX - 1
+                          ? writer_digest_all(writer)
+                          : APR_ENOSPC;
+
+    return rv == APR_SUCCESS ? writer_send(writer) : rv;
 }
 
 apr_status_t mdl_object_writer_append(mdl_object_writer_t *writer, const char *data,
@@ -414,10 +353,7 @@ apr_status_t mdl_object_writer_append(mdl_object_writer_t *writer, const char *d
 
         /* Not before another byte has come: the last part is sent by mdl_object_writer_complete. */
         if (n == 0) {
-            rv = writer->parts->nelts + writer->sending_count < MDL_OBJECT_PARTS_MAX - 1
-                     ? writer_digest_all(writer)
-                     : APR_ENOSPC;
-            rv = rv == APR_SUCCESS ? writer_send(writer) : rv;
+            rv = writer_send_full(writer);
         } else if ((rv = mdl_object_gather_put(writer->gather, size, data, n)) == APR_SUCCESS) {
             data += n;
             length -= n;
@@ -429,50 +365,23 @@ apr_status_t mdl_object_writer_append(mdl_object_writer_t *writer, const char *d
     return APR_SUCCESS;
 }
 
-static apr_status_t writer_put_object(mdl_object_writer_t *writer, const char *key,
-                                      const mdl_object_body_t *body)
-{
-    apr_status_t rv = mdl_object_put(writer->of.store, key, body, &writer->of.call, writer->pool);
-
-    writer->is_uncertain |= rv == MDL_OBJECT_EAWAY || APR_STATUS_IS_EINTR(rv);
-    writer->why = rv == APR_SUCCESS ? writer->why : writer->of.call.why;
-    return rv;
-}
-
-static apr_status_t writer_add_tail(mdl_object_writer_t *writer, apr_int64_t from)
-{
-    const char *key = apr_psprintf(writer->pool, "%s.%d", writer->key, writer->tails_made + 1);
-    mdl_object_body_t body;
-    apr_status_t rv = mdl_object_gather_body(writer->gather, from, NULL, NULL, &body, writer->pool);
-
-    if (rv == APR_SUCCESS) {
-        rv = writer_put_object(writer, key, &body);
-    }
-    if (rv == APR_SUCCESS) {
-        if (from == 0) {
-            writer_forget_tails(writer);
-            writer->tails_are_here = 1;
-        }
-        writer->tails_made++;
-        APR_ARRAY_PUSH(writer->tails, tail_t) = (tail_t){key, body.length};
-        writer->tails_size += body.length;
-    }
-    return rv;
-}
-
 apr_status_t mdl_object_writer_save(mdl_object_writer_t *writer)
 {
-    apr_int64_t from = writer->tails_size;
+    apr_int64_t size = mdl_object_gather_size(writer->gather);
     apr_status_t rv = writer_join_all(writer);
 
-    if (rv != APR_SUCCESS || mdl_object_gather_size(writer->gather) == from) {
+    if (rv != APR_SUCCESS || size == mdl_object_tails_size(writer->tails)) {
         return rv;
     }
-    if (writer->tails->nelts == TAILS_MAX) {
-        rv = writer_fetch_tails(writer);
-        from = 0;
+    if (size == writer->part_size) {
+        return writer_send_full(writer);
     }
-    return rv == APR_SUCCESS ? writer_add_tail(writer, from) : rv;
+    return writer_note(writer, mdl_object_tails_add(writer->tails, writer->key));
+}
+
+void mdl_object_writer_clean(mdl_object_writer_t *writer)
+{
+    mdl_object_tails_clean(writer->tails);
 }
 
 /* --- the end --- */
@@ -569,25 +478,22 @@ static void writer_abort_doubles(mdl_object_writer_t *writer)
 
 apr_status_t mdl_object_writer_complete(mdl_object_writer_t *writer)
 {
-    /* Sending the last part forgets them. */
-    const apr_array_header_t *tails = apr_array_copy(writer->pool, writer->tails);
     apr_status_t rv;
 
     if (writer->sha256 == NULL) {
         return APR_EINVAL;
     }
-    rv = writer->parts->nelts == 0 ? writer_put_object(writer, writer->key, &writer->last)
+    rv = writer->parts->nelts == 0 ? mdl_object_put(writer->of.store, writer->key, &writer->last,
+                                                    &writer->of.call, writer->pool)
                                    : writer_complete_parts(writer);
-    writer->why = rv != APR_SUCCESS && writer->of.call.why != NULL ? writer->of.call.why
-                                                                   : writer->why;
-    if (rv == APR_SUCCESS && writer->has_doubles) {
-        writer_abort_doubles(writer);
+    if (rv == APR_SUCCESS) {
+        if (writer->has_doubles) {
+            writer_abort_doubles(writer);
+        }
+        mdl_object_tails_forget(writer->tails);
+        mdl_object_tails_clean(writer->tails);
     }
-    for (int i = 0; i < tails->nelts && rv == APR_SUCCESS; i++) {
-        mdl_object_delete(writer->of.store, APR_ARRAY_IDX(tails, i, tail_t).key, &writer->of.call,
-                          writer->pool);
-    }
-    return rv;
+    return writer_note(writer, rv);
 }
 
 /* --- beginning and closing --- */
@@ -616,10 +522,10 @@ apr_status_t mdl_object_writer_open(mdl_object_writer_t **made, const mdl_object
         .key = writing->key,
         .part_size = PART_SIZE,
         .parts = apr_array_make(pool, 16, sizeof(mdl_object_part_t)),
-        .tails = apr_array_make(pool, 4, sizeof(tail_t)),
         .gather = mdl_object_gather_create(writing->parallel == 0 ? writing->spool : NULL, pool),
         .sha = mdl_sha256_begin(pool),
         .why = DEFAULT_WHY};
+    writer->tails = mdl_object_tails_create(writing->store, writer->gather, &writer->of.call, pool);
     apr_pool_cleanup_register(pool, writer, writer_cleanup, apr_pool_cleanup_null);
     rv = writing->state != NULL ? writer_resume(writer, writing->state) : APR_SUCCESS;
     if (rv != APR_SUCCESS) {
@@ -656,7 +562,7 @@ void mdl_object_writer_restart(mdl_object_writer_t *writer)
     writer->upload = NULL;
     memset(&writer->mark, 0, sizeof writer->mark);
     apr_array_clear(writer->parts);
-    writer_forget_tails(writer);
+    mdl_object_tails_forget(writer->tails);
     mdl_object_gather_resize(writer->gather, 0);
     mdl_sha256_end(writer->sha, ignored);
     writer->crc32 = 0;
@@ -666,7 +572,12 @@ void mdl_object_writer_restart(mdl_object_writer_t *writer)
 
 apr_int64_t mdl_object_writer_lasting(const mdl_object_writer_t *writer)
 {
-    return writer->mark.parts * writer->part_size;
+    return writer->mark.parts * writer->part_size + mdl_object_tails_size(writer->tails);
+}
+
+const char *mdl_object_writer_tails_key(const char *key, apr_pool_t *p)
+{
+    return apr_pstrcat(p, key, ".", NULL);
 }
 
 const char *mdl_object_writer_why(const mdl_object_writer_t *writer)

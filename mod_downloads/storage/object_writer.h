@@ -52,14 +52,25 @@ void mdl_object_writer_restart(mdl_object_writer_t *writer);
     come and the key may have been used. */
 const char *mdl_object_writer_state(const mdl_object_writer_t *writer, apr_pool_t *p);
 
-/** The key of a state of which no byte has been sent, in p; NULL for another state. */
+/** The key in a state, in p. */
+const char *mdl_object_writer_key(const char *state, apr_pool_t *p);
+
+/** The same if no byte has been sent, else NULL. */
 const char *mdl_object_writer_unused_key(const char *state, apr_pool_t *p);
 
-/** The bytes of the parts that have come for good. */
+/** The bytes that have come for good: those that are in the state. */
 apr_int64_t mdl_object_writer_lasting(const mdl_object_writer_t *writer);
 
-/** Writes the bytes that wait into an object of their own, so that they are in the state, too. */
+/** Writes the bytes that wait into an object of their own, whose key begins with the object's, so
+    that they are in the state, too. */
 apr_status_t mdl_object_writer_save(mdl_object_writer_t *writer);
+
+/** Removes such objects that are no longer in the state, once that was recorded.  Errors are
+    ignored. */
+void mdl_object_writer_clean(mdl_object_writer_t *writer);
+
+/** What the keys of such objects, of the object with this key, begin with, in p. */
+const char *mdl_object_writer_tails_key(const char *key, apr_pool_t *p);
 
 /** Ends the bytes, and computes the digests into blob (in p, object included).  To be compared
     before mdl_object_writer_complete. */

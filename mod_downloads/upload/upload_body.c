@@ -4,31 +4,17 @@
 #include <strings.h>
 
 #include <apr_strings.h>
-#include <http_log.h>
 #include <http_protocol.h>
 
 #include "api/body.h"
+#include "api/upload_bytes.h"
 #include "base/clock.h"
 #include "base/http/media_type.h"
-#include "child_storage.h"
-#include "core/catalog/upload_write.h"
-#include "metering/settler.h"
 #include "metering/takedown.h"
 #include "request_body.h"
 
-APLOG_USE_MODULE(downloads);
-
 #define READ_SIZE  65536
 #define MAX_DIGITS 18
-
-apr_status_t mdl_upload_body_run(void *request, mdl_db_run_fn *how, mdl_effect_fn *effect,
-                                 void *arg)
-{
-    apr_status_t rv = mdl_request_run(request, how, effect, arg);
-
-    mdl_request_release(request);
-    return rv;
-}
 
 void mdl_upload_body_show(request_rec *r, const mdl_upload_t *upload, apr_int64_t offset)
 {
@@ -121,11 +107,10 @@ static apr_status_t upload_body_parse_patch(mdl_request_t *request, mdl_upload_w
     return upload_body_parse_checksum(request, write);
 }
 
-static apr_status_t upload_body_parse_put(mdl_request_t *request, mdl_upload_write_t *write)
+static apr_status_t upload_body_parse_put(mdl_request_t *request)
 {
     const char *type = apr_table_get(request->r->headers_in, "Content-Type");
 
-    write->size = -1;
     if (type != NULL && strncasecmp(type, "multipart/", 10) == 0) {
         return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
                                "PUT takes the bytes of the file alone, without a multipart body "
@@ -183,62 +168,40 @@ static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write
     return rv;
 }
 
-/* Completes a failure: closes the connection, sets Retry-After, or logs an error of the disk. */
-static apr_status_t upload_body_failed(mdl_request_t *request, const char *id, apr_status_t rv)
+static apr_status_t upload_body_failed(mdl_request_t *request, const mdl_upload_write_t *write,
+                                       apr_status_t rv)
 {
-    request_rec *r = request->r;
-
     if (rv == MDL_EPROBLEM && (request->problem.status == HTTP_REQUEST_ENTITY_TOO_LARGE ||
                                request->problem.status == HTTP_FORBIDDEN)) {
-        r->connection->keepalive = AP_CONN_CLOSE;
+        request->r->connection->keepalive = AP_CONN_CLOSE;
     }
-    if (rv == MDL_EPROBLEM && request->problem.status == HTTP_LOCKED) {
-        request->retry_after = 1;
-    }
-    if (rv <= 0 || rv >= APR_OS_START_ERROR) {
-        return rv;
-    }
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, r, "MDL0210: upload %s: can't write to %s", id,
-                  request->service->settings->storage.folder);
-    return APR_STATUS_IS_ENOSPC(rv)
-               ? mdl_problem_set(&request->problem, 507, "insufficient_storage",
-                                 "The service has no room to store this.")
-               : rv;
+    return mdl_upload_bytes_failed(write, request, rv);
 }
 
 apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int whole)
 {
-    mdl_upload_write_t write = {.id = id,
-                                .storage = mdl_child_storage(),
-                                .max_size = request->service->settings->upload_max_size,
-                                .quota = request->service->settings->storage_quota,
-                                .run = mdl_upload_body_run,
-                                .baton = request,
-                                .whole = whole,
-                                .length = mdl_request_body_length(request->r),
-                                .problem = &request->problem};
+    mdl_upload_write_t write;
     apr_status_t rv = upload_body_check_encoding(request);
 
+    mdl_upload_bytes_prepare(&write, request, id);
+    write.whole = whole;
+    write.length = mdl_request_body_length(request->r);
     if (rv == APR_SUCCESS) {
-        rv = whole ? upload_body_parse_put(request, &write)
-                   : upload_body_parse_patch(request, &write);
+        rv = whole ? upload_body_parse_put(request) : upload_body_parse_patch(request, &write);
     }
-
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = mdl_upload_write_begin(&write, request->r->pool)) == APR_SUCCESS) {
-        mdl_settler_watch();
+    if ((rv = mdl_upload_bytes_begin(&write, request)) == APR_SUCCESS) {
         rv = upload_body_receive(request, &write);
-        mdl_takedown_unwatch();
         if (rv == APR_SUCCESS) {
-            rv = mdl_upload_write_end(&write);
+            rv = mdl_upload_bytes_end(&write);
         } else {
-            mdl_upload_write_cut(&write);
+            mdl_upload_bytes_cut(&write);
         }
     }
     if (write.arrived >= 0) {
         mdl_upload_body_show(request->r, write.upload, write.arrived);
     }
-    return rv == APR_SUCCESS ? rv : upload_body_failed(request, id, rv);
+    return rv == APR_SUCCESS ? rv : upload_body_failed(request, &write, rv);
 }

@@ -9,11 +9,6 @@
 #include "api/request.h"
 #include "core/catalog/upload.h"
 
-/** Runs an effect and gives the connection back.  Also the run of an mdl_upload_write_t, with the
-    request as its baton. */
-apr_status_t mdl_upload_body_run(void *request, mdl_db_run_fn *how, mdl_effect_fn *effect,
-                                 void *arg);
-
 /** Sets Upload-Offset and, while the upload is open, Upload-Expires. */
 void mdl_upload_body_show(request_rec *r, const mdl_upload_t *upload, apr_int64_t offset);
 

@@ -9,6 +9,7 @@
 #include <http_protocol.h>
 
 #include "api/response.h"
+#include "api/upload_bytes.h"
 #include "child_storage.h"
 #include "core/download/signed_url.h"
 #include "core/shop/forgery.h"
@@ -85,7 +86,7 @@ static apr_status_t upload_url_head(mdl_request_t *request, const char *id)
     request_rec *r = request->r;
     mdl_upload_get_t get = {.id = id, .problem = &request->problem};
     const mdl_upload_t *upload;
-    apr_status_t rv = mdl_upload_body_run(request, mdl_db_read, mdl_upload_find_live_effect, &get);
+    apr_status_t rv = mdl_upload_bytes_run(request, mdl_db_read, mdl_upload_find_live_effect, &get);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_upload_offset(mdl_child_storage(), get.upload, &get.offset, r->pool);
@@ -119,7 +120,7 @@ static apr_status_t upload_url_abort_effect(mdl_db_t *db, apr_pool_t *p, void *a
 static apr_status_t upload_url_delete(mdl_request_t *request, const char *id)
 {
     mdl_upload_get_t get = {.id = id, .problem = &request->problem};
-    apr_status_t rv = mdl_upload_body_run(request, mdl_db_write, upload_url_abort_effect, &get);
+    apr_status_t rv = mdl_upload_bytes_run(request, mdl_db_write, upload_url_abort_effect, &get);
 
     return rv == APR_SUCCESS ? mdl_partial_remove(mdl_child_storage(), id, request->r->pool) : rv;
 }

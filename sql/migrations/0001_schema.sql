@@ -219,6 +219,10 @@ CREATE TABLE upload (
     expected_sha256 TEXT,
     sha256 {{key_text}} REFERENCES blob (sha256), -- once all bytes came in one piece
     asset_id BIGINT REFERENCES asset (id), -- the asset that it became
+    written TEXT, -- how far its object has come (mod_downloads/storage/object_writer.h)
+    arrived BIGINT NOT NULL DEFAULT 0, -- the bytes in written
+    writer {{key_text}}, -- the meter of the process that writes the object now; NULL: nobody does
+    write_id TEXT, -- the last write into the object
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL DEFAULT 0,
     expires_at BIGINT NOT NULL

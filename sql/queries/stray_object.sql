@@ -8,6 +8,13 @@ ON CONFLICT (key) DO UPDATE SET due_at = excluded.due_at
 -- name: stray_adopt
 DELETE FROM stray_object WHERE key = %s AND removed_at IS NULL
 
+-- Whether an object is being removed.
+-- name: stray_removed
+SELECT 1 FROM stray_object WHERE key = %s
+
+-- name: stray_drop
+UPDATE stray_object SET owner = NULL, due_at = %lld:now WHERE key = %s
+
 -- Whether the writer may still come, or a blob has got the object after all.
 -- part: stray_is_held
 EXISTS (SELECT 1 FROM job j WHERE j.id = stray_object.owner AND j.finished_at IS NULL)

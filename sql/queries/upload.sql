@@ -2,7 +2,7 @@
 
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, created_at, expires_at, reserved, updated_at,
+asset_id, written, arrived, write_id, created_at, expires_at, reserved, updated_at,
 CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 
 -- Adds an open upload, unless the shop has as many as it may have, or its quota (0: none) has no room for the
@@ -27,16 +27,36 @@ UPDATE upload SET reserved = %lld:size, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 
 -- name: upload_by_id
-SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id) AS shop_blocked_at
+SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id) AS shop_blocked_at,
+    (SELECT m.id FROM meter m WHERE m.id = upload.writer) AS live_writer
 FROM upload WHERE id = %s
+
+-- The next statement sees what a writer that has just ended has left.
+-- name: upload_lock
+SELECT 1 FROM upload WHERE id = %s {{for_update}}
+
+-- name: upload_take
+UPDATE upload SET writer = %s:writer, write_id = %s:write_id, written = %s:written, arrived = %lld:arrived
+WHERE id = %s
+
+-- Nothing is changed once another write has begun.
+-- name: upload_record
+UPDATE upload SET written = %s:written, arrived = %lld:arrived
+WHERE id = %s AND write_id = %s AND {{is_open}}
+
+-- name: upload_release
+UPDATE upload SET writer = NULL, written = %s:written, arrived = %lld:arrived,
+    reserved = CASE WHEN reserved > %lld:arrived THEN %lld:arrived ELSE reserved END
+WHERE id = %s AND write_id = %s
 
 -- name: upload_set_size
 UPDATE upload SET size = %lld, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 
 -- name: upload_finish
-UPDATE upload SET sha256 = %s, size = %lld, updated_at = {{later}}
+UPDATE upload SET sha256 = %s, size = %lld, updated_at = {{later}}, writer = NULL, written = NULL
 WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
+    AND (%s:write_id IS NULL OR write_id = %s:write_id)
 
 -- name: upload_abort
 UPDATE upload SET status = 'aborted', updated_at = {{later}}
@@ -55,7 +75,7 @@ UPDATE upload SET asset_id = %lld, updated_at = {{later}} WHERE id = %s
 UPDATE upload SET status = 'aborted', updated_at = {{later}}
 WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= {{now}}
     ORDER BY expires_at LIMIT %lld)
-RETURNING sha256
+RETURNING sha256, written
 
 -- The partial files, of those with the ids of a JSON array, that are no longer needed, because their upload or
 -- job is over or gone. A cancelled job's worker removes its own file.

@@ -2,7 +2,8 @@
 # expiration, checksum and termination, as browsers and other clients use it. Every answer is as the
 # OpenAPI document declares it.
 #
-# once: pieces go to the storage folder; uploads.t and upload_limits.t lock uploads on both
+# once: pieces go to the storage folder, or with MDL_STORAGE=objects into objects; uploads.t and
+# upload_limits.t lock uploads on both
 use strict;
 use warnings;
 
@@ -36,8 +37,6 @@ sub held
     return;
 }
 $MDL::Upload::watch = \&held;
-
-sub partial { my ($upload) = @_; return storage_dir() . "/partial/$upload->{id}" }
 
 sub sha256_of
 {
@@ -223,7 +222,7 @@ unlink $file;
 my $ended = begin_upload($shop, size => 10);
 patch_bytes($ended, 0, 'abc');
 is(tus('DELETE', $ended)->{status}, 204, 'DELETE');
-ok(!-e partial($ended), 'removes the bytes at once');
+ok(in_objects() || !stored_bytes($ended), 'removes the bytes at once');
 is(tus('HEAD', $ended)->{status}, 410, 'HEAD of a deleted upload');
 is_error(tus('DELETE', $ended), 410, 'upload_gone', 'a second DELETE');
 is(get_upload($shop, $ended)->{status}, 'aborted', 'the API shows it as aborted');
@@ -318,7 +317,7 @@ for my $case (@cases) {
         "$what: Upload-Offset");
     is($reply->{headers}{allow}, $status == 405 ? 'DELETE, HEAD, OPTIONS, PATCH, PUT' : undef,
         "$what: Allow");
-    is(-s partial($target), 3, "$what: the bytes do not change");
+    is(stored_bytes($target), 3, "$what: the bytes do not change");
     next if $method ne 'PATCH' || $headers->{'X-HTTP-Method-Override'};
     is_error(tus('POST', $target, $body, %$headers, 'X-HTTP-Method-Override' => 'PATCH'), $status,
         $code, "$what, by POST");
@@ -338,7 +337,7 @@ is_error(patch_bytes($unknown, 3, 'xyz', 'Upload-Length' => 4), 413, 'request_to
     'a length below the end of the piece');
 is_error(answer_on(begun($unknown, 'PUT', { 'Content-Length' => MAX_SIZE + 1 })), 413,
     'request_too_large', 'a body beyond the largest');
-is(-s partial($unknown), 3, 'none of these changes the bytes');
+is(stored_bytes($unknown), 3, 'none of these changes the bytes');
 is(tus('HEAD', $unknown)->{headers}{'upload-defer-length'}, 1, 'or gives the upload a length');
 
 # A chunked body does not announce its size.
@@ -466,7 +465,7 @@ is(offset_of($timed), 7, 'its bytes are kept');
 
 my $busy = begin_upload($shop, size => $size);
 my $slow = begun($busy, 'PATCH', patch_head(0, $size), substr $bytes, 0, 300_000);
-wait_for(sub { -e partial($busy) && -s partial($busy) }, 10, 'a request that writes');
+wait_for(sub { is_being_written($busy) }, 10, 'a request that writes');
 $reply = patch_bytes($busy, 0, 'x');
 is_error($reply, 423, 'upload_locked', 'a second request to the same upload');
 ok($reply->{headers}{'retry-after'}, 'has Retry-After');
@@ -483,12 +482,12 @@ is(completed($busy), sha256_hex($bytes), 'and its bytes are right');
 my $doomed = begin_upload($shop, size => $size);
 my $new    = reverse $bytes;
 $slow = begun($doomed, 'PATCH', patch_head(0, $size), substr $new, 0, 300_000);
-wait_for(sub { -e partial($doomed) && -s partial($doomed) }, 10, 'a request that writes');
+wait_for(sub { is_being_written($doomed) }, 10, 'a request that writes');
 is(tus('DELETE', $doomed)->{status}, 204, 'an upload can be deleted while it is written');
 print $slow substr $new, 300_000;
 is_error(answer_on($slow), 409, 'upload_finished', 'the writing request is refused');
 is(offset_of($doomed), undef, 'nothing is left');
-ok(!-e partial($doomed), 'no file either');
+ok(in_objects() || !stored_bytes($doomed), 'no file either');
 
 # --- browsers: CORS ------------------------------------------------------------------------------
 
@@ -589,13 +588,13 @@ SKIP: {
     skip 'only PostgreSQL can be stopped', 4 if database() ne 'pgsql';
     my $away = begin_upload($shop, size => $size);
     my $last = begun($away, 'PATCH', patch_head(0, $size), substr $bytes, 0, 600_000);
-    wait_for(sub { -e partial($away) && -s partial($away) }, 10, 'a request that writes');
+    wait_for(sub { is_being_written($away) }, 10, 'a request that writes');
     stop_database();
     print $last substr $bytes, 600_000;
     is_error(answer_on($last), 503, 'service_unavailable', 'an outage at the last byte');
     start_database();
     wait_for(sub { api('GET', '/health')->{status} == 200 }, 30, 'the database');
-    is(offset_of($away), $size, 'loses no byte');
+    is(wait_for(sub { offset_of($away) }, 30, 'the end of the write'), $size, 'loses no byte');
     is(patch_bytes($away, $size, '')->{status}, 204, 'the client need not send anything again');
     is(completed($away), sha256_hex($bytes), 'and the upload becomes an asset');
 }

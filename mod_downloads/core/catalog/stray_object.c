@@ -22,10 +22,18 @@ apr_status_t mdl_stray_postpone(mdl_db_t *db, const char *key, apr_pool_t *p)
 
 apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p)
 {
-    apr_int64_t ended = 0;
-    apr_status_t rv = mdl_db_exec(db, &ended, p, MDL_Q(STRAY_ADOPT, key));
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(STRAY_ADOPT, key));
 
-    return rv == APR_SUCCESS && ended == 0 ? APR_EINCOMPLETE : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, &row, p, MDL_Q(STRAY_REMOVED, key));
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv == APR_SUCCESS ? APR_EINCOMPLETE : rv;
+}
+
+apr_status_t mdl_stray_drop(mdl_db_t *db, const char *key, apr_pool_t *p)
+{
+    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_DROP, .now = apr_time_now(), .key = key));
 }
 
 apr_status_t mdl_stray_leave(mdl_db_t *db, const char *key, apr_pool_t *p)

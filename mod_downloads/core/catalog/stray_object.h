@@ -21,9 +21,12 @@ apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, 
 /** Gives a key whose owner is NULL another hour. */
 apr_status_t mdl_stray_postpone(mdl_db_t *db, const char *key, apr_pool_t *p);
 
-/** Ends that, because a blob has the object now.  APR_EINCOMPLETE if it is being removed: it must
-    be written again, under another key. */
+/** Ends that, because a blob has the object now; may be repeated.  APR_EINCOMPLETE if it is being
+    removed: it must be written again, under another key. */
 apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p);
+
+/** Ends that, because nobody goes on writing the object: it is removed soon. */
+apr_status_t mdl_stray_drop(mdl_db_t *db, const char *key, apr_pool_t *p);
 
 /** Records an object that no blob has any more.  It is removed after a day: downloads that have
     begun go on reading it. */

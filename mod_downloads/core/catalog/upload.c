@@ -9,8 +9,10 @@
 #include "base/ulid.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
+#include "core/catalog/stray_object.h"
 #include "core/shop/shop.h"
 #include "core/version.h"
+#include "storage/object_writer.h"
 
 const char *const mdl_upload_status_names[] = {[MDL_UPLOAD_OPEN] = "open",
                                                [MDL_UPLOAD_COMPLETED] = "completed",
@@ -22,7 +24,8 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
 
     MDL_READ(row, upload, upload, id, shop_id, filename, title, content_type, category_id,
-             expected_sha256, sha256, asset_id, created_at, expires_at, reserved, updated_at);
+             expected_sha256, sha256, asset_id, written, arrived, write_id, created_at, expires_at,
+             reserved, updated_at);
     upload->status = MDL_ENUM(row, upload, status, mdl_upload_status_names);
     upload->size = MDL_INT_OR_NONE(row, upload, size);
     upload->expired = upload->status != MDL_UPLOAD_COMPLETED && MDL_INT(row, upload, expired) != 0;
@@ -115,14 +118,37 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
     if (rv == APR_SUCCESS) {
         *upload = upload_of_row(row, p);
         (*upload)->shop_blocked = !MDL_NULL(row, upload_by_id, shop_blocked_at);
+        (*upload)->is_written = !MDL_NULL(row, upload_by_id, live_writer);
     }
     return rv;
+}
+
+apr_status_t mdl_upload_lock(mdl_db_t *db, const char *id, apr_pool_t *p)
+{
+    mdl_rows_t *unread;
+
+    return mdl_db_select(db, &unread, p, MDL_Q(UPLOAD_LOCK, id));
 }
 
 apr_status_t mdl_upload_blocked(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 403, "shop_blocked",
                            "This shop is blocked; its uploads go on once it is not.");
+}
+
+int mdl_upload_is_in_folder(mdl_storage_t *storage, const char *id, apr_pool_t *p)
+{
+    apr_int64_t length;
+
+    return mdl_storage_objects(storage) == NULL ||
+           mdl_partial_length(storage, id, &length, p) == APR_SUCCESS;
+}
+
+int mdl_upload_is_unfinished(mdl_storage_t *storage, const mdl_upload_t *upload, apr_int64_t offset,
+                             apr_pool_t *p)
+{
+    return upload->status == MDL_UPLOAD_OPEN && upload->sha256 == NULL && upload->size == offset &&
+           !mdl_upload_is_in_folder(storage, upload->id, p);
 }
 
 static apr_status_t upload_count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
@@ -134,7 +160,7 @@ static apr_status_t upload_count_bytes(mdl_storage_t *storage, const mdl_upload_
     if (upload->sha256 != NULL) {
         return APR_SUCCESS;
     }
-    *bytes = 0;
+    *bytes = mdl_storage_objects(storage) != NULL ? upload->arrived : 0;
     rv = mdl_partial_length(storage, upload->id, bytes, p);
     return APR_STATUS_IS_ENOENT(rv) ? APR_SUCCESS : rv;
 }
@@ -191,6 +217,14 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
     return rv == APR_SUCCESS && get->upload->shop_blocked ? mdl_upload_blocked(get->problem) : rv;
 }
 
+/* The bytes of an upload that is aborted, to be removed. */
+static apr_status_t upload_leave_bytes(mdl_db_t *db, const char *sha256, const char *written,
+                                       apr_pool_t *p)
+{
+    return written != NULL ? mdl_stray_drop(db, mdl_object_writer_key(written, p), p)
+                           : mdl_blob_release(db, sha256, p);
+}
+
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
     apr_int64_t changed = 0;
@@ -204,10 +238,8 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
     if (rv == APR_SUCCESS && changed == 0 && (rv = upload_find_known(db, get, p)) == APR_SUCCESS) {
         rv = upload_finished(get->problem);
     }
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    return mdl_blob_release(db, get->upload->sha256, p);
+    return rv == APR_SUCCESS ? upload_leave_bytes(db, get->upload->sha256, get->upload->written, p)
+                             : rv;
 }
 
 /* Sets how many bytes an upload of unknown size reserves, and locks it.  Uploads are locked before
@@ -274,14 +306,20 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, &changed, p,
                          MDL_Q(UPLOAD_FINISH, .sha256 = blob->sha256, .size = blob->size,
-                               .now = apr_time_now(), .id = finish->id));
+                               .now = apr_time_now(), .id = finish->id,
+                               .write_id = finish->write_id));
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
     finish->late = changed == 0;
-    return finish->late ? mdl_blob_release(db, blob->sha256, p)
-                        : mdl_blob_check(db, held, finish->storage, blob, p);
+    if (finish->late) {
+        return mdl_blob_release(db, blob->sha256, p);
+    }
+    rv = mdl_blob_check(db, held, finish->storage, blob, p);
+    return rv == APR_SUCCESS && finish->has_tails
+               ? mdl_stray_leave(db, mdl_object_writer_tails_key(blob->object, p), p)
+               : rv;
 }
 
 /* The versions, if they are the upload's. */
@@ -333,14 +371,16 @@ static apr_status_t upload_check_bytes(const mdl_upload_complete_t *complete,
 {
     apr_int64_t bytes;
     apr_status_t rv = upload_count_bytes(complete->storage, upload, &bytes, p);
+    int in_folder;
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (upload->sha256 == NULL && bytes > complete->synced) {
+    in_folder = upload->sha256 == NULL && mdl_upload_is_in_folder(complete->storage, upload->id, p);
+    if (in_folder && bytes > complete->synced) {
         bytes = complete->synced;
     }
-    if (upload->size < 0 || bytes < upload->size) {
+    if (upload->size < 0 || bytes < upload->size || (upload->sha256 == NULL && !in_folder)) {
         return upload_incomplete(complete->problem, upload, bytes, p);
     }
     if (upload->expected_sha256 != NULL && upload->sha256 != NULL &&
@@ -483,7 +523,8 @@ apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t 
     expire->aborted = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         expire->aborted++;
-        rv = mdl_blob_release(db, mdl_rows_text(rows, 0), p);
+        rv = upload_leave_bytes(db, MDL_TEXT(rows, upload_expire, sha256),
+                                MDL_TEXT(rows, upload_expire, written), p);
     }
     return rv;
 }

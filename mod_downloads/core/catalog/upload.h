@@ -1,6 +1,7 @@
 /*
  * A direct upload: a client writes a file's bytes to the upload's address, at once or in pieces,
- * and then makes an asset of them.  The bytes are a partial file (storage) with the upload's id.
+ * and then makes an asset of them.  The bytes become an object if there is a store; else they are a
+ * partial file (storage) with the upload's id.
  */
 #ifndef MDL_CORE_CATALOG_UPLOAD_H
 #define MDL_CORE_CATALOG_UPLOAD_H
@@ -28,14 +29,18 @@ typedef struct {
     apr_int64_t category_id;     /* 0 for none */
     apr_int64_t size;            /* as announced or as arrived; -1: not known yet */
     const char *expected_sha256; /* as announced; or NULL */
-    const char *sha256;          /* of all bytes, if they came in one write; or NULL */
-    apr_int64_t asset_id;        /* the asset that it became; 0: none */
+    const char *sha256;          /* of all bytes, if they came in one write or are an object */
+    const char *written;  /* how far its object has come (storage/object_writer.h); or NULL */
+    apr_int64_t arrived;  /* the bytes in that */
+    const char *write_id; /* the last write into the object; or NULL */
+    apr_int64_t asset_id; /* the asset that it became; 0: none */
     apr_time_t created_at;
     apr_time_t expires_at;
     apr_time_t updated_at; /* moves with every change but arriving bytes */
     apr_int64_t reserved;  /* with unknown size: bytes that count against the quota so far */
     int expired;           /* expired by the database's clock, and not completed */
-    int shop_blocked;      /* only set by mdl_upload_find */
+    int shop_blocked;      /* this and the next are only set by mdl_upload_find */
+    int is_written;        /* whether a living process may be writing its object */
 } mdl_upload_t;
 
 /** Effect: begins an upload.  Refused: 422 unknown_reference, 422 too_many_uploads with each open
@@ -53,6 +58,15 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
 /** Reads an upload of any shop, in any state; APR_ENOENT: none. */
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p);
 
+/** Whether the bytes go into the folder: because there is no object store, or they began there. */
+int mdl_upload_is_in_folder(mdl_storage_t *storage, const char *id, apr_pool_t *p);
+
+/** Whether all bytes are in an object that is no blob yet, because they came before a cut, or the
+    store or the database failed then.  A write of no bytes finishes it
+   (core/catalog/upload_write.h). offset is from mdl_upload_offset. */
+int mdl_upload_is_unfinished(mdl_storage_t *storage, const mdl_upload_t *upload, apr_int64_t offset,
+                             apr_pool_t *p);
+
 /** *offset gets how many bytes have arrived; 0 if the upload was aborted. */
 apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
                                apr_int64_t *offset, apr_pool_t *p);
@@ -68,6 +82,9 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_upload_get_t;
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
+
+/** Locks an upload, if there is one, until the end of the transaction. */
+apr_status_t mdl_upload_lock(mdl_db_t *db, const char *id, apr_pool_t *p);
 
 /** Effect: reads an upload for the holder of its URL.  Uses neither shop_id nor storage, and does
     not set offset.  Refused: 404 upload_not_found, 410 upload_gone when it expired or was aborted,
@@ -109,9 +126,13 @@ apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_s
 /** Effect: records that all bytes have arrived as a blob.  APR_EINCOMPLETE as in mdl_blob_check. */
 typedef struct {
     const char *id;
+    const char
+        *write_id; /* of the write into an object; NULL: a file of the folder has the bytes */
     const mdl_storage_t *storage;
     mdl_blob_t blob;
-    int late; /* out: the upload is over or has another size, and the blob is left to the sweep */
+    int has_tails; /* whether pieces of the object may be left (mdl_object_writer_tails_key) */
+    int late;      /* out: the upload is over, has another size, or is written by another; the blob
+                      is left to the sweep */
 } mdl_upload_finish_t;
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t *finish);
 
@@ -137,8 +158,8 @@ typedef struct {
 } mdl_upload_complete_t;
 apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complete_t *complete);
 
-/** Called before that effect, which counts only synced bytes: makes the bytes that have arrived
-    survive a power cut. */
+/** Called before that effect, which counts only synced bytes of a partial file: makes those that
+    have arrived survive a power cut. */
 apr_status_t mdl_upload_sync(mdl_upload_complete_t *complete, apr_pool_t *p);
 
 /** Effect: aborts up to limit open uploads that have expired. */

@@ -51,7 +51,7 @@ sub write_until
         my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
             ->post($self->base . "/api/v1$path",
             { headers => \%headers, content => encode_json($body) });
-        return decode_json($answer->{content}) if $answer->{status} == $status;
+        return decode_json($answer->{content}) if $answer->{status} =~ /^$status$/;
         return { refused => "$answer->{status} $answer->{content}" }
             if $answer->{status} !~ /^(?:599|503|409|429)$/;
         sleep 0.1;
@@ -163,9 +163,10 @@ sub upload_one
             'Upload-Offset' => $offset, 'Content-Type' => 'application/offset+octet-stream');
         $answer = $self->tus($path, 'HEAD') if $answer->{status} != 204;
         $offset = $answer->{headers}{'upload-offset'} // $offset;
-        sleep 0.1 if $answer->{status} !~ /^20/;
+        # For longer while the process that wrote is dead or silent.
+        sleep($answer->{status} == 423 ? 0.5 : 0.1) if $answer->{status} !~ /^20/;
     }
-    my $reply = $self->write_until(202, "/assets/uploads/$upload->{id}/complete", {});
+    my $reply = $self->write_until('20[12]', "/assets/uploads/$upload->{id}/complete", {});
     return { upload => $name, job => $reply->{job}{id}, asset => $reply->{asset}{id},
         sha256 => sha256_hex($bytes), refused => $reply->{refused} };
 }

@@ -18,7 +18,8 @@
 #            the sanitizers
 #   modules  [ names ] of further httpd modules to load
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
-# It stops with the test at the latest.
+# With MDL_STORAGE=objects in the environment its files are in a bucket of their own (MDL::Swift),
+# unless extra names one. It stops with the test at the latest.
 package MDL::Instance;
 
 use strict;
@@ -81,11 +82,19 @@ sub new
     $self->step_clock(0) if $self->{clock};
     $self->make_database;
     $self->make_certificate if $self->{tls};
+    $self->{objects} = object_store()
+        if ($ENV{MDL_STORAGE} // '') eq 'objects' && ($opt{extra} // '') !~ /DownloadsObjectStore/;
     write_file("$logs/secret", 'a secret of the suites that is long enough for everybody');
     chmod 0600, "$logs/secret";
     $self->configure;
     push @instances, $self;
     return $self;
+}
+
+sub object_store
+{
+    require MDL::Objects;
+    return MDL::Objects::object_store(MDL::Swift->new);
 }
 
 sub make_database
@@ -149,7 +158,8 @@ sub configure
     my $extra = $self->fill(slurp("$conf/extra.conf.in"));
     $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
     write_file($vars->{conf_file},
-        "$extra\n" . ($self->{single} ? $SINGLE : '') . $self->fill($self->{extra} // ''));
+        join '', "$extra\n", $self->{objects} // '', $self->{single} ? $SINGLE : '',
+        $self->fill($self->{extra} // ''));
 
     my $modules = slurp("$conf/modules.list");
     my $mpm     = $self->{mpm} // $ENV{MPM};

@@ -12,7 +12,7 @@ use Exporter qw(import);
 use MDL::Test;
 
 our @EXPORT = qw(begin_upload complete_upload get_upload ask_upload put_bytes tus patch_bytes
-    offset_of);
+    offset_of in_objects stored_bytes is_being_written);
 
 # Called with the method, the headers and the answer of each request to an upload URL.
 our $watch = sub { };
@@ -68,6 +68,25 @@ sub patch_bytes
     my ($upload, $offset, $bytes, %headers) = @_;
     return tus('PATCH', $upload, $bytes, 'Upload-Offset' => $offset,
         'Content-Type' => 'application/offset+octet-stream', %headers);
+}
+
+# Whether bytes go into objects (MDL::Instance).
+sub in_objects { return ($ENV{MDL_STORAGE} // '') eq 'objects' }
+
+# How many bytes of an upload are stored, whatever the service says.
+sub stored_bytes
+{
+    my ($upload) = @_;
+    return -s (storage_dir() . "/partial/$upload->{id}") // 0 if !in_objects();
+    return (sql("SELECT arrived FROM upload WHERE id = '$upload->{id}'"))[0][0];
+}
+
+# Whether a request has begun to write an upload.
+sub is_being_written
+{
+    my ($upload) = @_;
+    return stored_bytes($upload) if !in_objects();
+    return (sql("SELECT COALESCE(writer, '') FROM upload WHERE id = '$upload->{id}'"))[0][0] ne '';
 }
 
 # The number of bytes that have arrived, by a HEAD request.
