@@ -82,11 +82,12 @@ sub healed
 # A server of its own, since it takes half a minute until it gives up.
 sub losing
 {
-    my $gone   = MDL::ObjectProxy->new($store);
+    my $bucket = MDL::Swift->new;    # which belongs to one database
+    my $gone   = MDL::ObjectProxy->new($bucket);
     my $losing = MDL::Instance->new(extra => object_store($gone) . "DownloadsSessionIdle 1\n")
         ->start;
     my $owner  = new_shop();
-    my $file   = into_object($store, new_file($owner, 20 * MB));
+    my $file   = into_object($bucket, new_file($owner, 20 * MB));
     my $buy    = buy($owner, $file, limit => 1);
     my $path   = link_of($buy);
     $gone->rule(get => { cut => 2 * MB });

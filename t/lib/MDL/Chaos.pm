@@ -45,6 +45,7 @@ sub base
 sub write_until
 {
     my ($self, $status, $path, $body) = @_;
+    my $last = '';
     my %headers = (authorization => "Bearer $self->{shop}{token}",
         'content-type' => 'application/json', 'idempotency-key' => idem('chaos'));
     for (1 .. TRIES) {
@@ -54,9 +55,10 @@ sub write_until
         return decode_json($answer->{content}) if $answer->{status} =~ /^$status$/;
         return { refused => "$answer->{status} $answer->{content}" }
             if $answer->{status} !~ /^(?:599|503|409|429)$/;
+        $last = "$path $answer->{status} $answer->{content}";
         sleep 0.1;
     }
-    return { refused => 'no answer' };
+    return { refused => "no answer: $last" };
 }
 
 sub import_one
