@@ -163,10 +163,11 @@ sub upload_one
         my $answer = $self->tus($path,
             PATCH => substr($bytes, $offset, ($offset < $half ? $half : length $bytes) - $offset),
             'Upload-Offset' => $offset, 'Content-Type' => 'application/offset+octet-stream');
-        $answer = $self->tus($path, 'HEAD') if $answer->{status} != 204;
+        my $reply = $answer->{status};
+        $answer = $self->tus($path, 'HEAD') if $reply != 204;
         $offset = $answer->{headers}{'upload-offset'} // $offset;
-        # For longer while the process that wrote is dead or silent.
-        sleep($answer->{status} == 423 ? 0.5 : 0.1) if $answer->{status} !~ /^20/;
+        # For longer while the process that wrote is dead or silent, or the object store away.
+        sleep($reply =~ /^(?:423|503)$/ ? 0.5 : 0.1) if $reply ne '204';
     }
     my $reply = $self->write_until('20[12]', "/assets/uploads/$upload->{id}/complete", {});
     return { upload => $name, job => $reply->{job}{id}, asset => $reply->{asset}{id},
