@@ -33,6 +33,7 @@ void mdl_upload_bytes_prepare(mdl_upload_write_t *write, mdl_request_t *request,
         .baton = request,
         .object = {.writer = mdl_settler_meter_id(), .spool = SPOOL, .owe = mdl_settler_owe},
         .size = -1,
+        .arrived = -1,
         .problem = &request->problem};
 }
 

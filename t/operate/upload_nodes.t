@@ -177,6 +177,8 @@ subtest 'the database is away in the middle and at the last byte' => sub {
     my $slow = begun($first, $upload, length $bytes, substr $bytes, 0, MB);
     wait_for(sub { row($upload)->[1] }, 60, 'the write');
     stop_database();
+    is_error(patch_bytes(at($other, $upload), 0, 'x'), 503, 'service_unavailable',
+        'a request that has to begin');
     print $slow substr $bytes, MB;
     is_error(answer_on($slow), 503, 'service_unavailable', 'the request');
     database_back();
@@ -207,5 +209,6 @@ subtest 'what is in the store' => sub {
     is_deeply \@strange, [], 'is a blob, or known as a stray';
 };
 
+unlike $_->error_log, qr/exit signal (?!Killed)/, 'no process has crashed' for $first, $other;
 $_->stop for $first, $other;
 done_testing();
