@@ -176,7 +176,7 @@ apr_status_t mdl_object_tails_add(mdl_object_tails_t *tails, const char *key)
     const char *own = apr_pstrcat(tails->pool, key, ".",
                                   mdl_random_base62(NAME_LENGTH, tails->pool), NULL);
     apr_status_t rv = tails_fetch_from(tails, first);
-    mdl_object_body_t body;
+    mdl_object_body_t body = {0};
 
     for (int i = first; i < tails->all->nelts; i++) {
         from -= tail_at(tails, i)->size;

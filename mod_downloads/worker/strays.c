@@ -36,7 +36,7 @@ static apr_status_t stray_remove(mdl_strays_t *strays, const mdl_stray_t *stray,
 {
     const char *cursor = NULL;
     apr_array_header_t *entries;
-    apr_status_t rv;
+    apr_status_t rv = APR_SUCCESS;
 
     if (stray->owner != NULL && strncmp(stray->owner, "job_", 4) == 0) {
         return mdl_object_delete(strays->store, stray->key, call, p);
@@ -58,7 +58,7 @@ static apr_status_t strays_abort_uploads(mdl_strays_t *strays, apr_hash_t *keys,
 {
     const char *cursor = NULL;
     apr_array_header_t *uploads;
-    apr_status_t rv;
+    apr_status_t rv = APR_SUCCESS;
 
     do {
         rv = mdl_object_uploads_list(strays->store, MDL_STRAY_PREFIX, &cursor, &uploads, call, p);

@@ -228,12 +228,12 @@ subtest 'A file of more than 64 MiB' => sub {
 
 subtest 'A client that stands still while the store loses its patience' => sub {
     for my $way (ways($ENV{MPM} =~ s/ .*//r)) {
-        my ($buy, $path, $file) = bought(40 * MB);
+        my ($buy, $path, $file) = bought(62 * MB);
         $proxy->rule(get => { patience => 1 });
         my $client = MDL::DownloadClient->over($way, $server, $path)->read_until(MB);
         for my $cut (1 .. 2) {
             wait_for(sub { (($proxy->requests)[$cut - 1] // {})->{sent} }, 60, 'the store to cut');
-            $client->read_until($cut * 13 * MB);    # more than the kernel buffers
+            $client->read_until($cut * 24 * MB);    # more than the kernel buffers
         }
         $proxy->heal;
         ok $client->rest, "$way: it gets the file to its end";

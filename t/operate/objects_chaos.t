@@ -138,7 +138,6 @@ wait_for(sub {
 # Died three times during it: the contract lets such a job fail.
 my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' "
     . "AND interruptions >= 3");
-diag explain [ grep { $_->{refused} } @lines ];
 is_deeply [ map { $_->{refused} // () } @lines ], [], 'no request is refused';
 
 my @imports = grep { $_->{import} } @lines;
