@@ -15,10 +15,10 @@
 
 APLOG_USE_MODULE(downloads);
 
-#define PATIENCE apr_time_from_sec(10) /* with a store that does not begin to answer */
+#define OBJECT_RANGES 16
+#define PATIENCE      apr_time_from_sec(10) /* with a store that does not begin to answer */
 
 MDL_EFFECT(mdl_blob_missed, mdl_blob_missed_t *)
-MDL_EFFECT(mdl_blob_found, const char *)
 
 static int is_archive(const mdl_content_t *content)
 {
@@ -197,6 +197,10 @@ apr_status_t mdl_content_open(mdl_content_t *content)
     if (is_archive(content)) {
         return archive_open(content);
     }
+    if (file.blob.object != NULL && content->download->is_missing) {
+        log_missing(content, &file, APR_ENOENT);
+        return APR_ENOENT;
+    }
     if (file.blob.object == NULL) {
         rv = mdl_body_blob_open(&content->body, content->r, mdl_child_storage(), &file.blob);
     } else if (store != NULL) {
@@ -207,14 +211,11 @@ apr_status_t mdl_content_open(mdl_content_t *content)
     return rv == APR_SUCCESS ? rv : content_fault(content, &file, rv, &missed);
 }
 
-/* Forgets that the object was missing.  If that fails, the next reader does it. */
-static void content_found(const mdl_content_t *content)
+int mdl_content_ranges(const mdl_content_t *content)
 {
-    mdl_connection_t *connection = NULL;
+    int may_ask = content->download->object != NULL || (is_archive(content) && child_objects());
 
-    mdl_connection_run(&connection, content->r, mdl_db_write, mdl_blob_found_effect,
-                       (void *)content->download->object);
-    mdl_connection_close(connection);
+    return may_ask ? OBJECT_RANGES : APR_INT32_MAX;
 }
 
 static apr_status_t object_ready(const mdl_content_t *content, const mdl_range_t *range,
@@ -225,13 +226,7 @@ static apr_status_t object_ready(const mdl_content_t *content, const mdl_range_t
 
     content->body->until = range->first + range->length;
     rv = mdl_body_object_ready(content->body, range->first);
-    if (rv != APR_SUCCESS) {
-        return content_fault(content, &file, rv, missed);
-    }
-    if (content->download->is_missing) {
-        content_found(content);
-    }
-    return APR_SUCCESS;
+    return rv == APR_SUCCESS ? rv : content_fault(content, &file, rv, missed);
 }
 
 apr_status_t mdl_content_ready(mdl_content_t *content, const mdl_range_t *range)

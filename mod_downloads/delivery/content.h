@@ -32,8 +32,13 @@ mdl_content_t *mdl_content_make(request_rec *r, const mdl_signed_file_t *link,
  * error of base/http/object_store.h or of the database if trying again may help.
  */
 
-/** Opens the file, or checks those of an archive.  Asks the store for nothing. */
+/** Opens the file, or checks those of an archive.  Asks the store for nothing: an object that is
+    known to be missing, or damaged, counts as missing until "downloadsctl storage verify" or an
+    import finds its bytes. */
 apr_status_t mdl_content_open(mdl_content_t *content);
+
+/** The most ranges that one request gets: each that is in an object is a request to the store. */
+int mdl_content_ranges(const mdl_content_t *content);
 
 /** Asks the store for the first byte of a range, unless a file has it, and waits until the store
     has begun to answer.  An object that has moved is looked for in its new place. */

@@ -435,10 +435,9 @@ static message_t file_decide(serve_t *serve)
         return status == HTTP_NOT_MODIFIED ? (message_t){HTTP_NOT_MODIFIED, NULL}
                                            : (message_t){HTTP_PRECONDITION_FAILED, "file_changed"};
     }
-    serve->range = mdl_range_read(r, serve->download.size);
-    /* The store would not say so if the file were missing, so one that was is sent from here. */
+    serve->range = mdl_range_read(r, serve->download.size, mdl_content_ranges(serve->content));
     serve->is_redirect = serve->service->settings->object_redirect && !r->header_only &&
-                         serve->download.object != NULL && !serve->download.is_missing;
+                         serve->download.object != NULL;
     return serve->range.kind == MDL_RANGE_BEYOND
                ? (message_t){HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"}
                : (message_t){OK, NULL};

@@ -35,12 +35,14 @@ typedef struct {
     apr_int64_t size;
     mdl_coverage_t *asked;
     mdl_range_t range;
+    int count;
     int any;     /* one of them is satisfiable (RFC 9110 section 14.1.2) */
     int ignored; /* httpd ignores the whole header for one of them */
 } reading_t;
 
 static void reading_add(reading_t *reading, apr_int64_t from, apr_int64_t to)
 {
+    reading->count++;
     mdl_coverage_add(reading->asked, from, to);
     if (reading->range.length == 0 && from < to) {
         reading->range.first = from;
@@ -95,7 +97,7 @@ static int reading_all(reading_t *reading, const char *text)
     return text[-1] == '\0';
 }
 
-mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, int most)
 {
     const char *text = apr_table_get(r->headers_in, "Range");
     const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
@@ -109,6 +111,10 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
     text += 6;
     reading.ignored = strpbrk(text, " \t") != NULL || core->max_ranges == AP_MAXRANGES_NORANGES;
     if (!reading_all(&reading, text)) {
+        return whole;
+    }
+    if (reading.count > most) {
+        apr_table_unset(r->headers_in, "Range"); /* for the byterange filter, too */
         return whole;
     }
     if (reading.any && (reading.ignored || mdl_coverage_is_whole(reading.asked, size))) {

@@ -20,9 +20,10 @@ typedef struct {
  * What r asks for of a file of that size, whose validators are in headers_out.  BEYOND is to be
  * refused with 416: the header is well-formed and each of its ranges begins after the end.  WHOLE
  * is a request without a range, with ranges that together make up the file, with an If-Range that
- * does not match (section 13.1.5), or with a header that httpd ignores; its range is all of the
- * file.  httpd's byterange filter, which decides what is sent, may send that in place of several.
+ * does not match (section 13.1.5), with more ranges than most, or with a header that httpd ignores;
+ * its range is all of the file.  httpd's byterange filter, which decides what is sent, may send
+ * that in place of several.
  */
-mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size);
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, int most);
 
 #endif

@@ -556,8 +556,9 @@ void mdl_object_writer_restart(mdl_object_writer_t *writer)
 
     writer_join_all(writer);
     if (writer->upload != NULL) {
-        mdl_object_parts_abort(writer->of.store, writer->key, writer->upload, &writer->of.call,
-                               writer->pool);
+        writer->has_doubles |= mdl_object_parts_abort(writer->of.store, writer->key, writer->upload,
+                                                      &writer->of.call,
+                                                      writer->pool) != APR_SUCCESS;
     }
     writer->upload = NULL;
     memset(&writer->mark, 0, sizeof writer->mark);

@@ -34,14 +34,14 @@ typedef struct {
 apr_status_t mdl_object_writer_open(mdl_object_writer_t **writer,
                                     const mdl_object_writing_t *writing, apr_pool_t *p);
 
-/** Says how many bytes will come in all; -1: not known.  Before the first byte. MDL_OBJECT_EBROKEN
-    if that is more than an object can have. */
+/** Says how many bytes will come in all; -1: not known.  Before the first byte.  APR_ENOSPC if that
+    is more than an object can have. */
 apr_status_t mdl_object_writer_expect(mdl_object_writer_t *writer, apr_int64_t total);
 
 /** The bytes so far, with those that wait. */
 apr_int64_t mdl_object_writer_size(const mdl_object_writer_t *writer);
 
-/** Takes bytes.  An error ends the writing: only keep, state and discard may follow. */
+/** Takes bytes.  APR_ENOSPC as above.  After an error only state and close may follow. */
 apr_status_t mdl_object_writer_append(mdl_object_writer_t *writer, const char *data,
                                       apr_size_t length);
 

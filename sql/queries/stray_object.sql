@@ -1,8 +1,10 @@
+-- Times are by the database's clock: a node with a wrong one must not have objects removed too early.
+
 -- name: stray_begin
-INSERT INTO stray_object (key, owner, due_at) VALUES (%s:key, %s:owner, %lld:due_at)
+INSERT INTO stray_object (key, owner, due_at) VALUES (%s:key, %s:owner, {{now}} + %lld:rest)
 
 -- name: stray_leave
-INSERT INTO stray_object (key, due_at) VALUES (%s:key, %lld:due_at)
+INSERT INTO stray_object (key, due_at) VALUES (%s:key, {{now}} + %lld:rest)
 ON CONFLICT (key) DO UPDATE SET due_at = excluded.due_at
 
 -- name: stray_adopt
@@ -13,7 +15,7 @@ DELETE FROM stray_object WHERE key = %s AND removed_at IS NULL
 SELECT 1 FROM stray_object WHERE key = %s
 
 -- name: stray_drop
-UPDATE stray_object SET owner = NULL, due_at = %lld:now WHERE key = %s
+UPDATE stray_object SET owner = NULL, due_at = {{now}} WHERE key = %s
 
 -- Whether the writer may still come, or a blob has got the object after all.
 -- part: stray_is_held
@@ -38,6 +40,9 @@ RETURNING key, owner, removed_at
 WHERE key = ANY (ARRAY(SELECT key FROM stray_object WHERE due_at <= %lld:now ORDER BY due_at
     LIMIT %lld FOR UPDATE SKIP LOCKED))
 RETURNING key, owner, removed_at
+
+-- name: stray_postpone
+UPDATE stray_object SET due_at = {{now}} + %lld:rest WHERE key = %s
 
 -- name: stray_again
 UPDATE stray_object SET due_at = %lld WHERE key = %s

@@ -69,30 +69,6 @@ sub becomes
     return;
 }
 
-# Begins a request and sends a part of its body.
-sub begun
-{
-    my ($upload, $method, $offset, $length, $body, @more) = @_;
-    my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 30)
-        or die "no connection to the server: $!";
-    print $socket join("\r\n", "$method $path HTTP/1.1", 'Host: localhost', 'Connection: close',
-        'Tus-Resumable: 1.0.0', "Upload-Offset: $offset", "Content-Length: $length",
-        'Content-Type: application/offset+octet-stream', @more, '', $body);
-    $socket->flush;
-    return $socket;
-}
-
-sub answer_on
-{
-    my ($socket) = @_;
-    local $SIG{ALRM} = sub { die "no answer in time\n" };
-    alarm 120;
-    my $answer = do { local $/; <$socket> };
-    alarm 0;
-    return parse_reply($answer);
-}
-
 sub released
 {
     my ($upload) = @_;
@@ -257,7 +233,7 @@ subtest 'a checksum of a piece with several parts' => sub {
 subtest 'a cut request' => sub {
     my $bytes = fresh(PART + 1000);
     my $upload = begin_upload($shop, size => length $bytes);
-    close begun($upload, 'PUT', 0, length $bytes, substr $bytes, 0, PART + 500);
+    close begin_write($upload, length $bytes, substr($bytes, 0, PART + 500), method => 'PUT');
     released($upload);
     is offset_of($upload), PART + 500, 'leaves every byte that had arrived';
     is patch_bytes($upload, PART + 500, substr $bytes, PART + 500)->{status}, 204, 'PATCH goes on';
@@ -322,7 +298,7 @@ subtest 'a file that turns out too large' => sub {
 subtest 'one writer at a time' => sub {
     my $bytes = fresh(1000);
     my $upload = begin_upload($shop, size => length $bytes);
-    my $slow = begun($upload, 'PATCH', 0, 1000, substr $bytes, 0, 500);
+    my $slow = begin_write($upload, 1000, substr $bytes, 0, 500);
     wait_for(sub { (row($upload))[2] ne '' }, 60, 'the write');
     my $reply = patch_bytes($upload, 0, 'x');
     is_error($reply, 423, 'upload_locked', 'a second one');
@@ -432,7 +408,7 @@ subtest 'many slow clients' => sub {
         return $sum;
     };
     my $before = $memory->();
-    my @open = map { begun($_, 'PATCH', 0, 2 * MB, 'x' x MB) } @uploads;
+    my @open = map { begin_write($_, 2 * MB, 'x' x MB) } @uploads;
     wait_for(sub { !grep { (row($_))[2] eq '' } @uploads }, 120, 'all writes');
     my $grown = ($memory->() - $before) / KB;
     cmp_ok $grown, '<', $count / 2, "$count with a MB each make the server grow by $grown MB";

@@ -8,7 +8,7 @@
 use strict;
 use warnings;
 
-use MDL::Chaos qw(copies table);
+use MDL::Chaos qw(copies jobs_end table);
 use MDL::Mail;
 use MDL::Instance;
 use MDL::MailServer;
@@ -128,16 +128,7 @@ $first->aim;
 
 # --- what has become of it ------------------------------------------------------------------------
 
-# What failed for a moment is not waited for.
-wait_for(sub {
-    sql("UPDATE job SET due_at = 1 WHERE status = 'queued'");
-    my ($row) = sql("SELECT count(*) FROM job WHERE status IN ('queued', 'running')");
-    return $row->[0] == 0;
-}, 300, 'the end of all jobs');
-
-# Died three times during it: the contract lets such a job fail.
-my %given_up = table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' "
-    . "AND interruptions >= 3");
+my %given_up = jobs_end();
 is_deeply [ map { $_->{refused} // () } @lines ], [], 'no request is refused';
 
 my @imports = grep { $_->{import} } @lines;

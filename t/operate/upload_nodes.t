@@ -6,7 +6,6 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
-use IO::Socket::INET;
 use MDL::Contract;
 use MDL::Instance;
 use MDL::Objects;
@@ -47,30 +46,6 @@ sub at
 
 sub row { my ($upload) = @_; return (sql("SELECT arrived, COALESCE(writer, '') FROM upload "
     . "WHERE id = '$upload->{id}'"))[0] }
-
-# Begins a PATCH at a node and sends a part of its body.
-sub begun
-{
-    my ($node, $upload, $length, $body) = @_;
-    my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $node->{vars}{port})
-        or die "no connection to the server: $!";
-    print $socket join("\r\n", "PATCH $path HTTP/1.1", 'Host: localhost', 'Connection: close',
-        'Tus-Resumable: 1.0.0', 'Upload-Offset: 0', "Content-Length: $length",
-        'Content-Type: application/offset+octet-stream', '', $body);
-    $socket->flush;
-    return $socket;
-}
-
-sub answer_on
-{
-    my ($socket) = @_;
-    local $SIG{ALRM} = sub { die "no answer in time\n" };
-    alarm 120;
-    my $answer = do { local $/; <$socket> };
-    alarm 0;
-    return parse_reply($answer);
-}
 
 sub database_back
 {
@@ -118,7 +93,8 @@ subtest 'two nodes at once' => sub {
     my $bytes = fresh(MB);
     my $upload = begin_upload($shop, size => length $bytes);
     my $sent = 500;
-    my $slow = begun($first, $upload, length $bytes, substr $bytes, 0, $sent);
+    my $slow = begin_write($upload, length $bytes, substr($bytes, 0, $sent),
+        port => $first->{vars}{port});
     wait_for(sub { row($upload)->[1] }, 60, 'the write');
     is_error(patch_bytes(at($other, $upload), 0, 'x'), 423, 'upload_locked', 'the second');
     my %beats;
@@ -139,7 +115,8 @@ subtest 'two nodes at once' => sub {
 subtest 'a node that is killed while it writes' => sub {
     my $bytes = fresh(3 * PART);
     my $upload = begin_upload($shop, size => length $bytes);
-    my $cut = begun($other, $upload, length $bytes, substr $bytes, 0, 2 * PART + MB);
+    my $cut = begin_write($upload, length $bytes, substr($bytes, 0, 2 * PART + MB),
+        port => $other->{vars}{port});
     wait_for(sub { row($upload)->[0] == 2 * PART }, 60, 'two parts');
     $other->kill_all;
     close $cut;
@@ -156,7 +133,8 @@ subtest 'a node that is killed while it writes' => sub {
 subtest 'a node that stands still, and wakes up' => sub {
     my $bytes = fresh(2 * PART);
     my $upload = begin_upload($shop, size => length $bytes);
-    my $slow = begun($other, $upload, length $bytes, substr $bytes, 0, PART + 10);
+    my $slow = begin_write($upload, length $bytes, substr($bytes, 0, PART + 10),
+        port => $other->{vars}{port});
     wait_for(sub { row($upload)->[0] == PART }, 60, 'a part');
     my @pids = $other->processes;
     kill STOP => @pids;
@@ -174,7 +152,8 @@ subtest 'a node that stands still, and wakes up' => sub {
 subtest 'the database is away in the middle and at the last byte' => sub {
     my $bytes = fresh(2 * PART + 10);
     my $upload = begin_upload($shop, size => length $bytes);
-    my $slow = begun($first, $upload, length $bytes, substr $bytes, 0, MB);
+    my $slow = begin_write($upload, length $bytes, substr($bytes, 0, MB),
+        port => $first->{vars}{port});
     wait_for(sub { row($upload)->[1] }, 60, 'the write');
     stop_database();
     is_error(patch_bytes(at($other, $upload), 0, 'x'), 503, 'service_unavailable',
@@ -188,7 +167,8 @@ subtest 'the database is away in the middle and at the last byte' => sub {
     becomes($upload, $bytes);
     $bytes = fresh(1000);
     $upload = begin_upload($shop, size => length $bytes);
-    $slow = begun($first, $upload, 1000, substr $bytes, 0, 500);
+    $slow = begin_write($upload, 1000, substr($bytes, 0, 500),
+        port => $first->{vars}{port});
     wait_for(sub { row($upload)->[1] }, 60, 'a small write');
     $store->delete($_) for grep { /\./ } keys %{ { $store->objects } };
     stop_database();

@@ -9,15 +9,12 @@
 apr_status_t mdl_stray_begin(mdl_db_t *db, const char *owner, const char **key, apr_pool_t *p)
 {
     *key = mdl_ulid(MDL_STRAY_PREFIX, p);
-    return mdl_db_exec(
-        db, NULL, p,
-        MDL_Q(STRAY_BEGIN, .key = *key, .owner = owner, .due_at = apr_time_now() + HOUR));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_BEGIN, .key = *key, .owner = owner, .rest = HOUR));
 }
 
 apr_status_t mdl_stray_postpone(mdl_db_t *db, const char *key, apr_pool_t *p)
 {
-    return mdl_db_exec(db, NULL, p,
-                       MDL_Q(STRAY_AGAIN, .due_at = apr_time_now() + HOUR, .key = key));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_POSTPONE, .rest = HOUR, .key = key));
 }
 
 apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p)
@@ -33,12 +30,12 @@ apr_status_t mdl_stray_adopt(mdl_db_t *db, const char *key, apr_pool_t *p)
 
 apr_status_t mdl_stray_drop(mdl_db_t *db, const char *key, apr_pool_t *p)
 {
-    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_DROP, .now = apr_time_now(), .key = key));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_DROP, key));
 }
 
 apr_status_t mdl_stray_leave(mdl_db_t *db, const char *key, apr_pool_t *p)
 {
-    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_LEAVE, .key = key, .due_at = apr_time_now() + DAY));
+    return mdl_db_exec(db, NULL, p, MDL_Q(STRAY_LEAVE, .key = key, .rest = DAY));
 }
 
 apr_status_t mdl_stray_take(mdl_db_t *db, apr_pool_t *p, mdl_stray_take_t *take)

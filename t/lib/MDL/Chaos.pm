@@ -22,7 +22,7 @@ use Time::HiRes qw(sleep time);
 use MDL::Helper;
 use MDL::Test;
 
-our @EXPORT_OK = qw(copies table);
+our @EXPORT_OK = qw(copies jobs_end table);
 
 use constant { KB => 1024, MB => 1024 * 1024, PATIENCE => 5, TRIES => 300 };
 
@@ -236,6 +236,19 @@ sub copies
     return { by_address => \%copies, connections => \@connections,
         cut => scalar(grep { $_->{cut} } @connections),
         more => [ map { $JSON->encode($_) } @more ], extra => $extra };
+}
+
+# Waits for all jobs, not for what failed for a moment; returns those that were given up, by their
+# ids: the background process died three times during them, and the contract lets them fail.
+sub jobs_end
+{
+    wait_for(sub {
+        sql("UPDATE job SET due_at = 1 WHERE status = 'queued'");
+        my ($row) = sql("SELECT count(*) FROM job WHERE status IN ('queued', 'running')");
+        return $row->[0] == 0;
+    }, 300, 'the end of all jobs');
+    return table("SELECT id FROM job WHERE status = 'failed' AND error_code = 'internal_error' "
+        . "AND interruptions >= 3");
 }
 
 # The rows of a query by their first column.

@@ -115,28 +115,6 @@ sub counts
 
 # --- the proxy ------------------------------------------------------------------------------------
 
-sub accept_all
-{
-    my ($self, $listener, $watch) = @_;
-    local $SIG{CHLD} = 'IGNORE';
-    local $SIG{PIPE} = 'IGNORE';
-    my $select = IO::Select->new($listener, $watch);
-    while (1) {
-        for my $ready ($select->can_read) {
-            return if $ready == $watch;
-            my $client = $listener->accept or next;
-            my $pid = fork;
-            if (defined $pid && !$pid) {
-                close $listener;
-                eval { $self->serve($client, $watch); 1 } or warn "object proxy: $@";
-                POSIX::_exit(0);
-            }
-            close $client;
-        }
-    }
-    return;
-}
-
 # Reads with a buffer, from a client or the store; ends when the test does.
 sub stream
 {

@@ -160,28 +160,6 @@ sub sha256
 
 # --- the server -----------------------------------------------------------------------------------
 
-sub accept_all
-{
-    my ($self, $listener, $watch) = @_;
-    local $SIG{CHLD} = 'IGNORE';
-    local $SIG{PIPE} = 'IGNORE';
-    my $select = IO::Select->new($listener, $watch);
-    while (1) {
-        for my $ready ($select->can_read) {
-            return if $ready == $watch;
-            my $socket = $listener->accept or next;
-            my $pid = fork;
-            if (defined $pid && !$pid) {
-                close $listener;
-                eval { $self->serve($socket, $watch); 1 } or warn "source: $@";
-                POSIX::_exit(0);
-            }
-            close $socket;
-        }
-    }
-    return;
-}
-
 sub note
 {
     my ($self, $name, $line) = @_;

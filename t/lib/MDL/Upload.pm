@@ -9,10 +9,11 @@ use strict;
 use warnings;
 
 use Exporter qw(import);
+use IO::Socket::INET;
 use MDL::Test;
 
-our @EXPORT = qw(begin_upload complete_upload get_upload ask_upload put_bytes tus patch_bytes
-    offset_of in_objects stored_bytes is_being_written);
+our @EXPORT = qw(answer_on begin_upload begin_write complete_upload get_upload ask_upload put_bytes
+    tus patch_bytes offset_of in_objects stored_bytes is_being_written);
 
 # Called with the method, the headers and the answer of each request to an upload URL.
 our $watch = sub { };
@@ -68,6 +69,32 @@ sub patch_bytes
     my ($upload, $offset, $bytes, %headers) = @_;
     return tus('PATCH', $upload, $bytes, 'Upload-Offset' => $offset,
         'Content-Type' => 'application/offset+octet-stream', %headers);
+}
+
+# Begins a PATCH or PUT and sends a part of its body; returns the connection, for answer_on.
+# Options: method, offset, port, and headers => [ lines ].
+sub begin_write
+{
+    my ($upload, $length, $body, %opt) = @_;
+    my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $opt{port} // port(),
+        Timeout => 30) or die "no connection to the server: $!";
+    print $socket join("\r\n", ($opt{method} // 'PATCH') . " $path HTTP/1.1", 'Host: localhost',
+        'Connection: close', 'Tus-Resumable: 1.0.0', 'Upload-Offset: ' . ($opt{offset} // 0),
+        "Content-Length: $length", 'Content-Type: application/offset+octet-stream',
+        @{ $opt{headers} // [] }, '', $body);
+    $socket->flush;
+    return $socket;
+}
+
+sub answer_on
+{
+    my ($socket) = @_;
+    local $SIG{ALRM} = sub { die "no answer in time\n" };
+    alarm 120;
+    my $answer = do { local $/; <$socket> };
+    alarm 0;
+    return parse_reply($answer);
 }
 
 # Whether bytes go into objects (MDL::Instance).
