@@ -43,7 +43,7 @@ LINK           = $(CC) $(CFLAGS) -Wl,-z,relro,-z,now $(LDFLAGS) -pthread
 WARNINGS      := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
 ALL_CFLAGS     = -std=gnu11 $(HARDENING) $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
                  -Imod_downloads -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
-LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lutf8proc -lidn2 -lsqlite3 -lpq -laprutil-1 -lapr-1
+LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lpng -ljpeg -lseccomp -lutf8proc -lidn2 -lsqlite3 -lpq -laprutil-1 -lapr-1
 
 # --- files --------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ $(BUILD)/gen/ctl/template_names.h: tools/template-names docs/templates.md $(shel
 
 $(call object,mod_downloads/ctl/templates.c): $(BUILD)/gen/ctl/template_names.h
 
-HEADERS := httpd.h apr_dbd.h curl/curl.h jansson.h openssl/evp.h libdeflate.h utf8proc.h idn2.h sqlite3.h libpq-fe.h
+HEADERS := httpd.h apr_dbd.h curl/curl.h jansson.h openssl/evp.h libdeflate.h png.h stdio.h jpeglib.h seccomp.h utf8proc.h idn2.h sqlite3.h libpq-fe.h
 missing  = echo '$(1) is missing. On Debian, tools/dependencies build installs what a build needs.' >&2; exit 1
 
 .PHONY: find-tools
