@@ -76,7 +76,6 @@ static int audit_show(mdl_visit_t *visit)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_audit", 1);
     mdl_filter_add(data, &filter);
     mdl_json_add_bool(data, "has_entries", list.found->nelts > 0);
     mdl_json_add_int_if(data, "before", list.next, list.next != 0);

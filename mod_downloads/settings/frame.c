@@ -12,6 +12,7 @@
 #include "base/text/templates.h"
 #include "core/write.h"
 #include "html.h"
+#include "settings/navigation.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -119,6 +120,7 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
             data, "form_token",
             mdl_form_token(visit->service->secret, visit->user, apr_time_now(), visit->r->pool));
     }
+    mdl_navigation_add(data, visit);
     if (visit->shop != NULL) {
         shop = mdl_json_add_object(data, "shop");
         mdl_json_add_int(shop, "shop_id", visit->shop->id);

@@ -92,7 +92,6 @@ static int orders_show(mdl_visit_t *visit)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_orders", 1);
     mdl_filter_add(data, &filter);
     mdl_json_add_bool(data, "has_orders", search.found->nelts > 0);
     mdl_orders_add_lines(data, "orders", search.found, visit->r->pool);
