@@ -43,7 +43,7 @@ LINK           = $(CC) $(CFLAGS) -Wl,-z,relro,-z,now $(LDFLAGS) -pthread
 WARNINGS      := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
 ALL_CFLAGS     = -std=gnu11 $(HARDENING) $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
                  -Imod_downloads -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
-LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lpng -ljpeg -lseccomp -lutf8proc -lidn2 -lsqlite3 -lpq -laprutil-1 -lapr-1
+LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lpng -ljpeg -lseccomp -lutf8proc -lidn2 -lsqlite3 -lpq -laprutil-1 -lapr-1 -lm
 
 # --- files --------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
+#include "base/crypto.h"
 #include "request_body.h"
 
 /* What the headers tell of a rendered page. */
@@ -37,7 +38,8 @@ static const char *html_policy(const mdl_template_t *template, const mdl_html_po
     const char *style = template != NULL ? mdl_template_hashes(template, MDL_TEMPLATE_STYLE) : "";
     const char *script = template != NULL ? mdl_template_hashes(template, MDL_TEMPLATE_SCRIPT) : "";
 
-    return apr_pstrcat(p, "default-src 'none'", html_sources("style-src", style, p),
+    return apr_pstrcat(p, "default-src 'none'",
+                       html_sources("style-src", apr_pstrcat(p, style, policy->style, NULL), p),
                        html_sources("script-src", script, p),
                        html_sources("connect-src", policy->connect, p),
                        html_sources("img-src", policy->img, p), "; form-action 'self'",
@@ -72,6 +74,14 @@ static apr_size_t html_write(void *baton, const char *bytes, apr_size_t length, 
         ap_rwrite(bytes, (int)length, r);
     }
     return length;
+}
+
+const char *mdl_html_hash(const char *text, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    mdl_sha256(text, strlen(text), digest);
+    return apr_pstrcat(p, " 'sha256-", mdl_base64(digest, sizeof digest, p), "'", NULL);
 }
 
 void mdl_html_send_text(request_rec *r, int status, const char *text,

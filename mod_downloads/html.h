@@ -17,6 +17,7 @@ typedef struct {
     const char *form_action; /* where a form may lead to, beside its own origin */
     const char *connect;     /* what scripts may send to */
     const char *img;         /* where pictures may come from */
+    const char *style;       /* hashes of style elements beside the template's */
 
     const char *referrer_policy; /* the header of that name */
 } mdl_html_policy_t;
@@ -28,6 +29,9 @@ typedef struct {
 void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,
                    const mdl_html_policy_t *policy);
+
+/** The hash of a style element's text, after a space (CSP Level 3, section 2.3.1). */
+const char *mdl_html_hash(const char *text, apr_pool_t *p);
 
 /** The same as plain text. */
 void mdl_html_send_text(request_rec *r, int status, const char *text,

@@ -130,9 +130,9 @@ CROSS JOIN LATERAL (
 JOIN orders o ON o.id = a.order_id
 WHERE m.deleted_at IS NOT NULL
 
--- The jobs that a shop sees. Emails and webhooks have lists of their own.
+-- The jobs that a shop sees. Emails and webhooks have lists of their own, and a logo is shown with its shop.
 -- part: type_shown
-type <> 'email' AND type <> 'webhook' AND type <> 'staff_email'
+type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND type <> 'logo'
 
 -- The state of an email, as mod_downloads/core/order/email.c reads it.
 -- part: email_columns

@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
+#include "base/crypto.h"
 #include "base/http/media_type.h"
 #include "request_body.h"
 
@@ -94,7 +95,13 @@ static apr_status_t body_parse(mdl_request_t *request, const char *text, apr_siz
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_body_read(mdl_request_t *request)
+static apr_status_t body_encoded(mdl_request_t *request)
+{
+    return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
+                           "Send the body as it is, without a Content-Encoding.");
+}
+
+static apr_status_t body_read_json(mdl_request_t *request)
 {
     apr_off_t announced = ap_request_has_body(request->r) ? mdl_request_body_length(request->r) : 0;
     int typed = body_is_json(apr_table_get(request->r->headers_in, "Content-Type"));
@@ -108,8 +115,7 @@ apr_status_t mdl_body_read(mdl_request_t *request)
         return body_not_json(request);
     }
     if (mdl_request_body_is_encoded(request->r)) {
-        return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
-                               "Send the body as it is, without a Content-Encoding.");
+        return body_encoded(request);
     }
     if (announced != 0 && (rv = body_receive(request, &text, &length)) != APR_SUCCESS) {
         return rv;
@@ -119,4 +125,50 @@ apr_status_t mdl_body_read(mdl_request_t *request)
         return APR_SUCCESS;
     }
     return typed ? body_parse(request, text, length) : body_not_json(request);
+}
+
+static apr_status_t body_wrong_type(mdl_request_t *request)
+{
+    const char *types = request->route->takes[0];
+
+    for (const char *const *type = request->route->takes + 1; *type != NULL; type++) {
+        types = apr_pstrcat(request->r->pool, types, " or ", *type, NULL);
+    }
+    return mdl_problem_set(
+        &request->problem, 415, "unsupported_media_type",
+        apr_pstrcat(request->r->pool, "Send the body as Content-Type: ", types, ".", NULL));
+}
+
+/* In place of the members there is the digest: an Idempotency-Key is for these bytes alone. */
+static apr_status_t body_read_bytes(mdl_request_t *request)
+{
+    const char *type = apr_table_get(request->r->headers_in, "Content-Type");
+    const char *const *takes = request->route->takes;
+    mdl_json_t *body = mdl_json_object(request->r->pool);
+    unsigned char digest[MDL_SHA256_LENGTH];
+    char *bytes;
+    apr_status_t rv;
+
+    while (*takes != NULL && (type == NULL || !mdl_media_type_is(type, *takes))) {
+        takes++;
+    }
+    if (*takes == NULL) {
+        return body_wrong_type(request);
+    }
+    if (mdl_request_body_is_encoded(request->r)) {
+        return body_encoded(request);
+    }
+    if ((rv = body_receive(request, &bytes, &request->bytes_length)) != APR_SUCCESS) {
+        return rv;
+    }
+    request->bytes = bytes;
+    mdl_sha256(bytes, request->bytes_length, digest);
+    mdl_json_add_string(body, "sha256", mdl_hex(digest, sizeof digest, request->r->pool));
+    request->body = body;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_body_read(mdl_request_t *request)
+{
+    return request->route->takes != NULL ? body_read_bytes(request) : body_read_json(request);
 }

@@ -26,9 +26,11 @@ typedef struct {
     const mdl_route_t *route;
     const char *parameters[MDL_PATH_PARAMETERS]; /* of the path, in order */
     mdl_caller_t caller;
-    mdl_connection_t *connection;       /* NULL while no connection is held */
-    unsigned rows;                      /* read from the database so far */
-    const mdl_json_t *body;             /* of a write: an object */
+    mdl_connection_t *connection; /* NULL while no connection is held */
+    unsigned rows;                /* read from the database so far */
+    const mdl_json_t *body;       /* of a write: an object */
+    const char *bytes;            /* of a write with .takes: its body as it came */
+    apr_size_t bytes_length;
     const apr_array_header_t *versions; /* of If-Match (core/version.h); NULL: any */
     void *arg;                          /* what parse made for the effect */
     mdl_list_t *list;                   /* the query of a list */
@@ -64,8 +66,9 @@ struct mdl_route_t {
     mdl_key_scope_t scope;     /* the least that a GET needs; a write needs the full scope */
     int snapshot;              /* a GET whose effect has several statements */
     int optional_body;         /* a write without a body counts as {} */
-    apr_size_t max_body;       /* bytes; 0: MDL_MAX_BODY */
-    apr_size_t max_values;     /* in it; 0: MDL_JSON_MAX_VALUES */
+    const char *const *takes; /* the media types of a write whose body is no JSON, ending in NULL */
+    apr_size_t max_body;      /* bytes; 0: MDL_MAX_BODY */
+    apr_size_t max_values;    /* in it; 0: MDL_JSON_MAX_VALUES */
     mdl_write_entity_fn *write_entity;             /* for mdl_resource_write and mdl_list_write */
     apr_status_t (*parse)(mdl_request_t *request); /* NULL: nothing to parse */
     mdl_effect_fn *effect;                         /* NULL: a GET that needs no connection */

@@ -12,10 +12,15 @@
 #define NEWEST "~"  /* sorts after every id */
 
 const char *const mdl_job_type_names[] = {
-    [MDL_JOB_IMPORT] = "asset_import", [MDL_JOB_VERIFY] = "upload_verification",
-    [MDL_JOB_EMAIL] = "email",         [MDL_JOB_LOOKUP] = "storefront_lookup",
-    [MDL_JOB_WEBHOOK] = "webhook",     [MDL_JOB_STAFF_EMAIL] = "staff_email",
-    [MDL_JOB_UNKNOWN] = "unknown",     NULL,
+    [MDL_JOB_IMPORT] = "asset_import",
+    [MDL_JOB_VERIFY] = "upload_verification",
+    [MDL_JOB_EMAIL] = "email",
+    [MDL_JOB_LOOKUP] = "storefront_lookup",
+    [MDL_JOB_WEBHOOK] = "webhook",
+    [MDL_JOB_STAFF_EMAIL] = "staff_email",
+    [MDL_JOB_LOGO] = "logo",
+    [MDL_JOB_UNKNOWN] = "unknown",
+    NULL,
 };
 
 const char *const mdl_job_status_names[] = {

@@ -1,6 +1,7 @@
 /*
  * A job of the background process: an import, the hashing of an upload, an email to a customer or
- * to a shop's staff, a look-up at a shop's storefront, or the deliveries to a webhook endpoint.
+ * to a shop's staff, a look-up at a shop's storefront, the deliveries to a webhook endpoint, or a
+ * shop's logo.
  * Workers claim jobs under a lease.  Each claim draws a higher fencing token, and all writes of the
  * worker require it, so a worker that has lost its lease changes nothing (contract, section 9).
  */
@@ -21,6 +22,7 @@ typedef enum {
     MDL_JOB_LOOKUP,
     MDL_JOB_WEBHOOK, /* exists as long as its endpoint (core/shop/webhook.h) */
     MDL_JOB_STAFF_EMAIL,
+    MDL_JOB_LOGO, /* makes a shop's logo (core/shop/logo.h) */
     MDL_JOB_UNKNOWN
 } mdl_job_type_t;
 extern const char *const mdl_job_type_names[];

@@ -285,7 +285,7 @@ static int parse_job_option(mdl_ctl_t *ctl, int letter, const char *value, int *
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl,
                                 "--type is asset_import, upload_verification, email, "
-                                "storefront_lookup, webhook or staff_email, not \"%s\".",
+                                "storefront_lookup, webhook, staff_email or logo, not \"%s\".",
                                 value);
     default:
         *given |= OPTION_SINCE;

@@ -82,6 +82,7 @@ mdl_view_customer_t mdl_customer_view(const mdl_service_t *service, const mdl_or
     return (mdl_view_customer_t){.shop_id = order->shop_id,
                                  .shop_name = order->shop_name,
                                  .shop_email = order->shop_email,
+                                 .brand = &order->brand,
                                  .locale = order->customer.locale,
                                  .order_id = order->storefront_order_id,
                                  .page_url = mdl_view_page_url(service, order->page_id, p),

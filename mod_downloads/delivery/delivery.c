@@ -13,6 +13,7 @@
 #include "delivery/confirm.h"
 #include "delivery/file.h"
 #include "delivery/link.h"
+#include "delivery/logo.h"
 #include "delivery/output.h"
 #include "delivery/page.h"
 #include "delivery/view.h"
@@ -78,6 +79,7 @@ static const struct {
     {"/z/{}", mdl_file_serve_archive, NULL, mdl_file_wrong_method},
     {"/z/{}/{}", mdl_file_serve_archive, NULL, mdl_file_wrong_method},
     {"/l/{}", mdl_link_serve, NULL, mdl_link_wrong_method},
+    {"/logo/{}", mdl_logo_serve, NULL, mdl_logo_wrong_method},
     {"/c/{}", mdl_confirm_show, mdl_confirm_press, mdl_confirm_wrong_method},
 };
 #define ROUTES (sizeof routes / sizeof *routes)

@@ -28,6 +28,8 @@ static struct {
     const mdl_templates_t *templates;
     const char *public_path;
     const char *public_origin;
+    const char *public_url;
+    const char *logos; /* where logos are */
 } view;
 
 void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings)
@@ -46,6 +48,8 @@ void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings)
     }
     view.public_path = "";
     view.public_origin = "";
+    view.public_url = settings->public_url;
+    view.logos = apr_pstrcat(p, " ", settings->public_url, "/logo/", NULL);
     if (apr_uri_parse(p, settings->public_url, &uri) == APR_SUCCESS) {
         view.public_path = uri.path != NULL ? uri.path : "";
         view.public_origin = apr_pstrcat(p, " ", uri.scheme, "://", uri.hostinfo, NULL);
@@ -101,6 +105,27 @@ static const mdl_template_t *view_choose(request_rec *r, const char *name,
     return template;
 }
 
+/* Lets the page show the logo, and a style element with the accent. */
+static void view_add_brand(mdl_json_t *shop, mdl_html_policy_t *policy, const mdl_brand_t *brand,
+                           apr_pool_t *p)
+{
+    const char *style;
+
+    mdl_brand_json(shop, brand, view.public_url, p);
+    if (brand->logo_sha256 != NULL) {
+        policy->img = view.logos;
+    }
+    if (brand->accent != NULL) {
+        style = apr_psprintf(p,
+                             ":root{--action:%s}"
+                             "@media (prefers-color-scheme:dark){:root{--action:%s}}",
+                             mdl_accent_on_white(brand->accent, p),
+                             mdl_accent_on_dark(brand->accent, p));
+        mdl_json_add_string(shop, "style", apr_pstrcat(p, "<style>", style, "</style>", NULL));
+        policy->style = mdl_html_hash(style, p);
+    }
+}
+
 static int view_render(request_rec *r, int status, const char *name,
                        const mdl_view_customer_t *customer, mdl_json_t *data,
                        const mdl_template_list_t *files)
@@ -116,6 +141,7 @@ static int view_render(request_rec *r, int status, const char *name,
         shop = mdl_json_add_object(data, "shop");
         mdl_json_add_string(shop, "name", customer->shop_name);
         mdl_json_add_string(shop, "support_email", customer->shop_email);
+        view_add_brand(shop, &policy, customer->brand, r->pool);
         mdl_json_add_string(data, "order_id", customer->order_id);
     }
     mdl_html_send(r, status, template, data, files, &policy);

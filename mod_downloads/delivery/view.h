@@ -12,6 +12,7 @@
 #include "base/text/json.h"
 #include "base/text/template.h"
 #include "core/service/service.h"
+#include "core/shop/brand.h"
 
 /** Reads the templates.  A template that can't be used is logged; pages are then shown in another
     language, or as plain text. */
@@ -25,6 +26,7 @@ typedef struct {
     apr_int64_t shop_id;
     const char *shop_name;
     const char *shop_email; /* or NULL, like the rest */
+    const mdl_brand_t *brand;
     const char *locale;
     const char *order_id; /* the storefront's */
     const char *page_url;

@@ -44,6 +44,7 @@ extern const mdl_job_handler_t mdl_handler_mail;
 extern const mdl_job_handler_t mdl_handler_lookup;
 extern const mdl_job_handler_t mdl_handler_webhook;
 extern const mdl_job_handler_t mdl_handler_staff_email;
+extern const mdl_job_handler_t mdl_handler_logo;
 
 /** The handler of a job; NULL for a type unknown to this release. */
 const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job);

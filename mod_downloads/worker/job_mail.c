@@ -31,6 +31,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
 
     mdl_json_add_string(object, "name", order->shop_name);
     mdl_json_add_string(object, "support_email", order->shop_email);
+    mdl_brand_json(object, &order->brand, task->service->settings->public_url, p);
     object = mdl_json_add_object(data, "customer");
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(data, "order_id", order->storefront_order_id);

@@ -31,12 +31,34 @@ CREATE TABLE shop (
     reply_to TEXT, -- NULL: the shop's email
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
     hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
+    accent TEXT, -- the colour of its page and emails, "#1d4ed8"; NULL: that of the templates
+    logo_sha256 {{key_text}}, -- of a row of logo; NULL: it has none
+    logo_width INTEGER, -- pixels
+    logo_height INTEGER,
+    logo_fault TEXT, -- why the last image that it sent could not become its logo
     storefront_url TEXT,
     storefront_token TEXT, -- sealed with the server's secret
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
 CREATE INDEX shop_blocked ON shop (id) WHERE blocked_at IS NOT NULL;
+
+-- The last logos of a shop: emails that have left show that of their time.
+CREATE TABLE logo (
+    shop_id BIGINT NOT NULL REFERENCES shop (id),
+    sha256 {{key_text}} NOT NULL,
+    png TEXT NOT NULL, -- in base64url, like logo_image.image
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (shop_id, sha256)
+);
+CREATE INDEX logo_sha256 ON logo (sha256);
+
+-- The image that a job makes a shop's logo of.
+CREATE TABLE logo_image (
+    shop_id BIGINT PRIMARY KEY REFERENCES shop (id),
+    job_id {{key_text}} NOT NULL,
+    image TEXT NOT NULL
+);
 
 CREATE TABLE api_key (
     id {{key_text}} PRIMARY KEY,

@@ -295,7 +295,7 @@ UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id =
 
 -- name: job_retry
 UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
-        WHEN type = 'upload_verification' THEN 'hash'
+        WHEN type IN ('upload_verification', 'logo') THEN 'hash'
         WHEN type = 'storefront_lookup' THEN 'lookup' ELSE 'small' END,
     attempts = 0, interruptions = 0, written = NULL, validator = NULL, due_at = %lld:now, lease_owner = NULL,
     bytes_received = 0,

@@ -77,7 +77,9 @@ function describe(path, method) {
 
 const operations = paths.filter((path) => path !== uploadUrl).flatMap((path) =>
     Object.keys(document.openapi.paths[path]).filter((name) => document.openapi.paths[path][name].operationId)
-        .map((method) => describe(path, method)));
+        .map((method) => describe(path, method)))
+    // Those whose body is no JSON have suites of their own.
+    .filter(({ body, needsBody }) => !needsBody || document.look(body).at);
 
 // The names of the components that a schema is, or may be.
 function components(node) {

@@ -6,6 +6,11 @@ INSERT INTO shop (name, domain, email, status, created_at, updated_at)
 VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
     ('Two', 'two.test', 'two@two.test', 'approved', 1, 1);
 
+INSERT INTO logo (shop_id, sha256, png, created_at)
+SELECT 1 + i % 2, 'sha' || i, 'png', i FROM seed WHERE i <= 20 ORDER BY seed.i;
+
+INSERT INTO logo_image (shop_id, job_id, image) SELECT i, 'job' || i, 'image' FROM seed WHERE i <= 2 ORDER BY seed.i;
+
 INSERT INTO storage (place, identity) VALUES ('folder', 'storage');
 
 INSERT INTO storage_hold (id, user_name, held_at) VALUES ('hold', 'root', 1);

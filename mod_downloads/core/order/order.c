@@ -35,6 +35,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     MDL_READ(row, order, &order->customer, storefront_customer_id, email, first_name, last_name,
              locale);
     order->shop_name = MDL_TEXT(row, order, name);
+    MDL_READ(row, order, &order->brand, accent, logo_sha256, logo_width, logo_height);
     if (order->fraud_signals != NULL) {
         order->fraud_level = MDL_ENUM(row, order, fraud_level, mdl_risk_names);
     }

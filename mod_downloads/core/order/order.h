@@ -4,6 +4,7 @@
 #ifndef MDL_CORE_ORDER_ORDER_H
 #define MDL_CORE_ORDER_ORDER_H
 
+#include "core/shop/brand.h"
 #include "core/catalog/mapping.h"
 #include "core/job.h"
 #include "core/list_page.h"
@@ -47,6 +48,7 @@ typedef struct {
     apr_int64_t shop_id;
     const char *shop_name;
     const char *shop_email; /* for customers to write to; or NULL */
+    mdl_brand_t brand;      /* the shop's */
     int shop_blocked;
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id; NULL in a summary */

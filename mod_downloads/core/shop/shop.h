@@ -6,6 +6,8 @@
 
 #include "core/problem.h"
 #include "platform/risk.h"
+#include "core/shop/brand.h"
+#include "core/shop/logo.h"
 #include "core/shop/staff_address.h"
 #include "core/shop/storefront.h"
 #include "db/db.h"
@@ -33,6 +35,8 @@ typedef struct {
     apr_time_t blocked_at;      /* 0: not blocked */
     const char *block_reason;
     mdl_address_state_t email_state;
+    mdl_brand_t brand;
+    mdl_logo_t logo;
 } mdl_shop_t;
 
 /** Effect: adds a pending shop, and asks to confirm its address.  Refused: 409 when the domain is
@@ -71,9 +75,10 @@ apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header
 typedef struct {
     apr_int64_t id;
     const char *name;  /* NULL keeps the value, like all texts below */
-    const char *email; /* "" clears it, like the next two */
+    const char *email; /* "" clears it, like the next three */
     const char *sender_name;
     const char *reply_to;
+    const char *accent;
     int mail_delay;     /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
     mdl_risk_t hold_at; /* MDL_RISK_NONE keeps it */
     mdl_storefront_set_t storefront;

@@ -11,6 +11,7 @@ package MDL::Operations;
 use strict;
 use warnings;
 
+use Compress::Zlib qw(compress crc32);
 use Exporter qw(import);
 use HTTP::Tiny;
 use JSON::PP;
@@ -20,7 +21,7 @@ use MDL::Source;
 use MDL::Test;
 
 our @EXPORT = qw(request_for send_request settle created upload_of upload_in_pieces held_order
-    bytes);
+    bytes png);
 
 my $unique = 0;
 my ($source, $receiver);
@@ -340,6 +341,12 @@ my %REQUESTS = (
 
     listEvents => sub { order($_[0]); '/events' },
 
+    getShop    => sub { '/shop' },
+    updateShop => sub { ('/shop', { sender_name => label(), accent => '#aa3300' }) },
+    getLogo    => sub { '/shop/logo' },
+    putLogo    => sub { ('/shop/logo', undef, type => 'image/png', body => png()) },
+    deleteLogo => sub { '/shop/logo' },
+
     listWebhookEndpoints  => sub { webhook($_[0]); '/webhook-endpoints' },
     createWebhookEndpoint => sub {
         make_room_for_webhooks($_[0]);
@@ -364,8 +371,8 @@ sub request_for
     my ($operation, $shop) = @_;
     my $prepare = $REQUESTS{ $operation->{id} }
         // die "t/lib/MDL/Operations.pm has no row for the operation $operation->{id}\n";
-    my ($path, $json) = $prepare->($shop);
-    return { path => $path, defined $json ? (json => $json) : () };
+    my ($path, $json, %more) = $prepare->($shop);
+    return { path => $path, defined $json ? (json => $json) : (), %more };
 }
 
 # Sends a request; further options replace those of the request.
@@ -373,7 +380,21 @@ sub send_request
 {
     my ($operation, $request, %more) = @_;
     return api($operation->{method}, $request->{path},
-        defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
+        defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (),
+        $request->{type} && !exists $more{body}
+            ? (body => $request->{body}, %more,
+                headers => { 'content-type' => $request->{type}, %{ $more{headers} // {} } })
+            : %more);
+}
+
+# A PNG of one white pixel, with a text of its own.
+sub png
+{
+    my $chunk = sub { my ($type, $data) = @_;
+        return pack('N', length $data) . $type . $data . pack('N', crc32($type . $data)) };
+    return "\x89PNG\r\n\x1a\n" . $chunk->('IHDR', pack('NNC5', 1, 1, 8, 0, 0, 0, 0))
+        . $chunk->('tEXt', "Title\0" . label()) . $chunk->('IDAT', compress("\0\xff"))
+        . $chunk->('IEND', '');
 }
 
 # Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included,

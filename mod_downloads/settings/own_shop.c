@@ -1,0 +1,107 @@
+#include "settings/pages.h"
+
+#include <apr_strings.h>
+
+#include "base/names.h"
+#include "core/shop/brand.h"
+#include "settings/frame.h"
+
+/* What a form was sent with, else what the shop has. */
+static const char *shown(const mdl_visit_t *visit, const char *field, const char *now)
+{
+    return visit->fields != NULL ? mdl_visit_field(visit, field) : now;
+}
+
+static void own_shop_add_logo(mdl_json_t *data, const mdl_visit_t *visit)
+{
+    const mdl_shop_t *shop = visit->shop;
+    mdl_json_t *fault;
+
+    mdl_json_add_bool(data, "logo_waits", shop->logo.waits);
+    if (!shop->logo.waits && shop->logo.fault != MDL_IMAGE_GOOD) {
+        fault = mdl_json_add_object(data, "logo_fault");
+        mdl_json_add_bool(fault, mdl_logo_fault_name(shop->logo.fault), 1);
+    }
+    mdl_brand_json(data, &shop->brand, visit->service->settings->public_url, visit->r->pool);
+}
+
+static int own_shop_send(mdl_visit_t *visit, int status)
+{
+    const mdl_shop_t *shop = visit->shop;
+    mdl_json_t *data = mdl_frame_data(visit);
+    const char *hold_at = shown(visit, "hold_at", mdl_risk_names[shop->hold_at]);
+
+    mdl_json_add_string(data, "name", shown(visit, "name", shop->name));
+    mdl_json_add_string(data, "email", shown(visit, "email", shop->email));
+    mdl_json_add_string(data, "sender_name", shown(visit, "sender_name", shop->sender_name));
+    mdl_json_add_string(data, "reply_to", shown(visit, "reply_to", shop->reply_to));
+    mdl_json_add_string(data, "accent_typed", shown(visit, "accent", shop->brand.accent));
+    mdl_json_add_string(data, "email_delay",
+                        shown(visit, "email_delay", apr_itoa(visit->r->pool, shop->mail_delay)));
+    mdl_json_add_bool(data, "holds_medium",
+                      mdl_names_find(mdl_risk_names, hold_at) == (int)MDL_RISK_MEDIUM);
+    own_shop_add_logo(data, visit);
+    return mdl_frame_send(visit, status, "shop.html", data, NULL);
+}
+
+static int own_shop_show(mdl_visit_t *visit)
+{
+    return own_shop_send(visit, HTTP_OK);
+}
+
+/* A field that is empty clears its value. */
+static const char *field_or_empty(const mdl_visit_t *visit, const char *name)
+{
+    const char *value = mdl_visit_field(visit, name);
+
+    return value != NULL ? value : "";
+}
+
+MDL_EFFECT(mdl_shop_set, mdl_shop_set_t *)
+
+static int own_shop_change(mdl_visit_t *visit)
+{
+    int hold_at = mdl_names_find(mdl_risk_names, mdl_visit_field(visit, "hold_at"));
+    mdl_shop_set_t set = {.id = visit->shop->id,
+                          .name = field_or_empty(visit, "name"),
+                          .email = field_or_empty(visit, "email"),
+                          .sender_name = field_or_empty(visit, "sender_name"),
+                          .reply_to = field_or_empty(visit, "reply_to"),
+                          .accent = field_or_empty(visit, "accent"),
+                          .mail_delay = mdl_visit_number(mdl_visit_field(visit, "email_delay"),
+                                                         MDL_SHOP_MAIL_DELAY_MAX),
+                          .hold_at = hold_at >= (int)MDL_RISK_MEDIUM ? (mdl_risk_t)hold_at
+                                                                     : MDL_RISK_NONE,
+                          .storefront.settings = visit->service->settings,
+                          .problem = &visit->problem};
+    apr_status_t rv;
+
+    if (set.mail_delay < 0 || set.hold_at == MDL_RISK_NONE) {
+        return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
+    }
+    visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, visit->shop->id);
+    rv = mdl_visit_write(visit, mdl_shop_set_effect, &set);
+    return rv == MDL_EPROBLEM ? own_shop_send(visit, visit->problem.status)
+                              : mdl_frame_done(visit, rv, "shop");
+}
+
+static apr_status_t logo_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_logo_delete(db, *(apr_int64_t *)arg, p);
+}
+
+static int own_shop_delete_logo(mdl_visit_t *visit)
+{
+    visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, visit->shop->id);
+    return mdl_frame_done(visit, mdl_visit_write(visit, logo_delete_effect, &visit->shop->id),
+                          "shop");
+}
+
+const mdl_page_t mdl_own_shop_pages[] = {
+    {"{}/shop", "shop", "changed", .sees = MDL_ROLE_OWNER, .get = own_shop_show,
+     .acts = MDL_ROLE_OWNER, .post = own_shop_change, .done = "shop_changed", .changes_keys = 1,
+     .allows = MDL_ALLOW_LOGO},
+    {"{}/shop/logo/delete", "shop", "logo_deleted", .acts = MDL_ROLE_OWNER,
+     .post = own_shop_delete_logo, .done = "logo_deleted"},
+    {0},
+};

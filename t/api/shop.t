@@ -1,0 +1,137 @@
+# A shop changes itself and sends its logo, which its page and its emails show.
+#
+# both: the image waits in the database
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use MDL::Contract;
+use MDL::Operations qw(png);
+use MDL::Test;
+use Test::More;
+
+my $shop  = new_shop();
+my $other = new_shop();
+
+sub put_logo
+{
+    my ($bytes, $type) = @_;
+    return api('PUT', '/shop/logo', key => $shop->{token}, body => $bytes,
+        headers => { 'content-type' => $type // 'image/png' });
+}
+
+# The logo once nothing waits.
+sub logo
+{
+    my $logo;
+    wait_for(sub {
+        $logo = api('GET', '/shop/logo', key => $shop->{token})->{json};
+        return $logo->{status} ne 'preparing';
+    }, 120, 'no image waits');
+    return $logo;
+}
+
+sub fetched { my ($url) = @_; return HTTP::Tiny->new(timeout => 60, verify_SSL => 0)->get($url) }
+
+sub changed
+{
+    my ($json) = @_;
+    return api('PATCH', '/shop', key => $shop->{token}, json => $json);
+}
+
+# --- the shop -----------------------------------------------------------------------------------
+
+my $read = api('GET', '/shop', key => $shop->{token})->{json};
+is($read->{id}, $shop->{shop_id}, 'a key reads its own shop');
+is($read->{logo}{status}, 'none', 'which has no logo');
+
+my $change = changed({ name => 'Nordlicht', sender_name => 'The Nordlicht', accent => '#FFD700',
+    reply_to => 'help@nordlicht.example', email_delay => 7, hold_at => 'medium' });
+is($change->{status}, 200, 'it is changed') or diag($change->{body});
+is_deeply({ %{ $change->{json} }{qw(name sender_name accent reply_to email_delay hold_at)} },
+    { name => 'Nordlicht', sender_name => 'The Nordlicht', accent => '#ffd700',
+        reply_to => 'help@nordlicht.example', email_delay => 7, hold_at => 'medium' },
+    'and answers what it is now');
+is(changed({ sender_name => undef, email_delay => 0 })->{json}{sender_name}, undef,
+    'null takes a value away');
+is(api('GET', '/shop', key => $shop->{token})->{json}{accent}, '#ffd700', 'the others stay');
+isnt(api('GET', '/shop', key => $other->{token})->{json}{name}, 'Nordlicht',
+    'another shop is not changed');
+
+for (
+    [ { accent => 'red' }, '/accent' ], [ { accent => '#12345' }, '/accent' ],
+    [ { reply_to => 'nobody' }, '/reply_to' ], [ { name => '' }, '/name' ],
+    [ { name => "\x{e9}" x 200 }, '/name' ], [ { email_delay => 61 }, '/email_delay' ],
+    [ { hold_at => 'low' }, '/hold_at' ], [ { domain => 'a.test' }, '/domain' ],
+) {
+    my ($json, $pointer) = @$_;
+    my $reply = changed($json);
+    is("$reply->{status} " . ($reply->{json}{error}{details}[0]{pointer} // $reply->{body}),
+        "400 $pointer", "a wrong $pointer is refused by name");
+}
+
+# --- the logo -----------------------------------------------------------------------------------
+
+my $png   = png();
+my $reply = put_logo($png);
+is($reply->{status}, 202, 'a PNG is taken') or diag($reply->{body});
+my $logo = logo();
+is_deeply({ %$logo{qw(status width height error)} },
+    { status => 'ready', width => 1, height => 1, error => undef }, 'and becomes the logo')
+    or diag(explain($logo));
+my $got = fetched($logo->{url});
+is($got->{status}, 200, 'everybody may fetch it') or diag($got->{content});
+is($got->{headers}{'content-type'}, 'image/png', 'it is a PNG');
+like($got->{headers}{'cache-control'}, qr/immutable/, 'which is kept for ever');
+is($got->{headers}{'set-cookie'}, undef, 'and sets no cookie');
+unlike($got->{content}, qr/tEXt/, 'without the text of the image that was sent');
+is(fetched($logo->{url} =~ s/[0-9a-f]{4}\.png/0000.png/r)->{status}, 404,
+    'another digest has none');
+is(fetched($logo->{url} =~ s/\.png/.jpg/r)->{status}, 404, 'nor has another name');
+
+for (
+    [ 'GIF89a', 'image/png', 'A logo is a PNG or a JPEG' ],
+    [ substr($png, 0, 16) . pack('NN', 100_000, 100_000), 'image/png', '16 megapixels' ],
+) {
+    my ($bytes, $type, $why) = @$_;
+    my $refused = put_logo($bytes, $type);
+    is($refused->{status}, 400, "refused at once: $why");
+    like($refused->{json}{error}{message}, qr/\Q$why/, 'by a sentence');
+}
+is(put_logo('x' x (2 * 1024 * 1024 + 1))->{status}, 413, 'more than 2 MiB is refused');
+is(put_logo($png, 'image/gif')->{status}, 415, 'another type, too');
+
+put_logo(substr $png, 0, -20);
+my $failed = logo();
+is("$failed->{status} $failed->{error}{code}", 'failed damaged', 'a PNG that is cut is told');
+is($failed->{url}, $logo->{url}, 'and the earlier logo stays');
+
+my $idem = idem();
+my %once = (key => $shop->{token}, idem => $idem, headers => { 'content-type' => 'image/png' });
+is(api('PUT', '/shop/logo', %once, body => $png)->{status}, 202, 'an Idempotency-Key');
+is(api('PUT', '/shop/logo', %once, body => $png)->{headers}{'idempotent-replayed'}, 'true',
+    'repeats its answer');
+is(api('PUT', '/shop/logo', %once, body => png())->{json}{error}{code}, 'idempotency_conflict',
+    'but not with another image');
+
+# --- the page -----------------------------------------------------------------------------------
+
+is(logo()->{status}, 'ready', 'the logo is ready');
+my $page_url = MDL::Operations::order($shop)->{download_page_url};
+my $page     = fetched($page_url);
+my $policy   = $page->{headers}{'content-security-policy'};
+my ($base)   = $logo->{url} =~ m{^(.*/logo/)};
+like($page->{content}, qr/<img src="\Q$logo->{url}\E" width="1" height="1" alt="Nordlicht">/,
+    'the page shows the logo');
+like($policy, qr/img-src \Q$base\E;/, 'its policy names the place of logos alone');
+like($page->{content}, qr/<style>:root\{--action:#[0-9a-f]{6}\}/, 'it has the accent');
+is(scalar(() = $policy =~ /'sha256-/g), 2, 'and the policy has the hash of both styles');
+unlike($policy, qr/unsafe|\*/, 'and nothing unsafe');
+
+is(api('DELETE', '/shop/logo', key => $shop->{token})->{status}, 204, 'the logo is deleted');
+is(logo()->{status}, 'none', 'so there is none');
+is(fetched($logo->{url})->{status}, 404, 'its address has none any more');
+unlike(fetched($page_url)->{headers}{'content-security-policy'}, qr/img-src/,
+    'and the page shows no picture');
+
+done_testing();

@@ -1,0 +1,54 @@
+# The page of the shop itself: its name, its colour, its emails, and its logo.
+#
+# once: the form calls what the API calls on both databases
+use strict;
+use warnings;
+
+use MDL::Operations qw(png);
+use MDL::Settings;
+use MDL::Test;
+use Test::More;
+
+my $server = settings_server();
+my $shop   = new_shop(name => 'Nordlicht');
+my $id     = $shop->{shop_id};
+told('member', 'add', $_->[0], $_->[1], '--shop', $id)
+    for [ owner => 'owner' ], [ staff => 'staff' ];
+
+sub shown { return visit('owner', 'GET', "/$id/shop") }
+
+sub shop { return api('GET', '/shop', key => $shop->{token})->{json} }
+
+my %form = (name => 'Nordlicht & Co', accent => '#FFD700', email => '', sender_name => 'Nora',
+    reply_to => 'help@nordlicht.example', email_delay => 5, hold_at => 'medium');
+
+my $page = shown();
+is($page->{status}, 200, 'an owner sees the page') or diag($page->{body});
+is(visit('staff', 'GET', "/$id/shop")->{status}, 403, 'staff do not');
+
+my $done = submit('owner', $page, "/$id/shop", \%form);
+is($done->{status}, 303, 'the owner changes the shop') or diag($done->{body});
+my $now = shop();
+is_deeply([ @$now{qw(name accent sender_name reply_to email_delay hold_at)} ],
+    [ 'Nordlicht & Co', '#ffd700', 'Nora', 'help@nordlicht.example', 5, 'medium' ],
+    'and it is changed');
+like(shown()->{body}, qr/value="Nordlicht &amp; Co"/, 'the page shows it, escaped');
+
+my $wrong = submit('owner', shown(), "/$id/shop", { %form, accent => 'gold', name => 'Typed' });
+is($wrong->{status}, 400, 'a colour that is none is refused');
+like($wrong->{body}, qr/role="alert".*#1d4ed8/s, 'by a sentence');
+like($wrong->{body}, qr/value="Typed"/, 'and what was typed stays');
+is(shop()->{name}, 'Nordlicht & Co', 'nothing is changed');
+is(submit('owner', shown(), "/$id/shop", { %form, email_delay => 61 })->{status}, 400,
+    'nor by a delay of more than an hour');
+
+api('PUT', '/shop/logo', key => $shop->{token}, body => png(),
+    headers => { 'content-type' => 'image/png' });
+wait_for(sub { shop()->{logo}{status} eq 'ready' }, 120, 'the logo is ready');
+my $with = shown();
+like($with->{body}, qr/<img src="\Q${\ shop()->{logo}{url} }\E"/, 'the page shows the logo');
+like($with->{headers}{'content-security-policy'}, qr{img-src \S+/logo/;}, 'as its policy allows');
+is(submit('owner', $with, "/$id/shop/logo/delete", {})->{status}, 303, 'which is removed');
+is(shop()->{logo}{status}, 'none', 'and gone');
+
+done_testing();
