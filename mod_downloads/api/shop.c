@@ -143,7 +143,7 @@ static const char *shop_text(mdl_members_t *members, const char *name, mdl_prese
     const char *text = mdl_members_text(members, name, presence, MDL_SHOP_NAME_MAX);
 
     if (text != NULL && strlen(text) > MDL_SHOP_NAME_MAX) {
-        mdl_members_fault(members, name, "too_long", "This member has up to 200 bytes.");
+        mdl_members_fault(members, name, "wrong_length", "This member has up to 200 bytes.");
     }
     return text == NULL && mdl_members_given(members, name) ? "" : text;
 }

@@ -227,6 +227,8 @@ my $link    = created($shop, '/links', { title => 'L', url => 'https://example.c
 my $mapping = created($shop, '/mappings', { storefront_product_id => product(), file_ids => [$file],
     pack_ids => [$pack], link_ids => [$link], license_key_tag_ids => [$tag] });
 
+call_of('putLogo', '/shop/logo', '400 invalid_request', 'no image', body => 'GIF89a',
+    headers => { 'content-type' => 'image/png' });
 call_of('importAsset', '/assets', '422 source_host_not_allowed', 'from anywhere',
     json => { source_url => 'https://elsewhere.example/x' });
 call_of('importAsset', '/assets', '422 unknown_reference', 'into an unknown category',
