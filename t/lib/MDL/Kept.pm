@@ -149,6 +149,8 @@ sub catalog
     card(deletePack          => '409 pack_in_use',            {});
     card(deleteLink          => '409 link_in_use',            {});
     card(deleteLicenseKeyTag => '409 license_key_tag_in_use', {});
+    card(generateLicenseKeys => '422 license_pattern_weak', {},
+        body => { pattern => 'A', count => 1 });
 
     my $other = { storefront_product_id => product() };
     done('saveMapping', {}, %$other);
