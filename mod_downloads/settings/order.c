@@ -9,6 +9,7 @@
 #include "base/text/present.h"
 #include "base/text/utf8.h"
 #include "child_storage.h"
+#include "core/catalog/product.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
 #include "core/order/access.h"
@@ -82,7 +83,7 @@ static void order_add_files(mdl_json_t *item, const mdl_assignment_t *assignment
                         assignment->files->nelts > i);
 }
 
-static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t now)
+static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t now, apr_pool_t *p)
 {
     mdl_json_t *items = mdl_json_add_array(to, "items");
     int shown = 0;
@@ -91,10 +92,11 @@ static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t
         const mdl_assignment_t *each = APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *);
         mdl_json_t *item = mdl_json_add_object(items, NULL);
 
-        mdl_json_add_string(item, "product", each->storefront_product_id);
-        mdl_json_add_string(item, "variant",
-                            *each->storefront_variant_id != '\0' ? each->storefront_variant_id
-                                                                 : NULL);
+        mdl_product_json(item, each->title, each->storefront_product_id, p);
+        mdl_json_add_string(item, "variant_number",
+                            *each->storefront_variant_id != '\0'
+                                ? mdl_product_number(each->storefront_variant_id)
+                                : NULL);
         mdl_json_add_int(item, "quantity", each->quantity);
         mdl_json_add_bool(item, "item_revoked", each->status == MDL_ASSIGNMENT_REVOKED);
         mdl_json_add_bool(item, "item_expired", each->expires_at != 0 && each->expires_at <= now);
@@ -204,7 +206,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
                          APR_ARRAY_IDX(order->timeline, 0, const mdl_timeline_entry_t *)->id);
     }
     order_add_email(to, &order->email);
-    order_add_items(to, order, now);
+    order_add_items(to, order, now, p);
     order_add_checks(to, visit, order);
     order_add_downloads(to, order);
     order_add_timeline(to, order);
