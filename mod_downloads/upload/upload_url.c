@@ -152,7 +152,7 @@ static int upload_url_wrong_method(mdl_request_t *request)
 /* Leads a form to its upload's page in the settings, which says what was wrong. */
 static int upload_url_return(mdl_request_t *request, const char *page, const char *problem)
 {
-    static const mdl_html_policy_t policy = {.form_action = "", .referrer_policy = "no-referrer"};
+    static const mdl_html_policy_t policy = {.referrer_policy = "no-referrer"};
     request_rec *r = request->r;
 
     apr_table_setn(r->headers_out, "Location",
