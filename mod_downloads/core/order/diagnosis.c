@@ -7,6 +7,7 @@
 
 #include "base/text/json.h"
 #include "base/text/present.h"
+#include "core/catalog/product.h"
 #include "storage/storage.h"
 
 const char *const mdl_check_names[MDL_CHECKS] = {"recipient", "email",  "page",      "mapping",
@@ -197,6 +198,12 @@ static void diagnosis_check_page(run_t *run)
     diagnosis_count(run, MDL_CHECK_PAGE, "count", assignments);
 }
 
+static void diagnosis_product(run_t *run, const mdl_assignment_t *assignment)
+{
+    mdl_product_json(run->diagnosis->checks[MDL_CHECK_MAPPING].facts, assignment->title,
+                     assignment->storefront_product_id, run->pool);
+}
+
 static int assignment_is_empty(const mdl_assignment_t *assignment)
 {
     return assignment->files->nelts == 0 && assignment->links->nelts == 0 &&
@@ -230,7 +237,7 @@ static void diagnosis_check_mapping(run_t *run)
                                       " has no content, so that assignment %" APR_INT64_T_FMT
                                       " gives nothing: %d of %d assignment%s.",
                                       last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
-        diagnosis_fact(run, MDL_CHECK_MAPPING, "product", last->storefront_product_id);
+        diagnosis_product(run, last);
         diagnosis_count(run, MDL_CHECK_MAPPING, "empty", empty);
         diagnosis_count(run, MDL_CHECK_MAPPING, "all", all);
     } else if (pending > 0 && tags == NULL) {
@@ -253,7 +260,7 @@ static void diagnosis_check_mapping(run_t *run)
                                       "Mapping %" APR_INT64_T_FMT
                                       " is not active: it serves this order, but no new one.",
                                       inactive->mapping_id));
-        diagnosis_fact(run, MDL_CHECK_MAPPING, "product", inactive->storefront_product_id);
+        diagnosis_product(run, inactive);
     } else {
         diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_OK, "mapping_full",
                          "Every assignment has content.");
