@@ -6,26 +6,27 @@
 #include "core/shop/brand.h"
 #include "settings/frame.h"
 
-/* What a form was sent with, else what the shop has. */
+#define FORM_BYTES 16384 /* of the form, beside the image */
+
+/* What the shop's form was sent with, else what the shop has. */
 static const char *shown(const mdl_visit_t *visit, const char *field, const char *now)
 {
-    return visit->fields != NULL ? mdl_visit_field(visit, field) : now;
+    return visit->fields != NULL && visit->file == NULL ? mdl_visit_field(visit, field) : now;
 }
 
-static void own_shop_add_logo(mdl_json_t *data, const mdl_visit_t *visit)
+static void own_shop_add_logo(mdl_json_t *data, const mdl_visit_t *visit, mdl_image_fault_t fault)
 {
     const mdl_shop_t *shop = visit->shop;
-    mdl_json_t *fault;
 
     mdl_json_add_bool(data, "logo_waits", shop->logo.waits);
-    if (!shop->logo.waits && shop->logo.fault != MDL_IMAGE_GOOD) {
-        fault = mdl_json_add_object(data, "logo_fault");
-        mdl_json_add_bool(fault, mdl_logo_fault_name(shop->logo.fault), 1);
+    if (fault != MDL_IMAGE_GOOD) {
+        mdl_json_add_bool(mdl_json_add_object(data, "logo_fault"), mdl_logo_fault_name(fault), 1);
     }
     mdl_brand_json(data, &shop->brand, visit->service->settings->public_url, visit->r->pool);
 }
 
-static int own_shop_send(mdl_visit_t *visit, int status)
+/* logo_fault: of an image that was just refused, or of the last one. */
+static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_fault)
 {
     const mdl_shop_t *shop = visit->shop;
     mdl_json_t *data = mdl_frame_data(visit);
@@ -40,13 +41,15 @@ static int own_shop_send(mdl_visit_t *visit, int status)
                         shown(visit, "email_delay", apr_itoa(visit->r->pool, shop->mail_delay)));
     mdl_json_add_bool(data, "holds_medium",
                       mdl_names_find(mdl_risk_names, hold_at) == (int)MDL_RISK_MEDIUM);
-    own_shop_add_logo(data, visit);
+    own_shop_add_logo(data, visit, logo_fault);
     return mdl_frame_send(visit, status, "shop.html", data, NULL);
 }
 
 static int own_shop_show(mdl_visit_t *visit)
 {
-    return own_shop_send(visit, HTTP_OK);
+    const mdl_logo_t *logo = &visit->shop->logo;
+
+    return own_shop_send(visit, HTTP_OK, logo->waits ? MDL_IMAGE_GOOD : logo->fault);
 }
 
 /* A field that is empty clears its value. */
@@ -81,7 +84,26 @@ static int own_shop_change(mdl_visit_t *visit)
     }
     visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, visit->shop->id);
     rv = mdl_visit_write(visit, mdl_shop_set_effect, &set);
-    return rv == MDL_EPROBLEM ? own_shop_send(visit, visit->problem.status)
+    return rv == MDL_EPROBLEM ? own_shop_send(visit, visit->problem.status, MDL_IMAGE_GOOD)
+                              : mdl_frame_done(visit, rv, "shop");
+}
+
+MDL_EFFECT(mdl_logo_put, mdl_logo_put_t *)
+
+static int own_shop_put_logo(mdl_visit_t *visit)
+{
+    mdl_logo_put_t put = {.shop_id = visit->shop->id,
+                          .image = visit->file != NULL ? visit->file : "",
+                          .length = visit->file_length,
+                          .problem = &visit->problem};
+    apr_status_t rv;
+
+    visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, visit->shop->id);
+    rv = mdl_visit_write(visit, mdl_logo_put_effect, &put);
+    if (rv == MDL_EPROBLEM && put.fault != MDL_IMAGE_GOOD) {
+        visit->problem.message = NULL; /* the page has a sentence for the fault */
+    }
+    return rv == MDL_EPROBLEM ? own_shop_send(visit, visit->problem.status, put.fault)
                               : mdl_frame_done(visit, rv, "shop");
 }
 
@@ -100,6 +122,9 @@ static int own_shop_delete_logo(mdl_visit_t *visit)
 const mdl_page_t mdl_own_shop_pages[] = {
     {"{}/shop", "shop", "changed", .sees = MDL_ROLE_OWNER, .get = own_shop_show,
      .acts = MDL_ROLE_OWNER, .post = own_shop_change, .done = "shop_changed", .changes_keys = 1,
+     .allows = MDL_ALLOW_LOGO},
+    {"{}/shop/logo", "shop", "logo_changed", .acts = MDL_ROLE_OWNER, .post = own_shop_put_logo,
+     .done = "logo_sent", .has_file = 1, .max_length = MDL_LOGO_MAX_BYTES + FORM_BYTES,
      .allows = MDL_ALLOW_LOGO},
     {"{}/shop/logo/delete", "shop", "logo_deleted", .acts = MDL_ROLE_OWNER,
      .post = own_shop_delete_logo, .done = "logo_deleted"},

@@ -9,6 +9,7 @@
 #include "base/http/path.h"
 #include "core/identifier.h"
 #include "request_body.h"
+#include "settings/file_form.h"
 #include "settings/frame.h"
 #include "settings/pages.h"
 #include "settings/sign_in.h"
@@ -87,9 +88,11 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
                       mdl_frame_origin());
         return HTTP_FORBIDDEN;
     }
-    status = mdl_request_body_form(
-        r, owner, page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH,
-        page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS, &visit->fields);
+    status = page->has_file
+                 ? mdl_file_form_read(visit, owner, page->max_length)
+                 : mdl_request_body_form(
+                       r, owner, page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH,
+                       page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS, &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;

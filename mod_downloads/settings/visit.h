@@ -36,6 +36,7 @@ typedef struct {
     apr_size_t max_length; /* bytes of its form; 0: 16 KiB */
     apr_size_t max_fields; /* of its form; 0: 64 */
     unsigned allows;       /* MDL_ALLOW_… */
+    int has_file;          /* its form sends a file (settings/file_form.h) */
 } mdl_page_t;
 
 struct mdl_visit_t {
@@ -47,6 +48,8 @@ struct mdl_visit_t {
     const mdl_page_t *page;
     const char *argument; /* the path's second parameter, or NULL */
     apr_table_t *fields;  /* of the form that was sent; NULL with GET */
+    const char *file;     /* that it has brought, or NULL */
+    apr_size_t file_length;
     mdl_form_t form;
     mdl_audit_t audit; /* of the form: the router has filled it, an effect may add to it */
     mdl_problem_t problem;

@@ -42,8 +42,28 @@ is(shop()->{name}, 'Nordlicht & Co', 'nothing is changed');
 is(submit('owner', shown(), "/$id/shop", { %form, email_delay => 61 })->{status}, 400,
     'nor by a delay of more than an hour');
 
-api('PUT', '/shop/logo', key => $shop->{token}, body => png(),
-    headers => { 'content-type' => 'image/png' });
+# The form of the logo, as a browser sends it.
+sub send_logo
+{
+    my ($user, $from, $bytes, %more) = @_;
+    my ($token) = $from->{body} =~ /name="form_token" value="([^"]+)"/;
+    my %fields = (form_token => $token, %more);
+    my $body = join '', (map { qq{--XY\r\nContent-Disposition: form-data; name="$_"\r\n\r\n}
+        . "$fields{$_}\r\n" } sort keys %fields),
+        qq{--XY\r\nContent-Disposition: form-data; name="file"; filename="logo.png"\r\n},
+        "Content-Type: image/png\r\n\r\n$bytes\r\n--XY--\r\n";
+    return visit($user, 'POST', "/$id/shop/logo", body => $body,
+        headers => { 'content-type' => 'multipart/form-data; boundary=XY', origin => origin() });
+}
+
+my $gif = send_logo('owner', shown(), 'GIF89a');
+is($gif->{status}, 400, 'a file that is no image is refused') or diag($gif->{body});
+like($gif->{body}, qr/neither a PNG nor a JPEG/, 'by a sentence');
+is(send_logo('owner', { body => '' }, png())->{status}, 403, 'a form without a token, too');
+is(send_logo('owner', shown(), png(), map { ("more$_" => 1) } 1 .. 4)->{status}, 400,
+    'and one with more fields');
+is(send_logo('staff', shown(), png())->{status}, 403, 'and one of staff');
+is(send_logo('owner', shown(), png())->{status}, 303, 'an owner sends a logo');
 wait_for(sub { shop()->{logo}{status} eq 'ready' }, 120, 'the logo is ready');
 my $with = shown();
 like($with->{body}, qr/<img src="\Q${\ shop()->{logo}{url} }\E"/, 'the page shows the logo');
@@ -51,4 +71,5 @@ like($with->{headers}{'content-security-policy'}, qr{img-src \S+/logo/;}, 'as it
 is(submit('owner', $with, "/$id/shop/logo/delete", {})->{status}, 303, 'which is removed');
 is(shop()->{logo}{status}, 'none', 'and gone');
 
+$server->stop;
 done_testing();

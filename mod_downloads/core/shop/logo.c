@@ -45,20 +45,19 @@ const char *mdl_logo_fault_text(mdl_image_fault_t fault)
     return fault_texts[fault];
 }
 
-static apr_status_t logo_check(const mdl_logo_put_t *put)
+static apr_status_t logo_check(mdl_logo_put_t *put)
 {
     mdl_image_header_t header;
-    mdl_image_fault_t fault;
 
     if (put->length > MDL_LOGO_MAX_BYTES) {
         mdl_problem_count(put->problem, MDL_LOGO_MAX_BYTES, (apr_int64_t)put->length);
         return mdl_problem_set(put->problem, 413, "request_too_large",
                                "A logo may have at most 2 MiB.");
     }
-    fault = mdl_image_header(put->image, put->length, &header);
-    return fault == MDL_IMAGE_GOOD
-               ? APR_SUCCESS
-               : mdl_problem_set(put->problem, 400, "invalid_request", mdl_logo_fault_text(fault));
+    put->fault = mdl_image_header(put->image, put->length, &header);
+    return put->fault == MDL_IMAGE_GOOD ? APR_SUCCESS
+                                        : mdl_problem_set(put->problem, 400, "invalid_request",
+                                                          mdl_logo_fault_text(put->fault));
 }
 
 apr_status_t mdl_logo_put(mdl_db_t *db, apr_pool_t *p, mdl_logo_put_t *put)

@@ -31,6 +31,7 @@ typedef struct {
     apr_int64_t shop_id;
     const void *image;
     apr_size_t length;
+    mdl_image_fault_t fault; /* out: why it is refused with 400 */
     mdl_problem_t *problem;
 } mdl_logo_put_t;
 apr_status_t mdl_logo_put(mdl_db_t *db, apr_pool_t *p, mdl_logo_put_t *put);
