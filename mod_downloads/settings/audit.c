@@ -24,7 +24,8 @@ static const char *const actions[] = {
     "email_resent", "link_rotated",  "approved",    "rejected",
     "suspended",    "blocked",       "unblocked",   "secret_rotated",
     "tested",       "event_resent",  "key_deleted", "quantity_changed",
-    "asked",        "confirmed",     "signed_out",  NULL};
+    "asked",        "confirmed",     "signed_out",  "exported",
+    NULL};
 
 MDL_EFFECT(mdl_audit_list, mdl_audit_list_t *)
 

@@ -428,8 +428,10 @@ CREATE TABLE assignment (
     UNIQUE (order_id, storefront_product_id, storefront_variant_id)
 );
 -- Finds whether an order follows a mapping that may have any number of other orders.
-CREATE INDEX assignment_mapping ON assignment (mapping_id, content);
+CREATE INDEX assignment_mapping ON assignment (mapping_id, content, order_id);
 CREATE INDEX assignment_product ON assignment (shop_id, storefront_product_id, order_id) WHERE shop_id > 0;
+CREATE INDEX assignment_expires ON assignment (shop_id, expires_at, order_id)
+    WHERE expires_at > 0 AND status = 'active';
 
 -- The content of an assignment with pinned content. A pack is pinned by its files.
 CREATE TABLE assignment_file (
@@ -482,9 +484,11 @@ CREATE TABLE license_claim (
     tag_id BIGINT NOT NULL REFERENCES license_key_tag (id),
     wanted BIGINT NOT NULL,
     assigned BIGINT NOT NULL,
+    shop_id BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (assignment_id, tag_id)
 );
 CREATE INDEX license_claim_waiting ON license_claim (tag_id, assignment_id) WHERE assigned < wanted;
+CREATE INDEX license_claim_owed ON license_claim (shop_id, assignment_id) WHERE assigned < wanted AND shop_id > 0;
 
 
 -- Downloads
@@ -566,6 +570,7 @@ CREATE TABLE email (
 CREATE INDEX email_order ON email (order_id, id);
 CREATE INDEX email_undelivered ON email (shop_id, id)
     WHERE status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL;
+CREATE INDEX email_held ON email (shop_id, id) WHERE held <> 0;
 
 -- An email to the staff of a shop, as long as its job has not ended.
 CREATE TABLE staff_email (
@@ -641,6 +646,7 @@ CREATE TABLE event (
 );
 CREATE INDEX event_waiting ON event (id) WHERE number IS NULL;
 CREATE INDEX event_number ON event (shop_id, number) WHERE number > 0;
+CREATE INDEX event_limit_reached ON event (shop_id, order_id) WHERE type = 'download.limit_reached';
 {{pgsql: ALTER TABLE event ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 -- The last number assigned to a shop's events, by the shop's id.

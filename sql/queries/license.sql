@@ -108,8 +108,9 @@ ORDER BY id FOR NO KEY UPDATE
 
 -- Only locked tags, without a tag that the mapping got a moment ago.
 -- name: license_claims_insert
-INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
-SELECT %lld:assignment_id, %lld:wanted, 0, tag_id FROM mapping_license_key_tag
+INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id, shop_id)
+SELECT %lld:assignment_id, %lld:wanted, 0, tag_id, (SELECT shop_id FROM mapping WHERE id = %lld:mapping_id)
+FROM mapping_license_key_tag
 WHERE mapping_id = %lld AND tag_id {{in_given}}
 
 -- Revoked orders may still wait when a tag is deleted; they get no more keys.

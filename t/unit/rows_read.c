@@ -230,6 +230,11 @@ static void test_filters(apr_pool_t *p)
         {"of a time", {.created_since = 10, .created_before = 1000}, 0},
         {"whose email failed: none", {.email_status = "failed"}, 1},
         {"whose email was sent", {.email_status = "sent"}, 1},
+        {"whose email is held: none", {.email_status = "held"}, 1},
+        {"whose access has ended: none", {.attention = "expired"}, 1},
+        {"whose limit is reached: none", {.attention = "limit_reached"}, 1},
+        {"that wait for files", {.attention = "preparing"}, 1},
+        {"that wait for license keys: none", {.attention = "keys_owed"}, 1},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

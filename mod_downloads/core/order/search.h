@@ -23,19 +23,31 @@ typedef struct {
     mdl_email_status_t email_status; /* of the newest email */
 } mdl_order_line_t;
 
+/** What may keep an order's customer from downloading. */
+typedef enum {
+    MDL_ORDER_EXPIRED,       /* access to something of it has ended */
+    MDL_ORDER_LIMIT_REACHED, /* a file has no download left */
+    MDL_ORDER_PREPARING,     /* it follows a mapping with a file that is not there yet */
+    MDL_ORDER_KEYS_OWED      /* it waits for license keys */
+} mdl_order_attention_t;
+extern const char *const mdl_order_attention_names[];
+
 /**
  * Effect: finds a shop's orders that fit all given filters, newest first: by created_at, by
- * updated_at with updated_since, by id with product, or by the email's id with an email_status that
- * tells of a failure.  It looks at 1,000 orders at most, and at the first 100 customers with an
+ * updated_at with updated_since, by id with product, by the email's id with an email_status that
+ * tells of a failure or is held, by the end of access with EXPIRED, or about by id with another
+ * attention.  It looks at 1,000 orders at most, and at the first 100 customers with an
  * email address.  So it may find fewer orders than there are, and still return a next place.
  */
 typedef struct {
     apr_int64_t shop_id;
-    const char *access;        /* the name of a state, or NULL */
-    const char *customer;      /* a storefront_customer_id, or NULL */
-    const char *email;         /* of the customer, in any case, or NULL */
-    const char *product;       /* a storefront_product_id of an assignment, or NULL */
-    const char *email_status;  /* of the newest email, or NULL */
+    const char *access;       /* the name of a state, or NULL */
+    const char *customer;     /* a storefront_customer_id, or NULL */
+    const char *email;        /* of the customer, in any case, or NULL */
+    const char *product;      /* a storefront_product_id of an assignment, or NULL */
+    const char *email_status; /* of the newest email, or NULL */
+    const char *attention;    /* a name of mdl_order_attention_names, or NULL */
+    int default_download_limit;
     apr_time_t created_since;  /* or 0 */
     apr_time_t created_before; /* or 0 */
     apr_time_t updated_since;  /* or 0 */
