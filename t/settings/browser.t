@@ -171,7 +171,7 @@ sub webhooks
             . "WHERE endpoint_id = $hook->{id} AND attempts = 1 RETURNING id");
     }, 20, 'an answer, which is the only one');
     like(task('owner', 'open', url => "$tab/$hook->{id}")->{text},
-        qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
+        qr/A test.*failing.*1 try, next on.*500/s, 'the endpoint has what came of it');
     task('owner', 'press', name => '500: what it said');
     seen('owner', 'webhook-failing');
     $receiver->answers('hook', {});

@@ -137,7 +137,7 @@ $page = visit('owner', 'GET', "$own?done=webhook_tested");
 like($page->{body}, qr/role="status">A test is on its way/, 'the page says so');
 like($page->{body}, qr{A test<br><code>\Q$delivery->{event_id}\E<}, 'the event is in the list');
 like($page->{body},
-    qr{>waiting</span>\ <span\ class="soft">1\ try,
+    qr{>failing</span>\ <span\ class="soft">1\ try,
         \ next\ on\ <time\ datetime="\Q$delivery->{next_attempt_at}\E"
         .*>500\ <span\ class="soft"\ lang="en">The\ answer\ had\ the\ status\ 500\.}sx,
     'with its state, when it is tried again, and the answer');
