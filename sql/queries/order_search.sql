@@ -128,26 +128,33 @@ ORDER BY q.assignment_id DESC
 
 -- The mappings of some files that are not there, the newest files first.
 -- name: mappings_unfinished
-SELECT mf.mapping_id
-FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND deleted_at IS NULL ORDER BY id DESC LIMIT 100) s
-CROSS JOIN mapping_file mf
-WHERE mf.asset_id = s.id
+SELECT mapping_id FROM (
+    SELECT mf.mapping_id
+    FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND deleted_at IS NULL
+        ORDER BY id DESC LIMIT 100) s
+    CROSS JOIN mapping_file mf
+    WHERE mf.asset_id = s.id LIMIT %lld
+) file_rows
 UNION
-SELECT mp.mapping_id
-FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND deleted_at IS NULL ORDER BY id DESC LIMIT 100) s
-CROSS JOIN pack_file pf CROSS JOIN mapping_pack mp
-WHERE pf.asset_id = s.id AND mp.pack_id = pf.pack_id
-LIMIT %lld
+SELECT mapping_id FROM (
+    SELECT mp.mapping_id
+    FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND deleted_at IS NULL
+        ORDER BY id DESC LIMIT 100) s
+    CROSS JOIN pack_file pf CROSS JOIN mapping_pack mp
+    WHERE pf.asset_id = s.id AND mp.pack_id = pf.pack_id LIMIT %lld
+) pack_rows
 
 -- The orders that follow these mappings.
 -- name: order_walk_of_mappings
 -- dialect: sqlite3
 SELECT o.id, o.id, {{order_fits}} AS fits
-FROM (SELECT value AS id FROM json_each(%ids)) m CROSS JOIN orders o
-WHERE o.id IN (SELECT a.order_id FROM assignment a
-    WHERE a.mapping_id = m.id AND a.content = 'live' AND a.order_id < %lld:id
-    ORDER BY a.order_id DESC LIMIT %lld)
-GROUP BY o.id ORDER BY o.id DESC LIMIT %lld
+FROM (SELECT DISTINCT n.id FROM (SELECT value AS id FROM json_each(%ids)) m CROSS JOIN orders n
+    WHERE n.id IN (SELECT a.order_id FROM assignment a
+        WHERE a.mapping_id = m.id AND a.content = 'live' AND a.order_id < %lld:id
+        ORDER BY a.order_id DESC LIMIT %lld)
+    ORDER BY n.id DESC LIMIT %lld) q CROSS JOIN orders o
+WHERE o.id = q.id
+ORDER BY o.id DESC
 
 -- name: order_walk_of_mappings
 -- dialect: pgsql

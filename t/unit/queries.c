@@ -75,6 +75,8 @@ static const struct {
     {MDL_Q_ORDER_WALK_OF_HELD_EMAIL, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_KEYS_OWED, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_LIMIT_REACHED, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_ORDER_WALK_OF_MAPPINGS, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_MAPPINGS_UNFINISHED, "SCAN s", "scans s, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_PRODUCT, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_UNDELIVERED, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_JOB_SOURCES, "job", "an operator's command, run once for a secret"},

@@ -9,7 +9,7 @@
 #include "core/catalog/asset.h"
 
 #define LOOKED    1000 /* orders, if some of them may not fit the filter */
-#define MAPPINGS  100  /* with files that are not there */
+#define MAPPINGS  20   /* with files that are not there: of each kind */
 #define CUSTOMERS 100
 #define DIGITS    "0123456789"
 
