@@ -111,8 +111,8 @@ SELECT 1, 'key' || i, CASE WHEN i % 2 = 0 THEN i END,
     CASE WHEN i % 2 = 0 THEN i END, i
 FROM seed ORDER BY seed.i;
 
-INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
-SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END FROM seed;
+INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned, shop_id)
+SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END, CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END FROM seed;
 
 INSERT INTO email (shop_id, order_id, recipient, message_id, status, attempts, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', 'message' || i,
