@@ -286,6 +286,12 @@ CREATE TABLE mapping (
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0; -- as asset_shop
 
+CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND id > 0;
+CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id) WHERE deleted_at IS NULL;
+CREATE INDEX mapping_number ON mapping (shop_id,
+    (substr(storefront_product_id, length(rtrim(storefront_product_id, '0123456789')) + 1) {{pgsql: COLLATE "C"}}), id)
+    WHERE deleted_at IS NULL;
+
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
     storefront_variant_id TEXT NOT NULL,
