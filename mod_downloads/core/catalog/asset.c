@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/http/media_type.h"
@@ -14,8 +15,9 @@
 #include "core/shop/shop.h"
 #include "core/version.h"
 
-#define ANY_JOB      "~" /* sorts after every id */
-#define MAX_FILENAME 255 /* bytes */
+#define ANY_JOB        "~"                /* sorts after every id */
+#define MAX_FILENAME   255                /* bytes */
+#define LAST_CHARACTER "\xf4\x8f\xbf\xbf" /* U+10FFFF: behind every text that begins alike */
 
 const char *const mdl_asset_status_names[] = {[MDL_ASSET_PENDING] = "pending",
                                               [MDL_ASSET_READY] = "ready",
@@ -102,6 +104,13 @@ static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list
     apr_int64_t before = list->page.before;
     apr_int64_t limit = list->page.limit;
 
+    if (list->prefix != NULL) {
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_PREFIX, .shop_id = shop, .prefix = list->prefix,
+                                   .prefix_end = apr_pstrcat(p, list->prefix, LAST_CHARACTER, NULL),
+                                   .status = list->status, .category_id = list->category_id,
+                                   .limit = limit));
+    }
     if (list->sha256 != NULL) {
         return mdl_db_select(db, rows, p,
                              MDL_Q(ASSET_LIST_OF_SHA256, .shop_id = shop, .sha256 = list->sha256,

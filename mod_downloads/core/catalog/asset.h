@@ -62,6 +62,8 @@ typedef struct {
     apr_int64_t category_id;
     const char *filename;
     const char *sha256;
+    const char *prefix; /* of filename, instead of it and sha256: orders by filename, ignores
+                           before, and looks at 1,000 files at most; or NULL */
 } mdl_asset_list_t;
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list);
 
