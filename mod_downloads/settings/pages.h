@@ -7,6 +7,8 @@
 #include "settings/visit.h"
 
 extern const mdl_page_t mdl_audit_pages[];
+extern const mdl_page_t mdl_file_list_pages[];
+extern const mdl_page_t mdl_file_pages[];
 extern const mdl_page_t mdl_key_pages[];
 extern const mdl_page_t mdl_member_pages[];
 extern const mdl_page_t mdl_order_list_pages[];

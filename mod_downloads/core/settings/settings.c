@@ -32,6 +32,8 @@ const char *const mdl_settings_template_names[] = {"email.subject",
 
 const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
                                                        "overview.html",
+                                                       "files.html",
+                                                       "file.html",
                                                        "keys.html",
                                                        "key_created.html",
                                                        "key_revoke.html",
