@@ -11,14 +11,13 @@
 #include "base/http/media_type.h"
 #include "core/identifier.h"
 
-#define MAX_FILENAME 255
 #define SHA256_CHARS "0123456789abcdefABCDEF"
 
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
 {
-    const char *name = mdl_members_text(members, "filename", presence, MAX_FILENAME);
+    const char *name = mdl_members_text(members, "filename", presence, MDL_FILENAME_MAX);
 
-    if (name != NULL && strlen(name) > MAX_FILENAME) {
+    if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
         mdl_members_fault(members, "filename", "wrong_length",
                           "This member must have at most 255 bytes.");
         return NULL;
@@ -110,7 +109,7 @@ static apr_status_t asset_parse_list(mdl_request_t *request)
 
     list->status = mdl_list_choice(query, "status", mdl_asset_status_names);
     list->category_id = mdl_list_id(query, "category_id");
-    list->filename = mdl_list_text(query, "filename", MAX_FILENAME);
+    list->filename = mdl_list_text(query, "filename", MDL_FILENAME_MAX);
     if (sha256 != NULL && !is_sha256(sha256)) {
         mdl_list_fault(query, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
     } else if (sha256 != NULL) {

@@ -9,10 +9,10 @@
 #include "core/catalog/category.h"
 #include "core/catalog/product.h"
 #include "core/identifier.h"
-#include "core/ids.h"
 #include "core/job_source.h"
 #include "core/order/job_control.h"
 #include "core/version.h"
+#include "settings/catalog.h"
 #include "settings/files.h"
 #include "settings/frame.h"
 #include "settings/import_error.h"
@@ -21,18 +21,6 @@
 #define REFRESH_AFTER "5" /* seconds, while bytes come */
 
 /* --- the page ------------------------------------------------------------------------------- */
-
-/* The file of the path, in the version that the form's page has shown. */
-static mdl_entity_ref_t file_ref(mdl_visit_t *visit)
-{
-    const char *seen = mdl_visit_field(visit, "seen");
-
-    return (mdl_entity_ref_t){
-        .shop_id = visit->shop->id,
-        .id = mdl_identifier_parse(visit->argument),
-        .versions = seen != NULL ? mdl_ids_of(mdl_identifier_parse(seen), visit->r->pool) : NULL,
-        .problem = &visit->problem};
-}
 
 typedef struct {
     mdl_asset_use_t use;
@@ -149,7 +137,7 @@ static void file_add_forms(mdl_json_t *to, const mdl_visit_t *visit, const mdl_a
 
 static int file_send(mdl_visit_t *visit, int status)
 {
-    file_t file = {.use = {.ref = file_ref(visit)},
+    file_t file = {.use = {.ref = mdl_catalog_ref(visit)},
                    .categories = {.shop_id = visit->shop->id,
                                   .before = APR_INT64_MAX,
                                   .limit = MDL_FILES_CATEGORIES}};
@@ -185,14 +173,9 @@ static int file_show(mdl_visit_t *visit)
 
 /* --- its forms ------------------------------------------------------------------------------ */
 
-/* Shows the page again, or leads to it. */
 static int file_done(mdl_visit_t *visit, apr_status_t rv)
 {
-    return rv == MDL_EPROBLEM && visit->problem.status != HTTP_NOT_FOUND
-               ? file_send(visit, visit->problem.status)
-               : mdl_frame_done(visit, rv,
-                                apr_psprintf(visit->r->pool, "files/%" APR_INT64_T_FMT,
-                                             mdl_identifier_parse(visit->argument)));
+    return mdl_catalog_done(visit, rv, "files", mdl_identifier_parse(visit->argument), file_send);
 }
 
 MDL_EFFECT(mdl_asset_change, mdl_asset_change_t *)
@@ -200,7 +183,7 @@ MDL_EFFECT(mdl_asset_change, mdl_asset_change_t *)
 static int file_change(mdl_visit_t *visit)
 {
     mdl_asset_change_t change = {
-        .ref = file_ref(visit),
+        .ref = mdl_catalog_ref(visit),
         .title = mdl_visit_field(visit, "title"),
         .filename = mdl_visit_field(visit, "filename"),
         .set_category = 1,
@@ -218,7 +201,7 @@ MDL_EFFECT(mdl_version_queue, mdl_version_t *)
 
 static int file_replace(mdl_visit_t *visit)
 {
-    mdl_entity_ref_t ref = file_ref(visit);
+    mdl_entity_ref_t ref = mdl_catalog_ref(visit);
     mdl_version_t version = {.asset_id = ref.id, .versions = ref.versions};
     const char *last_segment = NULL;
     apr_status_t rv = mdl_files_read_source(visit, &version.import, &version.source_url,
@@ -232,7 +215,7 @@ static int file_replace(mdl_visit_t *visit)
 static apr_status_t file_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_visit_t *visit = arg;
-    mdl_asset_use_t use = {.ref = file_ref(visit)};
+    mdl_asset_use_t use = {.ref = mdl_catalog_ref(visit)};
     mdl_job_control_t retry = {.shop_id = visit->shop->id, .problem = &visit->problem};
     apr_status_t rv = mdl_asset_use_read(db, p, &use);
 
@@ -255,10 +238,10 @@ MDL_EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
 
 static int file_delete(mdl_visit_t *visit)
 {
-    mdl_entity_ref_t ref = file_ref(visit);
+    mdl_entity_ref_t ref = mdl_catalog_ref(visit);
     apr_status_t rv = mdl_visit_write(visit, mdl_asset_delete_effect, &ref);
 
-    return rv == APR_SUCCESS ? mdl_frame_done(visit, rv, "files") : file_done(visit, rv);
+    return mdl_catalog_done(visit, rv, "files", 0, file_send);
 }
 
 const mdl_page_t mdl_file_pages[] = {

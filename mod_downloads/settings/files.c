@@ -6,17 +6,16 @@
 
 #include "base/http/url.h"
 #include "base/text/present.h"
-#include "base/text/utf8.h"
 #include "child_storage.h"
 #include "core/catalog/asset_use.h"
 #include "core/catalog/category.h"
 #include "core/identifier.h"
+#include "settings/catalog.h"
 #include "settings/filter.h"
 #include "settings/frame.h"
 #include "settings/pages.h"
 
-#define LINES      50
-#define PREFIX_MAX 255
+#define LINES 50
 
 /* --- what its pages share ------------------------------------------------------------------- */
 
@@ -63,10 +62,10 @@ apr_status_t mdl_files_read_source(mdl_visit_t *visit, mdl_import_t *import, con
 
 apr_status_t mdl_files_check_names(mdl_visit_t *visit, const char *title, const char *filename)
 {
-    if (title != NULL && !mdl_utf8_is_text(title, MDL_NAME_MAX)) {
-        return mdl_problem_set(
-            &visit->problem, 400, "invalid_title",
-            "A title has 1 to " APR_STRINGIFY(MDL_NAME_MAX) " characters, in one line.");
+    apr_status_t rv = title != NULL ? mdl_catalog_check_name(visit, title) : APR_SUCCESS;
+
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
     if (filename != NULL && !mdl_asset_filename_valid(filename)) {
         return mdl_problem_set(&visit->problem, 400, "invalid_filename",
@@ -78,7 +77,7 @@ apr_status_t mdl_files_check_names(mdl_visit_t *visit, const char *title, const 
 /* --- the list ------------------------------------------------------------------------------- */
 
 static const mdl_filter_field_t fields[] = {
-    {"q", .max = PREFIX_MAX},
+    {"q", .max = MDL_FILENAME_MAX},
     {"state", .names = mdl_asset_status_names},
     {"category", .max = 19},
     {0},
@@ -203,7 +202,7 @@ static apr_status_t files_import_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     files_import_t *files = arg;
     apr_status_t rv = mdl_import_queue(db, p, &files->import);
 
-    files->visit->audit.noun_id = apr_psprintf(p, "%" APR_INT64_T_FMT, files->import.asset.id);
+    mdl_catalog_note_id(files->visit, files->import.asset.id);
     files->visit->audit.detail = files->import.asset.title;
     return rv;
 }
@@ -226,10 +225,7 @@ static int files_import(mdl_visit_t *visit)
         mdl_import_name(asset, last_segment);
         rv = mdl_visit_write(visit, files_import_effect, &files);
     }
-    return rv == MDL_EPROBLEM
-               ? files_send(visit, visit->problem.status)
-               : mdl_frame_done(visit, rv,
-                                apr_psprintf(visit->r->pool, "files/%" APR_INT64_T_FMT, asset->id));
+    return mdl_catalog_done(visit, rv, "files", asset->id, files_send);
 }
 
 const mdl_page_t mdl_file_list_pages[] = {
