@@ -182,7 +182,7 @@ CREATE TABLE asset (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     category_id BIGINT REFERENCES category (id),
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'ready', 'failed'))}},
-    filename TEXT NOT NULL,
+    filename {{key_text}} NOT NULL,
     filename_guessed SMALLINT NOT NULL DEFAULT 0, -- from source_url, until the source says its own
     title TEXT NOT NULL,
     title_guessed SMALLINT NOT NULL DEFAULT 0,

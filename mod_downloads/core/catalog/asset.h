@@ -36,8 +36,10 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_asset_t;
 
-/** Whether a name is a valid filename without a path, of at most 255 bytes: customers' browsers
-    save files under it. */
+#define MDL_FILENAME_MAX 255 /* bytes */
+
+/** Whether a name is a valid filename without a path, of at most MDL_FILENAME_MAX bytes: customers'
+    browsers save files under it. */
 int mdl_asset_filename_valid(const char *name);
 
 /** Inserts a pending asset with the given source_url, filename, title, content_type and
@@ -62,8 +64,14 @@ typedef struct {
     apr_int64_t category_id;
     const char *filename;
     const char *sha256;
+    const char *prefix; /* of filename, instead of it and sha256: orders by filename, ignores
+                           before, and looks at 1,000 files at most; or NULL */
 } mdl_asset_list_t;
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list);
+
+/** Reads those assets (mdl_asset_t *) of a list of ids that the shop has, in the list's order. */
+apr_status_t mdl_asset_read_given(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                  apr_array_header_t **assets, apr_pool_t *p);
 
 /** Effect on an mdl_entity_ref_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
 apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
