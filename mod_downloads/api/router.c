@@ -27,6 +27,7 @@ static const mdl_route_t *const resources[] = {mdl_openapi_routes,
                                                mdl_assignment_routes,
                                                mdl_order_action_routes,
                                                mdl_license_key_routes,
+                                               mdl_search_routes,
                                                mdl_event_routes,
                                                mdl_webhook_routes,
                                                NULL};

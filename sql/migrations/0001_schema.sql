@@ -541,6 +541,18 @@ CREATE TABLE download_transfer (
 CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
 
 
+-- The words by which staff find orders, customers, products and files (mod_downloads/core/search_word.h).
+CREATE TABLE search_word (
+    shop_id BIGINT NOT NULL,
+    kind SMALLINT NOT NULL, -- 1: order, 2: customer, 3: mapping, 4: asset
+    word {{key_text}} NOT NULL,
+    ref BIGINT NOT NULL, -- its id
+    PRIMARY KEY (shop_id, kind, word, ref)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX search_word_ref ON search_word (ref, kind);
+{{pgsql: ALTER TABLE search_word ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+
 -- Emails and jobs
 
 -- An email to a customer.
@@ -747,4 +759,6 @@ CREATE TABLE storage_hold (
 {{pgsql: ALTER TABLE license_key SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
 {{pgsql: ALTER TABLE email SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE search_word SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}

@@ -114,6 +114,12 @@ FROM seed ORDER BY seed.i;
 INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
 SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END FROM seed;
 
+-- Each order and customer has a word of its own, and all have one.
+INSERT INTO search_word (shop_id, kind, word, ref)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 1, 'o' || i, i FROM seed
+UNION ALL SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 2, 'c' || i || '@buyer.test', i FROM seed
+UNION ALL SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 2, 'buyer.test', i FROM seed;
+
 INSERT INTO email (shop_id, order_id, recipient, message_id, status, attempts, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', 'message' || i,
     CASE WHEN i % 10 = 0 THEN 'queued' WHEN i % 10 = 1 THEN 'failed' ELSE 'sent' END, 1, i

@@ -50,8 +50,12 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_problem_t *problem, apr_pool_t *p);
 
-/** The same, and locks it until the end of the transaction: nobody else can change it or add a
-    reference to it. */
+/** Reads the shop's assets with these ids (apr_int64_t), in their order: mdl_asset_t *. */
+apr_status_t mdl_asset_find_all(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                apr_array_header_t **assets, apr_pool_t *p);
+
+/** Reads an asset as mdl_asset_find does, and locks it until the end of the transaction: nobody
+   else can change it or add a reference to it. */
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_problem_t *problem, apr_pool_t *p);
 

@@ -328,6 +328,8 @@ my %REQUESTS = (
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
 
+    search => sub { '/search?q=' . order($_[0])->{storefront_order_id} },
+
     listEvents => sub { order($_[0]); '/events' },
 
     listWebhookEndpoints  => sub { webhook($_[0]); '/webhook-endpoints' },
