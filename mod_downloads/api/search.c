@@ -10,9 +10,6 @@ static apr_status_t search_parse(mdl_request_t *request)
 
     find->shop_id = request->caller.shop_id;
     find->text = mdl_list_text(query, "q", MDL_SEARCH_TEXT_MAX);
-    if (find->text == NULL || !mdl_find_has_words(find->text, request->r->pool)) {
-        mdl_list_fault(query, "q", "invalid", "This parameter must have a word to search for.");
-    }
     request->arg = find;
     return mdl_list_end_plain(query, &find->limit);
 }

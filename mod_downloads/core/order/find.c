@@ -14,7 +14,7 @@ typedef struct {
 
 static apr_status_t found_read(mdl_db_t *db, const mdl_find_t *find, found_t *found, apr_pool_t *p)
 {
-    const mdl_search_query_t *query = mdl_search_query(find->text, p);
+    const mdl_search_query_t *query = find->text != NULL ? mdl_search_query(find->text, p) : NULL;
     apr_array_header_t **ids[KINDS] = {&found->orders, &found->customers, &found->products,
                                        &found->files};
     mdl_rows_t *rows[KINDS];
@@ -98,9 +98,4 @@ apr_status_t mdl_find(mdl_db_t *db, apr_pool_t *p, mdl_find_t *find)
         return rv;
     }
     return mdl_order_lines(db, found.orders, &find->orders, p);
-}
-
-int mdl_find_has_words(const char *text, apr_pool_t *p)
-{
-    return mdl_search_query(text, p) != NULL;
 }

@@ -18,7 +18,7 @@ typedef struct {
  */
 typedef struct {
     apr_int64_t shop_id;
-    const char *text;
+    const char *text; /* NULL, or without a word: nothing is found */
     int limit;                     /* of each kind */
     apr_array_header_t *orders;    /* out: mdl_order_line_t *; those of the customers come last */
     apr_array_header_t *customers; /* out: mdl_customer_t * */
@@ -26,8 +26,5 @@ typedef struct {
     apr_array_header_t *files;     /* out: mdl_asset_t * */
 } mdl_find_t;
 apr_status_t mdl_find(mdl_db_t *db, apr_pool_t *p, mdl_find_t *find);
-
-/** Whether a text has a word to search for. */
-int mdl_find_has_words(const char *text, apr_pool_t *p);
 
 #endif
