@@ -657,6 +657,15 @@ CREATE TABLE event_count (
     last BIGINT NOT NULL
 );
 
+-- What a shop had on each day, added as events get their numbers (mod_downloads/core/shop/day_count.h).
+CREATE TABLE day_count (
+    shop_id BIGINT NOT NULL,
+    day BIGINT NOT NULL, -- since 1970-01-01, in UTC
+    kind SMALLINT NOT NULL, -- 0: orders, 1: downloads, 2: bytes, 3: emails
+    n BIGINT NOT NULL,
+    PRIMARY KEY (shop_id, day, kind)
+) {{sqlite3: WITHOUT ROWID}};
+
 -- The numbering that event numbers belong to: after a backup was restored they are given again.
 CREATE TABLE event_feed (
     id INTEGER PRIMARY KEY CHECK (id = 1),

@@ -101,7 +101,8 @@ INDEXED BY event_waiting
 -- dialect: pgsql
 
 -- name: events_waiting
-SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM event_count c WHERE c.id = n.shop_id), 0) AS last
+SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM event_count c WHERE c.id = n.shop_id), 0) AS last,
+    n.type, n.data, n.created_at
 FROM event n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld:from ORDER BY n.id LIMIT %lld
 
 -- name: event_first_waiting

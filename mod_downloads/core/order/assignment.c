@@ -590,6 +590,7 @@ static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t
         return APR_SUCCESS;
     }
     mdl_json_add_copy(data, "assignment_ids", run->ids);
+    mdl_json_add_bool(data, "is_new", run->is_new);
     event.data = mdl_json_text(data, NULL, p);
     return mdl_event_add(db, &event, p);
 }

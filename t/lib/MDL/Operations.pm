@@ -328,7 +328,14 @@ my %REQUESTS = (
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
 
-    search => sub { '/search?q=' . order($_[0])->{storefront_order_id} },
+    listStatistics => sub {
+        my ($shop) = @_;
+        order($shop);
+        wait_for(sub { @{ api('GET', '/statistics', key => $shop->{token})->{json}{data} } }, 60,
+            'a count');
+        return '/statistics';
+    },
+    search => sub { '/search' },
 
     listEvents => sub { order($_[0]); '/events' },
 
