@@ -39,6 +39,7 @@ static void search_write_product(mdl_json_t *to, const mdl_find_product_t *produ
 {
     mdl_json_add_int(to, "id", product->id);
     mdl_json_add_string(to, "storefront_product_id", product->storefront_product_id);
+    mdl_json_add_string(to, "title", product->title);
     mdl_json_add_bool(to, "is_active", product->is_active);
 }
 

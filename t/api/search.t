@@ -37,7 +37,7 @@ sub finds
 }
 
 my $file    = ready_asset($shop, 'field-guide_v2.pdf', 'bytes');
-my $mapping = mapping_of($shop, [ $file->{id} ]);
+my $mapping = mapping_of($shop, [ $file->{id} ], title => 'Bestimmungsbuch');
 my $product = $mapping->{storefront_product_id};
 my $number  = $product =~ s{.*/}{}r;
 my ($order, $customer) = ('55001002', '66001003');
@@ -63,6 +63,7 @@ finds($_, $person, "the customer by '$_'")
     'ada.k', 'king', 'shop', 'lovelace.ex', 'king+shop@love', 'example o’neill';
 finds($_, '', "nobody by '$_'") for 'lovelac3', 'ovelace', 'ada lovelady', 'king ada smith';
 finds($product, "mapping $mapping->{id}", 'a product by its id');
+finds('bestimmung', "mapping $mapping->{id}", 'and by its title');
 finds($number, "mapping $mapping->{id}", 'and by its number');
 finds($_, "asset $file->{id}", "a file by '$_'")
     for 'field', 'guide', 'field-guide', 'V2', 'pdf guide';

@@ -78,7 +78,7 @@ static apr_status_t find_products(mdl_db_t *db, mdl_find_t *find, const apr_arra
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_find_product_t *product = apr_pcalloc(p, sizeof *product);
 
-        MDL_READ(rows, mapping_names, product, id, storefront_product_id, is_active);
+        MDL_READ(rows, mapping_names, product, id, storefront_product_id, title, is_active);
         APR_ARRAY_PUSH(find->products, mdl_find_product_t *) = product;
     }
     find->products = mdl_ids_sort(ids, find->products, p);

@@ -11,6 +11,7 @@
 typedef struct {
     apr_int64_t id; /* of the mapping */
     const char *storefront_product_id;
+    const char *title; /* or NULL */
     int is_active;
 } mdl_find_product_t;
 
