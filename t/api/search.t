@@ -107,8 +107,8 @@ is api('DELETE', "/mappings/$_->{id}", %key)->{status}, 204, 'a mapping is delet
 finds($new, '', 'and no longer found');
 finds($number, '', 'also if it serves orders');
 
-finds($_, '', "nothing by '$_'") for ' ', '+ #@';
-for my $q ('', '%FF', 'a' x 255) {
+finds($_, '', "nothing by '$_'") for '+ #@', '-';
+for my $q ('', '%20', '%FF', 'a' x 255) {
     is api('GET', "/search?q=$q", %key)->{status}, 400, "refused: '" . substr($q, 0, 10) . q(');
 }
 

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 
 use JSON::PP;
+use MDL::Contract;
 use MDL::Customer;
 use MDL::Test;
 use POSIX qw(strftime);
@@ -95,10 +96,14 @@ my $order = buy($shop, $file, limit => 3);
 page('GET', link_of($order));
 settled($order);
 my $other = mapping_of($shop, [ $file->{id} ])->{storefront_product_id};
-assign($shop, $order->{id}, [$other], send_email => JSON::PP::true(),
-    customer => { email => 'a@buyer.example' });
+my $more = assign($shop, $order->{id}, [$other], send_email => JSON::PP::true(),
+    storefront_customer_id => $order->{id}, customer => { email => 'a@buyer.example' });
+is $more->{status}, 201, 'another product is assigned, with an email' or diag $more->{body};
 my $real;
-wait_for(sub { $real = (values %{ days($shop) })[0]; ($real // {})->{emails} }, 60, 'an email');
+wait_for(sub {
+    ($real) = values %{ days($shop) };
+    return $real && $real->{emails} && $real->{downloads};
+}, 120, 'an email and a download');
 is_deeply $real, { orders => 1, downloads => 1, bytes => 12_345, emails => 1 },
     'an order, another product for it, a download and an email';
 is_deeply days($shop), (counted($shop))[0], 'as the events say';
