@@ -33,9 +33,9 @@ static apr_status_t pack_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if ((rv = mdl_pack_find(db, p, &pack->ref)) != APR_SUCCESS ||
-        (rv = mdl_asset_read_given(db, pack->ref.shop_id,
-                                   ((const mdl_pack_t *)pack->ref.entity)->file_ids, &pack->files,
-                                   p)) != APR_SUCCESS) {
+        (rv = mdl_asset_find_all(db, pack->ref.shop_id,
+                                 ((const mdl_pack_t *)pack->ref.entity)->file_ids, &pack->files,
+                                 p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_asset_list(db, p, &pack->found);

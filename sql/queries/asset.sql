@@ -13,7 +13,7 @@ a.category_id, a.created_at, a.updated_at
 SELECT {{asset_columns}} FROM asset a
 WHERE a.id = %lld AND +a.shop_id = %lld AND +a.deleted_at IS NULL
 
--- name: assets_given
+-- name: assets_by_id
 SELECT {{asset_columns}} FROM asset a
 WHERE +a.shop_id = %lld AND a.id {{in_given}} AND +a.deleted_at IS NULL
 

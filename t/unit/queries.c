@@ -108,6 +108,7 @@ static const struct {
 
 /* Columns, of every table or of one, in which a large part of the rows may have the same value. */
 static const char *const wide[] = {
+    "kind",
     "shop_id",
     "status",
     "lane",

@@ -11,10 +11,12 @@
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
 #include "core/catalog/references.h"
+#include "core/ids.h"
 #include "core/job.h"
 #include "core/shop/event.h"
 #include "core/shop/shop.h"
 #include "core/version.h"
+#include "core/search_word.h"
 
 #define ANY_JOB        "~"                /* sorts after every id */
 #define LAST_CHARACTER "\xf4\x8f\xbf\xbf" /* U+10FFFF: behind every text that begins alike */
@@ -45,6 +47,26 @@ static apr_status_t asset_not_found(mdl_problem_t *problem)
     return mdl_problem_set(problem, 404, "asset_not_found", "There is no such asset.");
 }
 
+/* Stores the words by which the file is found. */
+static apr_status_t asset_store_words(mdl_db_t *db, apr_int64_t shop_id, const mdl_asset_t *asset,
+                                      apr_pool_t *p)
+{
+    mdl_search_words_t words = mdl_search_words(shop_id, p);
+
+    mdl_search_add(&words, MDL_SEARCH_FILE, asset->id, asset->title, p);
+    mdl_search_add(&words, MDL_SEARCH_FILE, asset->id, asset->filename, p);
+    return mdl_search_store(db, &words, p);
+}
+
+/* The same for an asset that has another name or title now. */
+static apr_status_t asset_renew_words(mdl_db_t *db, apr_int64_t shop_id, const mdl_asset_t *asset,
+                                      apr_pool_t *p)
+{
+    apr_status_t rv = mdl_search_remove(db, MDL_SEARCH_FILE, asset->id, p);
+
+    return rv == APR_SUCCESS ? asset_store_words(db, shop_id, asset, p) : rv;
+}
+
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
                               mdl_problem_t *problem, apr_pool_t *p)
 {
@@ -64,10 +86,11 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
                                  .filename_guessed = asset->filename_guessed,
                                  .title_guessed = asset->title_guessed,
                                  .created_at = asset->created_at, .updated_at = asset->updated_at));
-    if (rv == APR_SUCCESS) {
-        asset->id = mdl_rows_int(row, 0);
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
-    return rv;
+    asset->id = mdl_rows_int(row, 0);
+    return asset_store_words(db, shop_id, asset, p);
 }
 
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
@@ -81,6 +104,31 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
         *asset = asset_of_row(row, p);
     }
     return rv == APR_ENOENT ? asset_not_found(problem) : rv;
+}
+
+apr_status_t mdl_asset_find_all(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                apr_array_header_t **assets, apr_pool_t *p)
+{
+    apr_hash_t *by_id = apr_hash_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(ASSETS_BY_ID, .shop_id = shop_id, .ids = ids));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_asset_t *asset = asset_of_row(rows, p);
+
+        apr_hash_set(by_id, &asset->id, sizeof asset->id, asset);
+    }
+    *assets = apr_array_make(p, ids->nelts, sizeof(mdl_asset_t *));
+    for (int i = 0; i < ids->nelts; i++) {
+        mdl_asset_t *asset = apr_hash_get(by_id, &APR_ARRAY_IDX(ids, i, apr_int64_t),
+                                          sizeof(apr_int64_t));
+
+        if (asset != NULL) {
+            APR_ARRAY_PUSH(*assets, mdl_asset_t *) = asset;
+        }
+    }
+    return rv;
 }
 
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
@@ -153,33 +201,6 @@ apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list)
     return rv;
 }
 
-apr_status_t mdl_asset_read_given(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
-                                  apr_array_header_t **assets, apr_pool_t *p)
-{
-    apr_hash_t *by_id = apr_hash_make(p);
-    mdl_rows_t *rows;
-    apr_status_t rv = APR_SUCCESS;
-
-    *assets = apr_array_make(p, ids->nelts, sizeof(mdl_asset_t *));
-    if (ids->nelts > 0) {
-        rv = mdl_db_select(db, &rows, p, MDL_Q(ASSETS_GIVEN, .shop_id = shop_id, .ids = ids));
-        while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-            mdl_asset_t *asset = asset_of_row(rows, p);
-
-            apr_hash_set(by_id, &asset->id, sizeof asset->id, asset);
-        }
-    }
-    for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i++) {
-        mdl_asset_t *asset = apr_hash_get(by_id, &APR_ARRAY_IDX(ids, i, apr_int64_t),
-                                          sizeof(apr_int64_t));
-
-        if (asset != NULL) {
-            APR_ARRAY_PUSH(*assets, mdl_asset_t *) = asset;
-        }
-    }
-    return rv;
-}
-
 apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     mdl_asset_t *asset = NULL;
@@ -232,7 +253,12 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
                            .content_type = change->content_type,
                            .set_category = change->set_category, .category_id = change->category_id,
                            .now = apr_time_now(), .id = ref->id));
-    return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
+    if (rv != APR_SUCCESS || (rv = mdl_asset_get(db, p, ref)) != APR_SUCCESS) {
+        return rv;
+    }
+    return change->filename != NULL || change->title != NULL
+               ? asset_renew_words(db, ref->shop_id, ref->entity, p)
+               : APR_SUCCESS;
 }
 
 /* Locks jobs, then the asset, then its shop, as everywhere, to avoid deadlocks.  Cancels jobs again
@@ -255,7 +281,8 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
                                    "asset_in_use", "asset", p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, NULL, p,
                           MDL_Q(ASSET_DELETE, .now = apr_time_now(), .id = ref->id))) !=
-            APR_SUCCESS) {
+            APR_SUCCESS ||
+        (rv = mdl_search_remove(db, MDL_SEARCH_FILE, ref->id, p)) != APR_SUCCESS) {
         return rv;
     }
     asset = ref->entity;
@@ -336,6 +363,16 @@ static int asset_is_page_unasked(const asset_before_t *before, const mdl_asset_b
            !is_html_type(before->content_type) && !is_html_name(filename);
 }
 
+/* An import's source may have said the file's name. */
+static apr_status_t asset_named(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ASSET_BY_ID, .id = id, .shop_id = shop_id));
+
+    return rv == APR_SUCCESS ? asset_renew_words(db, shop_id, asset_of_row(row, p), p) : rv;
+}
+
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
@@ -361,6 +398,9 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
                                .content_type = bytes->content_type, .source_url = bytes->source_url,
                                .has_version = before.has_version, .filename = bytes->filename,
                                .now = apr_time_now(), .id = id));
+    }
+    if (rv == APR_SUCCESS && before.filename_guessed && bytes->filename != NULL) {
+        rv = asset_named(db, before.shop_id, id, p);
     }
     if (rv == APR_SUCCESS) {
         rv = asset_notify(db, id, &before, blob, p);

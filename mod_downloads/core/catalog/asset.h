@@ -52,8 +52,13 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_problem_t *problem, apr_pool_t *p);
 
-/** The same, and locks it until the end of the transaction: nobody else can change it or add a
-    reference to it. */
+/** Reads those of the assets with these ids (apr_int64_t) that the shop has, in the order of the
+    ids: mdl_asset_t *. */
+apr_status_t mdl_asset_find_all(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                apr_array_header_t **assets, apr_pool_t *p);
+
+/** Reads an asset as mdl_asset_find does, and locks it until the end of the transaction: nobody
+   else can change it or add a reference to it. */
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_problem_t *problem, apr_pool_t *p);
 
@@ -68,10 +73,6 @@ typedef struct {
                            before, and looks at 1,000 files at most; or NULL */
 } mdl_asset_list_t;
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list);
-
-/** Reads those assets (mdl_asset_t *) of a list of ids that the shop has, in the list's order. */
-apr_status_t mdl_asset_read_given(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
-                                  apr_array_header_t **assets, apr_pool_t *p);
 
 /** Effect on an mdl_entity_ref_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
 apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
