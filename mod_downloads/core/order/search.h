@@ -32,6 +32,10 @@ typedef enum {
 } mdl_order_attention_t;
 extern const char *const mdl_order_attention_names[];
 
+/** Reads the orders with these ids (apr_int64_t), in their order: mdl_order_line_t *. */
+apr_status_t mdl_order_lines(mdl_db_t *db, const apr_array_header_t *ids,
+                             apr_array_header_t **found, apr_pool_t *p);
+
 /**
  * Effect: finds a shop's orders that fit all given filters, newest first: by created_at, by
  * updated_at with updated_since, by id with product, by the email's id with an email_status that
