@@ -154,6 +154,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(object, "last_name", order->customer.last_name);
     mdl_json_add_string(object, "locale", order->customer.locale);
+    mdl_json_add_string(to, "recipient", order->own_address);
     if (order->assignments != NULL) {
         order_write_assignments(to, request, order);
     } else {

@@ -11,9 +11,9 @@
 #define LINES 50
 
 /* The nouns and actions that templates have words for; the filter offers the nouns. */
-static const char *const nouns[] = {"order",  "asset", "upload",           "job",     "category",
-                                    "pack",   "link",  "license_key_tag",  "mapping", "api_key",
-                                    "member", "shop",  "webhook_endpoint", NULL};
+static const char *const nouns[] = {"order",    "customer", "asset", "upload",           "job",
+                                    "category", "pack",     "link",  "license_key_tag",  "mapping",
+                                    "api_key",  "member",   "shop",  "webhook_endpoint", NULL};
 
 static const char *const actions[] = {
     "created",      "changed",       "saved",       "deleted",

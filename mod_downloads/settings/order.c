@@ -21,10 +21,20 @@
 #define FILES_SHOWN 200
 
 /* The actions of the timeline that the template has words for. */
-static const char *const actions[] = {
-    "assigned",     "revoked",          "restored", "downloads_granted",     "email_resent",
-    "link_rotated", "approved",         "rejected", "license_keys_assigned", "fraud_held",
-    "fraud_passed", "quantity_changed", NULL};
+static const char *const actions[] = {"assigned",
+                                      "revoked",
+                                      "restored",
+                                      "downloads_granted",
+                                      "email_resent",
+                                      "link_rotated",
+                                      "approved",
+                                      "rejected",
+                                      "license_keys_assigned",
+                                      "fraud_held",
+                                      "fraud_passed",
+                                      "quantity_changed",
+                                      "address_changed",
+                                      NULL};
 
 static const char *const check_states[] = {
     [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warning", [MDL_CHECK_FAIL] = "failure", NULL};
@@ -188,7 +198,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
     mdl_json_add_string(to, "reason", order->access_reason);
     mdl_present_date(to, "created", order->created_at);
     mdl_orders_add_customer(to, order->customer.first_name, order->customer.last_name,
-                            order->customer.email, order->customer.storefront_customer_id, p);
+                            order->address, order->customer.storefront_customer_id, p);
     if (visit->role >= MDL_ROLE_STAFF) {
         mdl_json_add_string(to, "page_url",
                             mdl_signed_url_page(visit->service->secret,

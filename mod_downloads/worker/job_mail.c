@@ -217,6 +217,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
     apr_status_t rv = find.id != 0 ? APR_SUCCESS : APR_ENOENT;
 
     mail->order = NULL; /* valid only during this turn */
+    mail->email.to = apr_pstrdup(task->pool, mail->email.to);
     apr_pool_create(&scratch, task->pool);
     apr_pool_tag(scratch, "mdl_mail_prepare");
     if (order == NULL && rv == APR_SUCCESS &&
@@ -240,15 +241,18 @@ static void mail_start(mdl_task_t *task)
 static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const mdl_job_t *job = task->job;
+    const mail_t *mail = task->data;
     mdl_email_status_t status = task->outcome == MDL_TASK_SUCCEEDED ? MDL_EMAIL_SENT
                                 : task->outcome == MDL_TASK_FAILED  ? MDL_EMAIL_FAILED
                                                                     : MDL_EMAIL_QUEUED;
     apr_status_t rv = APR_SUCCESS;
 
     if (task->outcome != MDL_TASK_RELEASED) {
-        rv = mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
+        const char *to = mail != NULL && status != MDL_EMAIL_QUEUED ? mail->email.to : NULL;
+
+        rv = mdl_email_result(db, job->email_id, status, job->attempts, to, job->error_message, p);
     } else if (job->error_message != NULL && job->attempts == 1) {
-        rv = mdl_email_result(db, job->email_id, status, 0, job->error_message, p);
+        rv = mdl_email_result(db, job->email_id, status, 0, NULL, job->error_message, p);
     }
     if (rv == APR_SUCCESS && status == MDL_EMAIL_QUEUED) {
         rv = mdl_email_hold_again(db, job->email_id, job->id, p);

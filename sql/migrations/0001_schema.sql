@@ -351,6 +351,7 @@ CREATE TABLE customer (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     storefront_customer_id TEXT NOT NULL,
     email TEXT,
+    email_replaced TEXT, -- by a person; a source that repeats it changes nothing
     first_name TEXT,
     last_name TEXT,
     locale TEXT,
@@ -365,6 +366,7 @@ CREATE TABLE orders (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     storefront_order_id TEXT NOT NULL,
     customer_id BIGINT NOT NULL {{sqlite3: REFERENCES customer (id)}},
+    recipient TEXT, -- its own address, which goes before its customer's
     page_id TEXT NOT NULL UNIQUE,
     page_replaced_at BIGINT, -- when the shop replaced the page's address; NULL: never
     access_status TEXT NOT NULL
@@ -383,6 +385,7 @@ CREATE TABLE orders (
 );
 {{pgsql: ALTER TABLE orders ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX orders_customer ON orders (customer_id, created_at, id);
+CREATE INDEX orders_recipient ON orders (shop_id, lower(recipient), created_at, id) WHERE recipient IS NOT NULL;
 -- Orders in the order of time, for each filter that can come first. The conditions are true for all rows; they
 -- keep other statements from using these indexes.
 CREATE INDEX orders_created ON orders (shop_id, created_at, id) WHERE created_at > 0;

@@ -1,3 +1,9 @@
+-- A request's address for a customer. The address that a person has replaced is not taken again.
+-- part: email_given
+CASE WHEN %lld:no_email = 1 THEN NULL
+    WHEN lower(excluded.email) = lower(customer.email_replaced) THEN customer.email
+    ELSE COALESCE(excluded.email, customer.email) END
+
 -- Members that a request leaves out stay unchanged; null clears them.  updated_at is that of the last
 -- change of one of them.
 -- name: customer_upsert
@@ -6,14 +12,17 @@ INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_n
 VALUES (%lld:shop_id, %s:storefront_customer_id, %s:email, %s:first_name, %s:last_name, %s:locale, %lld:now,
     %lld:now)
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
-    email = CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+    email = {{email_given}},
+    email_replaced = CASE WHEN %lld:no_email = 1
+        OR lower(excluded.email) NOT IN (lower(customer.email), lower(customer.email_replaced)) THEN NULL
+        ELSE customer.email_replaced END,
     first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name)
         END,
     last_name = CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
     locale = CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = CASE WHEN (customer.email, customer.first_name, customer.last_name, customer.locale)
         IS DISTINCT FROM (
-            CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+            {{email_given}},
             CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
             CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
             CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
@@ -30,13 +39,19 @@ SELECT c.shop_id, %s:storefront_order_id, c.id, %s:page_id, %s:client_ip, 'activ
 FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
-RETURNING id, customer_id, access_status, page_id, updated_at
+RETURNING id, customer_id, access_status, page_id, updated_at, {{recipient:orders}} AS address
 
--- To a customer who has the same address as the former customer.
+-- To a customer who has the address of the order, or the same as the former customer now or before a person
+-- replaced it. The order keeps its address.
 -- name: order_change_customer
-UPDATE orders SET customer_id = %lld
-WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
-    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld:customer_id)
+UPDATE orders SET customer_id = %lld, recipient = CASE
+    WHEN lower({{recipient:orders}}) = (SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id)
+    THEN orders.recipient ELSE {{recipient:orders}} END
+WHERE id = %lld AND (SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id) IN (
+    lower(orders.recipient),
+    (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id),
+    (SELECT lower(c.email_replaced) FROM customer c WHERE c.id = orders.customer_id))
+RETURNING {{recipient:orders}} AS address
 
 -- Locks an order until the commit, before it is read and changed. Entries can still be added to its timeline.
 -- name: order_lock
@@ -56,7 +71,7 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
-o.created_at, c.id AS customer_id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
+o.recipient AS own_address, {{recipient:o}} AS address, o.created_at, c.id AS customer_id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
 s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, o.fraud_level, o.fraud_signals,
 o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}
 

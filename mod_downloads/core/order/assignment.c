@@ -23,7 +23,7 @@ typedef struct {
     apr_time_t now;
     apr_int64_t order_id;
     apr_int64_t customer_id;
-    const char *email; /* of the customer, or NULL */
+    const char *email; /* of the order, or NULL */
     int customer_changed;
     int is_new; /* the order */
     int held;
@@ -154,32 +154,36 @@ static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_
     order->state = (mdl_order_state_t){MDL_ORDER_ACTIVE, MDL_FRAUD_NOT_CHECKED};
     order->created_at = order->updated_at = run->now;
     order->shop_id = assign->shop_id;
+    order->address = run->email;
     order->customer = (mdl_customer_t){
         .id = run->customer_id,
         .storefront_customer_id = assign->customer.storefront_customer_id,
-        .email = run->email,
+        .email = mdl_rows_text(asked->customer, 1),
         .first_name = mdl_rows_text(asked->customer, 2),
         .last_name = mdl_rows_text(asked->customer, 3),
         .locale = mdl_rows_text(asked->customer, 4)};
     return order;
 }
 
-/* Only a customer with the same email address may take over: whoever has the page's address still
-   sees the order. */
+/* Only a customer with the order's address, or the former customer's, may take over: whoever has
+   the page's address still sees the order. */
 static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
-    apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(
-        db, &changed, p,
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p,
         MDL_Q(ORDER_CHANGE_CUSTOMER, .customer_id = run->customer_id, .id = run->order_id));
 
-    if (rv == APR_SUCCESS && changed == 0) {
+    if (rv == APR_ENOENT) {
         return mdl_problem_set(
             run->assign->problem, 409, "other_customer",
             "The order was assigned to another customer before. If the storefront has merged the "
             "two, send customer.email with the address that the order has.");
     }
-    run->customer_changed = 1;
+    if (rv == APR_SUCCESS) {
+        run->customer_changed = 1;
+        run->email = mdl_rows_text(row, 0);
+    }
     return rv;
 }
 
@@ -195,7 +199,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
         return APR_EGENERAL;
     }
     run->customer_id = mdl_rows_int(asked->customer, 0);
-    run->email = mdl_rows_text(asked->customer, 1);
+    run->email = mdl_rows_text(asked->order, 5);
     run->customer_changed = mdl_rows_int(asked->customer, 5) == run->now;
     run->order_id = mdl_rows_int(asked->order, 0);
     if (mdl_rows_int(asked->order, 1) != run->customer_id &&

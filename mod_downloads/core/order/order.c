@@ -28,7 +28,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_order_t *order = mdl_order_make(p);
 
     MDL_READ(row, order, order, id, storefront_order_id, page_id, access_reason, created_at,
-             shop_id, shop_email, fraud_signals, risk_pending, updated_at);
+             shop_id, shop_email, fraud_signals, risk_pending, updated_at, own_address, address);
     order->state.access = MDL_ENUM(row, order, access_status, mdl_order_access_names);
     order->state.decision = MDL_ENUM(row, order, fraud_decision, mdl_fraud_decision_names);
     order->customer.id = MDL_INT(row, order, customer_id);

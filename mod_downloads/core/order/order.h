@@ -22,6 +22,8 @@ typedef struct {
     const char *first_name;
     const char *last_name;
     const char *locale;
+    apr_time_t created_at; /* only by mdl_customer_find, like the next */
+    apr_time_t updated_at;
 } mdl_customer_t;
 
 /* The members of a customer that may be unknown, as bits. */
@@ -44,6 +46,8 @@ typedef struct {
     apr_time_t updated_at; /* moves with every change but downloads; never back */
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;
+    const char *own_address; /* where its emails go instead of to the customer's address, or NULL */
+    const char *address;     /* where its emails go; NULL: no address is known */
     apr_int64_t shop_id;
     const char *shop_name;
     const char *shop_email; /* for customers to write to; or NULL */
