@@ -115,7 +115,7 @@ objects: $(OBJECTS)
 UNIT_SCRIPTS := $(wildcard t/unit/*.t)
 
 unit: build programs ## runs the unit programs
-	tools/as-user tools/with-postgres tools/with-objects prove -j4 --timer --exec '' $(UNIT_SCRIPTS) $(UNIT_PROGRAMS)
+	tools/as-user tools/with-postgres tools/with-objects prove -j4 --timer --exec 'timeout -k 10 1200' $(UNIT_SCRIPTS) $(UNIT_PROGRAMS)
 
 levels: $(foreach level,$(LEVELS),$(level)/mod_downloads.so $(level)/downloadsctl) # later releases, for the suites of upgrades
 
@@ -133,7 +133,7 @@ sanitize: ## runs the unit programs with AddressSanitizer and UndefinedBehaviorS
 sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASES)
 	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' HARDENING= build levels
 	@tools/node
-	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
+	LIMIT=3600 SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
 
 valgrind: programs ## runs the unit programs under valgrind's memcheck
 	tools/as-user tools/with-postgres tools/with-objects prove --timer --exec \

@@ -24,6 +24,12 @@ static apr_size_t measure_take(void *baton, const char *html, apr_size_t length,
     return length;
 }
 
+static const char *html_sources(const char *directive, const char *sources, apr_pool_t *p)
+{
+    return sources != NULL && *sources != '\0' ? apr_pstrcat(p, "; ", directive, sources, NULL)
+                                               : "";
+}
+
 /* template: NULL for plain text */
 static const char *html_policy(const mdl_template_t *template, const mdl_html_policy_t *policy,
                                apr_pool_t *p)
@@ -31,9 +37,12 @@ static const char *html_policy(const mdl_template_t *template, const mdl_html_po
     const char *style = template != NULL ? mdl_template_hashes(template, MDL_TEMPLATE_STYLE) : "";
     const char *script = template != NULL ? mdl_template_hashes(template, MDL_TEMPLATE_SCRIPT) : "";
 
-    return apr_pstrcat(p, "default-src 'none'", *style != '\0' ? "; style-src" : "", style,
-                       *script != '\0' ? "; script-src" : "", script, "; form-action 'self'",
-                       policy->form_action, "; base-uri 'none'; frame-ancestors 'none'", NULL);
+    return apr_pstrcat(p, "default-src 'none'", html_sources("style-src", style, p),
+                       html_sources("script-src", script, p),
+                       html_sources("connect-src", policy->connect, p),
+                       html_sources("img-src", policy->img, p), "; form-action 'self'",
+                       policy->form_action != NULL ? policy->form_action : "",
+                       "; base-uri 'none'; frame-ancestors 'none'", NULL);
 }
 
 static void html_head(request_rec *r, int status, const char *type, apr_size_t length,

@@ -1,7 +1,7 @@
 /*
  * Pages of HTML, as they leave the server: rendered from a template, never kept by a cache, never
  * shown in a frame, and with a Content-Security-Policy (CSP Level 3) that allows the style and
- * script elements that the template has, each by its hash, and nothing else to be loaded.
+ * script elements that the template has, each by its hash, and the places that the page names.
  */
 #ifndef MDL_HTML_H
 #define MDL_HTML_H
@@ -13,8 +13,11 @@
 
 /** What differs between pages. */
 typedef struct {
-    const char *form_action;     /* origins beside its own that a form may lead to, each after a
-                                    space; "" for none */
+    /* Sources, each after a space; NULL for none. */
+    const char *form_action; /* where a form may lead to, beside its own origin */
+    const char *connect;     /* what scripts may send to */
+    const char *img;         /* where pictures may come from */
+
     const char *referrer_policy; /* the header of that name */
 } mdl_html_policy_t;
 

@@ -286,9 +286,7 @@ static int form_parse(char *text, apr_size_t max_fields, apr_table_t *fields)
             ap_unescape_urlencoded(value) != OK) {
             return HTTP_BAD_REQUEST;
         }
-        if (apr_table_get(fields, name) == NULL) {
-            apr_table_setn(fields, name, value);
-        }
+        apr_table_addn(fields, name, value);
     }
     return OK;
 }

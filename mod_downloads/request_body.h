@@ -30,10 +30,10 @@ apr_status_t mdl_request_body_read(request_rec *r, const char *owner, apr_size_t
 
 /**
  * Reads a body that a form of HTML sends (application/x-www-form-urlencoded; WHATWG URL, section 5)
- * into *fields, names to values in r->pool; of two fields with one name the first counts.  Returns
- * OK, 415 for another type or an encoded body, 411 without a Content-Length, 413 for more than
- * max_length bytes, which are not read, 408, or 400 for what is no such form or has more than
- * max_fields.
+ * into *fields, names to values, in their order and in r->pool.  It takes as much memory as the
+ * body, which is parsed in place, and 48 bytes a field.  Returns OK, 415 for another type or an
+ * encoded body, 411 without a Content-Length, 413 for more than max_length bytes, which are not
+ * read, 408, or 400 for what is no such form or has more than max_fields.
  */
 int mdl_request_body_form(request_rec *r, const char *owner, apr_size_t max_length,
                           apr_size_t max_fields, apr_table_t **fields);

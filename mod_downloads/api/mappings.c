@@ -1,5 +1,7 @@
 #include "api/routes.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 
 #include "api/list.h"
@@ -8,6 +10,7 @@
 #include "core/identifier.h"
 #include "core/ids.h"
 #include "core/catalog/mapping.h"
+#include "core/catalog/product.h"
 
 #define MAX_PRODUCT 255
 
@@ -46,7 +49,50 @@ static void mapping_read_product(mdl_members_t *members, const mdl_mapping_t *ol
     }
 }
 
-static void mapping_read(mdl_members_t *members, const mdl_mapping_t *old, mdl_mapping_t *mapping)
+static const char *mapping_old_title(const mdl_mapping_t *old, const char *variant)
+{
+    for (int i = 0; old != NULL && i < old->storefront_variant_ids->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(old->storefront_variant_ids, i, const char *), variant) == 0) {
+            return APR_ARRAY_IDX(old->variant_titles, i, const char *);
+        }
+    }
+    return NULL;
+}
+
+/* Reads the object of the variants' titles.  A variant is named as in storefront_variant_ids. */
+static void mapping_read_variant_titles(mdl_request_t *request, mdl_members_t *members,
+                                        const mdl_mapping_t *old, mdl_mapping_t *mapping)
+{
+    static const char name[] = "variant_titles";
+    const apr_array_header_t *variants = mapping->storefront_variant_ids;
+    int given = mdl_members_given(members, name);
+    const mdl_json_t *object = mdl_members_object(members, name);
+    mdl_members_t *each = object != NULL
+                              ? mdl_members_begin(request, object,
+                                                  apr_pstrcat(request->r->pool, "/", name, NULL))
+                              : NULL;
+
+    mapping->variant_titles = apr_array_make(request->r->pool, variants->nelts,
+                                             sizeof(const char *));
+    for (int i = 0; i < variants->nelts; i++) {
+        const char *variant = APR_ARRAY_IDX(variants, i, const char *);
+        const char *key = each != NULL && !mdl_members_given(each, variant)
+                              ? mdl_product_number(variant)
+                              : variant;
+
+        APR_ARRAY_PUSH(mapping->variant_titles,
+                       const char *) = each != NULL ? mdl_members_text(each, key, MDL_NULLABLE,
+                                                                       MDL_PRODUCT_TITLE_MAX)
+                                       : given      ? NULL
+                                                    : mapping_old_title(old, variant);
+    }
+    if (each != NULL) {
+        mdl_members_end(each);
+    }
+}
+
+static void mapping_read(mdl_request_t *request, mdl_members_t *members, const mdl_mapping_t *old,
+                         mdl_mapping_t *mapping)
 {
     const mdl_mapping_t defaults = {.download_type = MDL_DOWNLOAD_ZIP,
                                     .is_active = 1,
@@ -56,6 +102,13 @@ static void mapping_read(mdl_members_t *members, const mdl_mapping_t *old, mdl_m
     const mdl_mapping_t *base = old != NULL ? old : &defaults;
 
     mapping_read_product(members, old, mapping);
+    mapping_read_variant_titles(request, members, old, mapping);
+    mapping->title = old == NULL || mdl_members_given(members, "title")
+                         ? mdl_members_text(members, "title", MDL_NULLABLE, MDL_PRODUCT_TITLE_MAX)
+                         : old->title;
+    mapping->note = old == NULL || mdl_members_given(members, "note")
+                        ? mdl_members_lines(members, "note", MDL_PRODUCT_NOTE_MAX)
+                        : old->note;
     mapping->file_ids = mapping_ids(members, "file_ids", base->file_ids);
     mapping->pack_ids = mapping_ids(members, "pack_ids", base->pack_ids);
     mapping->link_ids = mapping_ids(members, "link_ids", base->link_ids);
@@ -86,7 +139,7 @@ static apr_status_t mapping_parse_put(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
 
-    mapping_read(members, NULL, &mapping_begin(request)->mapping);
+    mapping_read(request, members, NULL, &mapping_begin(request)->mapping);
     return mdl_members_end(members);
 }
 
@@ -118,10 +171,16 @@ static apr_status_t mapping_parse_list(mdl_request_t *request)
 static void mapping_write_lists(mdl_json_t *to, const mdl_mapping_t *mapping)
 {
     mdl_json_t *list = mdl_json_add_array(to, "storefront_variant_ids");
+    mdl_json_t *titles = mdl_json_add_object(to, "variant_titles");
 
     for (int i = 0; i < mapping->storefront_variant_ids->nelts; i++) {
-        mdl_json_add_string(list, NULL,
-                            APR_ARRAY_IDX(mapping->storefront_variant_ids, i, const char *));
+        const char *variant = APR_ARRAY_IDX(mapping->storefront_variant_ids, i, const char *);
+        const char *title = APR_ARRAY_IDX(mapping->variant_titles, i, const char *);
+
+        mdl_json_add_string(list, NULL, variant);
+        if (title != NULL) {
+            mdl_json_add_string(titles, variant, title);
+        }
     }
     mdl_ids_add(to, "file_ids", mapping->file_ids);
     mdl_ids_add(to, "pack_ids", mapping->pack_ids);
@@ -135,7 +194,9 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
 
     mdl_json_add_int(to, "id", mapping->id);
     mdl_json_add_string(to, "storefront_product_id", mapping->storefront_product_id);
+    mdl_json_add_string(to, "title", mapping->title);
     if (mapping->storefront_variant_ids != NULL) {
+        mdl_json_add_string(to, "note", mapping->note);
         mapping_write_lists(to, mapping);
     }
     mdl_json_add_string(to, "download_type", mdl_download_type_names[mapping->download_type]);
@@ -194,7 +255,7 @@ static apr_status_t mapping_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    mapping_read(members, old, &put->mapping);
+    mapping_read(change->request, members, old, &put->mapping);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS) {
         return rv;
     }

@@ -167,6 +167,29 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     return text;
 }
 
+const char *mdl_members_lines(mdl_members_t *members, const char *name, apr_size_t max)
+{
+    const char *text = member_ask_string(members, name, MDL_NULLABLE);
+
+    if (text == NULL) {
+        return NULL;
+    }
+    text = mdl_utf8_lines(text, members->pool);
+    if (mdl_utf8_length(text) > max) {
+        mdl_members_fault(members, name, "wrong_length",
+                          apr_psprintf(members->pool,
+                                       "This member must have 1 to %" APR_SIZE_T_FMT " characters.",
+                                       max));
+        return NULL;
+    }
+    if (!mdl_utf8_is_lines(text, max)) {
+        mdl_members_fault(members, name, "invalid",
+                          "This member must not have control characters but tabs and line ends.");
+        return NULL;
+    }
+    return text;
+}
+
 const char *mdl_members_email(mdl_members_t *members, const char *name, const char *email)
 {
     const char *address = mdl_mime_address_of(email, members->pool);

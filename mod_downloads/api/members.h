@@ -33,6 +33,10 @@ int mdl_members_given(const mdl_members_t *members, const char *name);
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
+/** Plain text of several lines, trimmed, with a line feed for each line end (mdl_utf8_lines); NULL
+    when absent, null or faulty. */
+const char *mdl_members_lines(mdl_members_t *members, const char *name, apr_size_t max);
+
 /** The email address in a member's text, which may be NULL (mdl_mime_address_of); notes a fault if
     the text has none. */
 const char *mdl_members_email(mdl_members_t *members, const char *name, const char *email);

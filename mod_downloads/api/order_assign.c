@@ -7,6 +7,7 @@
 #include "api/order_view.h"
 #include "base/http/accept_language.h"
 #include "base/http/address.h"
+#include "core/catalog/product.h"
 #include "core/identifier.h"
 #include "core/order/assignment.h"
 
@@ -32,6 +33,7 @@ static mdl_order_item_t assign_parse_item(mdl_members_t *members, int index)
     item.storefront_product_id = mdl_members_product(members, "storefront_product_id");
     item.storefront_variant_id = mdl_members_variant(members, "storefront_variant_id",
                                                      item.storefront_product_id);
+    item.title = mdl_members_text(members, "title", MDL_NULLABLE, MDL_PRODUCT_TITLE_MAX);
     item.quantity = (int)mdl_members_int(members, "quantity", MDL_OPTIONAL, 1,
                                          MDL_ORDER_QUANTITY_MAX, 1);
     item.quantity_given = mdl_members_given(members, "quantity");

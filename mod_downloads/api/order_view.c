@@ -56,6 +56,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
     mdl_json_add_string(
         to, "storefront_variant_id",
         *assignment->storefront_variant_id != '\0' ? assignment->storefront_variant_id : NULL);
+    mdl_json_add_string(to, "title", assignment->title);
     mdl_json_add_int(to, "quantity", assignment->quantity);
     mdl_json_add_string(to, "status", mdl_assignment_status_names[assignment->status]);
     mdl_json_add_int(to, "mapping_id", assignment->mapping_id);

@@ -10,7 +10,8 @@ apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, co
                                 mdl_effect_fn *effect, mdl_order_t **order)
 {
     mdl_order_find_t find = {.page_id = page_id,
-                             .default_download_limit = service->settings->download_limit};
+                             .default_download_limit = service->settings->download_limit,
+                             .with_notes = 1};
     mdl_connection_t *connection = mdl_connection_open(r);
     apr_status_t rv;
 

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "base/text/present.h"
+#include "settings/filter.h"
 #include "settings/frame.h"
 
 #define LINES 50
@@ -51,38 +52,33 @@ static void audit_add_entry(mdl_json_t *to, const mdl_visit_t *visit, const mdl_
     mdl_json_add_string(to, "detail", audit_shows_detail(visit, entry) ? entry->detail : NULL);
 }
 
-/* The query of the next page. */
-static const char *audit_next(const mdl_audit_list_t *list, apr_pool_t *p)
-{
-    return apr_psprintf(p, "noun=%s&who=%s&before=%" APR_INT64_T_FMT,
-                        list->noun != NULL ? list->noun : "",
-                        list->who != NULL ? ap_escape_urlencoded(p, list->who) : "", list->next);
-}
+static const mdl_filter_field_t fields[] = {
+    {"who", .max = MDL_MEMBER_USER_MAX},
+    {"noun", .names = nouns},
+    {0},
+};
 
 static int audit_show(mdl_visit_t *visit)
 {
-    int noun = mdl_names_find(nouns, mdl_visit_parameter(visit, "noun"));
     mdl_audit_list_t list = {.shop_id = visit->shop != NULL ? visit->shop->id : 0,
                              .before = mdl_visit_before(visit),
-                             .noun = noun >= 0 ? nouns[noun] : NULL,
-                             .who = mdl_visit_parameter(visit, "who"),
                              .limit = LINES};
+    mdl_filter_t filter;
     mdl_json_t *data, *entries;
     apr_status_t rv;
 
-    if (list.who != NULL && strlen(list.who) > MDL_MEMBER_USER_MAX) {
+    if (mdl_filter_read(&filter, fields, visit) != APR_SUCCESS) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
+    list.who = mdl_filter_value(&filter, "who");
+    list.noun = mdl_filter_value(&filter, "noun");
     if ((rv = mdl_visit_read(visit, mdl_audit_list_effect, &list)) != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_audit", 1);
-    mdl_json_add_string(data, "who", list.who);
-    mdl_frame_add_choice(mdl_json_add_object(data, "chosen"), nouns, noun);
-    mdl_json_add_bool(data, "filtered", list.who != NULL || list.noun != NULL);
+    mdl_filter_add(data, &filter);
     mdl_json_add_bool(data, "has_entries", list.found->nelts > 0);
-    mdl_json_add_string(data, "next", list.next != 0 ? audit_next(&list, visit->r->pool) : NULL);
+    mdl_json_add_int_if(data, "before", list.next, list.next != 0);
     entries = mdl_json_add_array(data, "entries");
     for (int i = 0; i < list.found->nelts; i++) {
         audit_add_entry(mdl_json_add_object(entries, NULL), visit,

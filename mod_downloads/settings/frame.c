@@ -12,6 +12,7 @@
 #include "base/text/templates.h"
 #include "core/write.h"
 #include "html.h"
+#include "settings/navigation.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -26,6 +27,11 @@ static struct {
     const char *path; /* as it stands in URLs */
     const char *root; /* the same, decoded */
     const char *origin;
+
+    /* Sources for the policies of pages (mdl_html_policy_t). */
+    const char *own;
+    const char *uploads;
+    const char *logo;
 } frame;
 
 void mdl_frame_child_init(apr_pool_t *p, const mdl_settings_t *settings)
@@ -43,6 +49,11 @@ void mdl_frame_child_init(apr_pool_t *p, const mdl_settings_t *settings)
     root = apr_pstrdup(p, frame.path);
     frame.root = ap_unescape_url(root) == OK ? root : frame.path;
     frame.origin = apr_pstrcat(p, uri.scheme, "://", uri.hostinfo, NULL);
+    frame.own = apr_pstrcat(p, " ", settings->settings_url, "/", NULL);
+    frame.uploads = settings->upload_url != NULL
+                        ? apr_pstrcat(p, " ", settings->upload_url, "/", NULL)
+                        : "";
+    frame.logo = apr_pstrcat(p, " ", settings->public_url, "/logo/", NULL);
     frame.templates = mdl_templates_read_settings(settings->templates,
                                                   mdl_settings_tab_template_names, problems, p);
     for (int i = 0; i < problems->nelts; i++) {
@@ -109,12 +120,12 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
             data, "form_token",
             mdl_form_token(visit->service->secret, visit->user, apr_time_now(), visit->r->pool));
     }
+    mdl_navigation_add(data, visit);
     if (visit->shop != NULL) {
         shop = mdl_json_add_object(data, "shop");
         mdl_json_add_int(shop, "shop_id", visit->shop->id);
         mdl_json_add_string(shop, "shop_name", visit->shop->name);
         mdl_frame_add_choice(shop, mdl_shop_status_names, (int)visit->shop->status);
-        mdl_json_add_string(shop, "shop_state", mdl_frame_shop_state(visit->shop, visit->r->pool));
         mdl_json_add_string(shop, "block_reason", visit->shop->block_reason);
     }
     if (visit->problem.message != NULL) {
@@ -149,13 +160,28 @@ static const mdl_template_t *frame_choose(request_rec *r, const char *name)
     return template;
 }
 
-/* A browser then sends a form's Origin only to the site itself (Fetch standard, section 3.2). */
-static const mdl_html_policy_t policy = {.form_action = "", .referrer_policy = "same-origin"};
+static mdl_html_policy_t frame_policy(const mdl_visit_t *visit)
+{
+    unsigned allows = visit->page != NULL ? visit->page->allows : 0;
+    /* A browser then sends a form's Origin only to the site itself (Fetch standard, section 3.2).
+     */
+    mdl_html_policy_t policy = {.referrer_policy = "same-origin"};
+
+    if (allows & MDL_ALLOW_UPLOADS) {
+        policy.form_action = frame.uploads;
+        policy.connect = apr_pstrcat(visit->r->pool, frame.own, frame.uploads, NULL);
+    }
+    if (allows & MDL_ALLOW_LOGO) {
+        policy.img = frame.logo;
+    }
+    return policy;
+}
 
 int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
                    const mdl_template_list_t *list)
 {
     const mdl_template_t *template = frame_choose(visit->r, name);
+    mdl_html_policy_t policy = frame_policy(visit);
 
     mdl_visit_end(visit);
     if (template != NULL) {
@@ -200,6 +226,8 @@ int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)
 
 int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done)
 {
+    mdl_html_policy_t policy = frame_policy(visit);
+
     apr_table_setn(visit->r->headers_out, "Location",
                    apr_pstrcat(visit->r->pool, path, done != NULL ? "?done=" : "",
                                done != NULL ? done : "", NULL));

@@ -60,7 +60,6 @@ static int keys_send(mdl_visit_t *visit, int status)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_keys", 1);
     mdl_json_add_string(data, "base_url", visit->service->settings->api_url);
     mdl_json_add_bool(data, "has_keys", list.keys->nelts > 0);
     keys = mdl_json_add_array(data, "keys");
@@ -121,7 +120,6 @@ static int keys_create(mdl_visit_t *visit)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_keys", 1);
     mdl_json_add_string(data, "key_name", key->name);
     mdl_json_add_string(data, "token", keys.create.token);
     mdl_json_add_string(data, "base_url", visit->service->settings->api_url);
@@ -153,7 +151,6 @@ static int keys_ask(mdl_visit_t *visit)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_keys", 1);
     mdl_json_add_string(data, "key_id", key->id);
     mdl_json_add_string(data, "key_name", key->name);
     mdl_present_date(data, "used", key->last_used_at);

@@ -61,8 +61,7 @@ static int members_send(mdl_visit_t *visit, int status)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_members", 1);
-    mdl_json_add_string(data, "members_version", members_version(&list, visit->r->pool));
+    mdl_json_add_string(data, "seen", members_version(&list, visit->r->pool));
     mdl_json_add_string(data, "typed_user", mdl_visit_field(visit, "user"));
     mdl_json_add_bool(data, "typed_owner", role == (int)MDL_ROLE_OWNER);
     mdl_json_add_bool(data, "typed_reader", role == (int)MDL_ROLE_READ_ONLY);

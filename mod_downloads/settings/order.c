@@ -9,6 +9,7 @@
 #include "base/text/present.h"
 #include "base/text/utf8.h"
 #include "child_storage.h"
+#include "core/catalog/product.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
 #include "core/order/access.h"
@@ -92,7 +93,7 @@ static void order_add_files(mdl_json_t *item, const mdl_assignment_t *assignment
                         assignment->files->nelts > i);
 }
 
-static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t now)
+static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t now, apr_pool_t *p)
 {
     mdl_json_t *items = mdl_json_add_array(to, "items");
     int shown = 0;
@@ -101,10 +102,11 @@ static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t
         const mdl_assignment_t *each = APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *);
         mdl_json_t *item = mdl_json_add_object(items, NULL);
 
-        mdl_json_add_string(item, "product", each->storefront_product_id);
-        mdl_json_add_string(item, "variant",
-                            *each->storefront_variant_id != '\0' ? each->storefront_variant_id
-                                                                 : NULL);
+        mdl_product_json(item, each->title, each->storefront_product_id, p);
+        mdl_json_add_string(item, "variant_number",
+                            *each->storefront_variant_id != '\0'
+                                ? mdl_product_number(each->storefront_variant_id)
+                                : NULL);
         mdl_json_add_int(item, "quantity", each->quantity);
         mdl_json_add_bool(item, "item_revoked", each->status == MDL_ASSIGNMENT_REVOKED);
         mdl_json_add_bool(item, "item_expired", each->expires_at != 0 && each->expires_at <= now);
@@ -185,6 +187,11 @@ static void order_add_email(mdl_json_t *to, const mdl_email_state_t *state)
     mdl_present_date(email, "sent_at", state->sent_at);
 }
 
+static int order_is_open(const mdl_order_t *order)
+{
+    return order->state.access == MDL_ORDER_ACTIVE && mdl_order_has_open(order, apr_time_now());
+}
+
 /* The page's URL is the right to download, so only those who may give access see it. */
 static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
 {
@@ -193,8 +200,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
 
     mdl_json_add_string(to, "order_id", order->storefront_order_id);
     mdl_frame_add_choice(to, mdl_order_access_names, (int)order->state.access);
-    mdl_json_add_bool(to, "open",
-                      order->state.access == MDL_ORDER_ACTIVE && mdl_order_has_open(order, now));
+    mdl_json_add_bool(to, "open", order_is_open(order));
     mdl_json_add_string(to, "reason", order->access_reason);
     mdl_present_date(to, "created", order->created_at);
     mdl_orders_add_customer(to, order->customer.first_name, order->customer.last_name,
@@ -210,26 +216,61 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
                          APR_ARRAY_IDX(order->timeline, 0, const mdl_timeline_entry_t *)->id);
     }
     order_add_email(to, &order->email);
-    order_add_items(to, order, now);
+    order_add_items(to, order, now, p);
     order_add_checks(to, visit, order);
     order_add_downloads(to, order);
     order_add_timeline(to, order);
 }
 
-/* Adds what was typed, and into which form. */
-static void order_add_typed(mdl_json_t *to, const mdl_visit_t *visit)
+#define IN(access) (1u << MDL_ORDER_##access)
+
+/* The forms, in the order in which they are shown. */
+static const struct {
+    const char *path; /* below the order's */
+    const char *action;
+    unsigned states; /* in which it is shown; 0: while something can be downloaded */
+    int takes_away;  /* the customer reads the reason */
+} forms[] = {
+    {"approve", "approved", IN(HELD) | IN(REJECTED), 0},
+    {"reject", "rejected", IN(HELD), 1},
+    {"grant", "downloads_granted", ~0u, 0},
+    {"resend", "email_resent", 0, 0},
+    {"rotate-link", "link_rotated", ~0u, 0},
+    {"revoke", "revoked", IN(ACTIVE), 1},
+    {"restore", "restored", IN(REVOKED), 0},
+};
+
+/* Adds what was typed into a form that is shown again. */
+static void form_add_typed(mdl_json_t *to, const mdl_visit_t *visit)
 {
     static const char *const fields[] = {"reason", "to", "downloads", "days"};
-    mdl_json_t *typed;
 
-    if (visit->fields == NULL) {
-        return;
-    }
-    typed = mdl_json_add_object(to,
-                                apr_pstrcat(visit->r->pool, "typed_", visit->audit.action, NULL));
+    mdl_json_add_bool(to, "typed", 1);
     for (apr_size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        mdl_json_add_string(typed, apr_pstrcat(visit->r->pool, "typed_", fields[i], NULL),
+        mdl_json_add_string(to, apr_pstrcat(visit->r->pool, "typed_", fields[i], NULL),
                             mdl_visit_field(visit, fields[i]));
+    }
+}
+
+static void order_add_forms(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
+{
+    mdl_json_t *array = mdl_json_add_array(to, "forms");
+    int open = order_is_open(order);
+
+    for (apr_size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        mdl_json_t *form;
+
+        if (forms[i].states != 0 ? !(forms[i].states & (1u << order->state.access)) : !open) {
+            continue;
+        }
+        form = mdl_json_add_object(array, NULL);
+        mdl_json_add_string(form, "path", forms[i].path);
+        mdl_json_add_string(form, "action", forms[i].action);
+        mdl_json_add_bool(form, forms[i].action, 1);
+        mdl_json_add_bool(form, "takes_away", forms[i].takes_away);
+        if (visit->fields != NULL && strcmp(visit->audit.action, forms[i].action) == 0) {
+            form_add_typed(form, visit);
+        }
     }
 }
 
@@ -244,9 +285,8 @@ static int order_send(mdl_visit_t *visit, int status)
     }
     mdl_visit_end(visit);
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_orders", 1);
     order_add(data, visit, order);
-    order_add_typed(data, visit);
+    order_add_forms(data, visit, order);
     return mdl_frame_send(visit, status, "order.html", data, NULL);
 }
 

@@ -110,7 +110,7 @@ static int overview_show(mdl_visit_t *visit)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_overview", 1);
+    mdl_json_add_string(data, "seen", mdl_frame_shop_state(visit->shop, visit->r->pool));
     mdl_json_add_bool(data, "nobody_told", overview.recipients->nelts == 0);
     mdl_json_add_bool(data, "has_held", attention.held.found->nelts > 0);
     mdl_json_add_bool(data, "more_held", attention.held.more);

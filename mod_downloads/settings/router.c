@@ -63,6 +63,7 @@ static apr_status_t role_lookup_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static int form_admit(mdl_visit_t *visit, const char **refusal)
 {
     request_rec *r = visit->r;
+    const mdl_page_t *page = visit->page;
     const char *origin = apr_table_get(r->headers_in, "Origin");
     const char *owner = visit->user != NULL ? visit->user
                                             : mdl_rate_limit_network(r->useragent_ip, r->pool);
@@ -78,7 +79,9 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
                       mdl_frame_origin());
         return HTTP_FORBIDDEN;
     }
-    status = mdl_request_body_form(r, owner, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &visit->fields);
+    status = mdl_request_body_form(
+        r, owner, page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH,
+        page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS, &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;

@@ -172,7 +172,7 @@ static int shop_ask_block(mdl_visit_t *visit, int status)
 {
     mdl_json_t *data = mdl_frame_data(visit);
 
-    mdl_json_add_bool(data, "on_overview", 1);
+    mdl_json_add_string(data, "seen", mdl_frame_shop_state(visit->shop, visit->r->pool));
     mdl_json_add_string(data, "typed_reason", mdl_visit_field(visit, "reason"));
     return mdl_frame_send(visit, status, "shop_block.html", data, NULL);
 }

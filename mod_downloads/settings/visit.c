@@ -115,6 +115,33 @@ const char *mdl_visit_field(const mdl_visit_t *visit, const char *name)
                                  : NULL;
 }
 
+typedef struct {
+    const mdl_visit_t *visit;
+    apr_array_header_t *values;
+} fields_t;
+
+static int fields_add(void *baton, const char *name, const char *value)
+{
+    fields_t *fields = baton;
+    const char *text = visit_trim(value, fields->visit->r->pool);
+
+    (void)name;
+    if (text != NULL) {
+        APR_ARRAY_PUSH(fields->values, const char *) = text;
+    }
+    return 1;
+}
+
+apr_array_header_t *mdl_visit_fields(const mdl_visit_t *visit, const char *name)
+{
+    fields_t fields = {visit, apr_array_make(visit->r->pool, 8, sizeof(const char *))};
+
+    if (visit->fields != NULL) {
+        apr_table_do(fields_add, &fields, visit->fields, name, NULL);
+    }
+    return fields.values;
+}
+
 /* A GET form sends a space as "+" (WHATWG URL, section 5.2); ap_args_to_table would keep it. */
 const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
 {

@@ -15,6 +15,12 @@
 
 typedef struct mdl_visit_t mdl_visit_t;
 
+/** Places of ours that a page's policy allows beside the settings, where forms lead to. */
+enum {
+    MDL_ALLOW_UPLOADS = 1, /* forms and scripts send to upload URLs, and scripts to the settings */
+    MDL_ALLOW_LOGO = 2     /* pictures come from the public URL's "/logo/" */
+};
+
 /** A page, its form, and the least role for each. */
 typedef struct {
     const char *path; /* below the settings; the first "{}" is a shop, the second its argument */
@@ -26,7 +32,10 @@ typedef struct {
     int (*post)(mdl_visit_t *visit); /* or NULL */
     const char *done;                /* what is reported after its redirect, see mdl_frame_done */
     mdl_effect_fn *effect;           /* of a form that shares its post with others */
-    int changes_keys; /* a form that changes API keys or shops: this node reads them anew */
+    int changes_keys;      /* a form that changes API keys or shops: this node reads them anew */
+    apr_size_t max_length; /* bytes of its form; 0: 16 KiB */
+    apr_size_t max_fields; /* of its form; 0: 64 */
+    unsigned allows;       /* MDL_ALLOW_… */
 } mdl_page_t;
 
 struct mdl_visit_t {
@@ -68,8 +77,13 @@ apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void 
 /** Gives the connection back; call it before a page is sent. */
 void mdl_visit_end(mdl_visit_t *visit);
 
-/** A field's value, trimmed; NULL when it is absent, empty or not UTF-8. */
+/** A field's value, trimmed; NULL when it is absent, empty or not UTF-8.  Of several fields with
+   one name the first. */
 const char *mdl_visit_field(const mdl_visit_t *visit, const char *name);
+
+/** The values of all fields of one name (const char *), in the form's order, without those for
+   which mdl_visit_field would return NULL. */
+apr_array_header_t *mdl_visit_fields(const mdl_visit_t *visit, const char *name);
 
 /** The same for a parameter of the query. */
 const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name);

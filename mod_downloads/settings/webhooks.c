@@ -66,7 +66,7 @@ static void webhook_add(mdl_json_t *to, const mdl_webhook_t *webhook, apr_pool_t
     mdl_present_date(to, "failing", webhook->failing_since);
     mdl_present_date(to, "disabled", webhook->disabled_at);
     mdl_present_date(to, "former_secret", webhook->old_until);
-    mdl_json_add_int(to, "webhook_version", mdl_version(webhook->updated_at));
+    mdl_json_add_int(to, "seen", mdl_version(webhook->updated_at));
 }
 
 /* Adds what a form shows: what was typed, else the endpoint's values; NULL for a new endpoint. */
@@ -148,7 +148,6 @@ static int webhooks_send(mdl_visit_t *visit, int status)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_webhooks", 1);
     mdl_json_add_bool(data, "has_webhooks", page.found->nelts > 0);
     mdl_json_add_bool(data, "has_room", page.found->nelts < MDL_WEBHOOKS_MAX);
     webhooks = mdl_json_add_array(data, "webhooks");
@@ -210,7 +209,6 @@ static int secret_send(mdl_visit_t *visit, const mdl_webhook_t *webhook, int rot
 {
     mdl_json_t *data = mdl_frame_data(visit);
 
-    mdl_json_add_bool(data, "on_webhooks", 1);
     mdl_json_add_bool(data, "rotated", rotated);
     mdl_json_add_string(data, "secret", webhook->secret);
     webhook_add(data, webhook, visit->r->pool);
@@ -274,7 +272,6 @@ static int webhook_send(mdl_visit_t *visit, int status)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_webhooks", 1);
     webhook_add(data, list.ref.entity, visit->r->pool);
     form_add(data, visit, list.ref.entity);
     deliveries_add(data, list.page.found, visit->r->pool);
@@ -350,7 +347,6 @@ static int webhooks_ask(mdl_visit_t *visit)
         return mdl_frame_failure(visit, rv);
     }
     data = mdl_frame_data(visit);
-    mdl_json_add_bool(data, "on_webhooks", 1);
     webhook_add(data, ref.entity, visit->r->pool);
     return mdl_frame_send(visit, HTTP_OK, "webhook_delete.html", data, NULL);
 }

@@ -211,7 +211,8 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     mail_t *mail = task->data;
     mdl_order_find_t find = {.id = mail->email.order_id,
-                             .default_download_limit = task->service->settings->download_limit};
+                             .default_download_limit = task->service->settings->download_limit,
+                             .with_notes = 1};
     const mdl_order_t *order = mail->order;
     apr_pool_t *scratch;
     apr_status_t rv = find.id != 0 ? APR_SUCCESS : APR_ENOENT;

@@ -270,6 +270,8 @@ CREATE TABLE mapping (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     storefront_product_id TEXT NOT NULL,
     variants_hash TEXT NOT NULL, -- of the sorted set; '' for the whole product; '#' and its id once deleted
+    title TEXT, -- of the product
+    note TEXT, -- for its buyers
     download_type TEXT NOT NULL {{sqlite3: CHECK (download_type IN ('ZIP', 'FILES'))}},
     is_active SMALLINT NOT NULL,
     download_limit BIGINT,
@@ -287,6 +289,7 @@ CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND 
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
     storefront_variant_id TEXT NOT NULL,
+    title TEXT,
     position INTEGER NOT NULL,
     PRIMARY KEY (mapping_id, storefront_variant_id)
 ) {{sqlite3: WITHOUT ROWID}};
@@ -418,6 +421,7 @@ CREATE TABLE assignment (
     order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
     storefront_product_id TEXT NOT NULL,
     storefront_variant_id TEXT NOT NULL, -- '' for none
+    title TEXT NOT NULL DEFAULT '', -- as the product was called when it was assigned
     quantity INTEGER NOT NULL,
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
     content TEXT NOT NULL {{sqlite3: CHECK (content IN ('live', 'pinned'))}},

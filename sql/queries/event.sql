@@ -64,16 +64,23 @@ GROUP BY o.shop_id, o.id
 -- files, may have been the last that the assignment allows.
 -- part: given_downloads
 -- dialect: sqlite3
-(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id, value ->> 'data' AS data
-    FROM json_each(%s:downloads)) g
+(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id FROM json_each(%s:downloads)) g
 
 -- part: given_downloads
 -- dialect: pgsql
-jsonb_to_recordset(%s:downloads::jsonb) g (assignment_id bigint, asset_id bigint, data text)
+jsonb_to_recordset(%s:downloads::jsonb) g (assignment_id bigint, asset_id bigint)
+
+-- part: data_of_download
+-- dialect: sqlite3
+json_object('assignment_id', a.id, 'file_id', g.asset_id, 'title', a.title)
+
+-- part: data_of_download
+-- dialect: pgsql
+json_build_object('assignment_id', a.id, 'file_id', g.asset_id, 'title', a.title)::text
 
 -- name: events_insert_downloads
 INSERT INTO event (shop_id, type, order_id, data, created_at)
-SELECT a.shop_id, type_rows.type, a.order_id, g.data, %lld:created_at
+SELECT a.shop_id, type_rows.type, a.order_id, {{data_of_download}}, %lld:created_at
 FROM {{given_downloads}}
 CROSS JOIN assignment a
 CROSS JOIN (SELECT 'download.completed' AS type UNION ALL SELECT 'download.limit_reached') type_rows

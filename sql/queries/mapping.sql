@@ -1,11 +1,11 @@
 -- As {{later}}.  updated_at is created_at only in a row that nobody has changed.
 -- name: mapping_upsert
-INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active,
+INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, title, note, download_type, is_active,
     download_limit, access_days, content, created_at, updated_at)
-VALUES (%lld:shop_id, %s:storefront_product_id, %s:variants_hash, %s:download_type, %lld:is_active,
-    %lld:download_limit?-1, %lld:access_days?-1, %s:content, %lld:now, %lld:now)
+VALUES (%lld:shop_id, %s:storefront_product_id, %s:variants_hash, %s:title, %s:note, %s:download_type,
+    %lld:is_active, %lld:download_limit?-1, %lld:access_days?-1, %s:content, %lld:now, %lld:now)
 ON CONFLICT (shop_id, storefront_product_id, variants_hash) DO UPDATE SET
-    download_type = excluded.download_type, is_active = excluded.is_active,
+    title = excluded.title, note = excluded.note, download_type = excluded.download_type, is_active = excluded.is_active,
     download_limit = excluded.download_limit, access_days = excluded.access_days,
     content = excluded.content,
     updated_at = CASE WHEN excluded.updated_at > mapping.updated_at + 1000
@@ -13,22 +13,23 @@ ON CONFLICT (shop_id, storefront_product_id, variants_hash) DO UPDATE SET
 RETURNING id, created_at, updated_at
 
 -- name: mapping_replace
-UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, download_type = %s,
+UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, title = %s, note = %s, download_type = %s,
     is_active = %lld, download_limit = %lld?-1, access_days = %lld?-1, content = %s,
     updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING id, created_at, updated_at
 
+-- The variants are a JSON array of [id, title].
 -- name: mapping_variants_insert
 -- dialect: sqlite3
-INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
-SELECT %lld:mapping_id, value, key FROM json_each(%s:variants)
+INSERT INTO mapping_variant (mapping_id, storefront_variant_id, title, position)
+SELECT %lld:mapping_id, value ->> 0, value ->> 1, key FROM json_each(%s:variants)
 
 -- name: mapping_variants_insert
 -- dialect: pgsql
-INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
-SELECT %lld:mapping_id, value, ordinality
-FROM jsonb_array_elements_text(%s:variants::jsonb) WITH ORDINALITY
+INSERT INTO mapping_variant (mapping_id, storefront_variant_id, title, position)
+SELECT %lld:mapping_id, value ->> 0, value ->> 1, ordinality
+FROM jsonb_array_elements(%s:variants::jsonb) WITH ORDINALITY
 
 -- name: mapping_variants_delete
 DELETE FROM mapping_variant WHERE mapping_id = %lld
@@ -84,7 +85,7 @@ FROM (
 ) f_rows
 
 -- part: mapping_columns
-id, storefront_product_id, download_type, is_active, download_limit, access_days, content,
+id, storefront_product_id, title, note, download_type, is_active, download_limit, access_days, content,
 created_at, updated_at
 
 -- name: mapping_by_id
@@ -111,15 +112,15 @@ IN (SELECT id FROM given_rows)
 -- The lists of given mappings, numbered as in mod_downloads/core/catalog/mapping.c, each in its order.
 -- name: mapping_lists
 {{given_rows}}
-SELECT mapping_id, 0 AS content, storefront_variant_id, position
+SELECT mapping_id, 0 AS content, storefront_variant_id, position, title
     FROM mapping_variant WHERE mapping_id {{in_rows}}
-UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
+UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position, NULL
     FROM mapping_file WHERE mapping_id {{in_rows}}
-UNION ALL SELECT mapping_id, 2, CAST(pack_id AS TEXT), position
+UNION ALL SELECT mapping_id, 2, CAST(pack_id AS TEXT), position, NULL
     FROM mapping_pack WHERE mapping_id {{in_rows}}
-UNION ALL SELECT mapping_id, 3, CAST(link_id AS TEXT), position
+UNION ALL SELECT mapping_id, 3, CAST(link_id AS TEXT), position, NULL
     FROM mapping_link WHERE mapping_id {{in_rows}}
-UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
+UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position, NULL
     FROM mapping_license_key_tag WHERE mapping_id {{in_rows}}
 ORDER BY 1 DESC, 2, 4
 
@@ -152,7 +153,8 @@ WHERE id = %lld
 (SELECT string_agg(pack_id::text, ',' ORDER BY position) FROM mapping_pack WHERE mapping_id = m.id)
 
 -- part: mapping_for_item
-SELECT m.id, m.content, m.access_days, m.download_type, m.download_limit,
+SELECT m.id, COALESCE(m.title || ', ' || v.title, m.title) AS title, m.content, m.access_days,
+    m.download_type, m.download_limit,
     CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END
         AS has_license_keys,
     CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END AS has_links,

@@ -113,10 +113,10 @@ WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_orde
     AND storefront_product_id = %s AND storefront_variant_id = %s
 
 -- name: assignment_insert
-INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity,
-    mapping_id, content, status, expires_at, created_at)
-VALUES (%lld:shop_id, %lld:order_id, %s:storefront_product_id, %s:storefront_variant_id, %lld:quantity,
-    %lld:mapping_id, %s:content, 'active', %lld:expires_at?0, %lld:now)
+INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, title,
+    quantity, mapping_id, content, status, expires_at, created_at)
+VALUES (%lld:shop_id, %lld:order_id, %s:storefront_product_id, %s:storefront_variant_id, %s:title,
+    %lld:quantity, %lld:mapping_id, %s:content, 'active', %lld:expires_at?0, %lld:now)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 
@@ -210,8 +210,8 @@ CASE WHEN a.content = 'live' THEN (
 -- With the number of license keys that it waits for (NULL if it has none and never will), and whether it gives
 -- links, so that neither is queried in vain.
 -- part: assignment_columns
-a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
-a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
+a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.title, a.quantity,
+a.status, a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
 (SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id) AS license_keys,
 m.download_limit, {{packs_of_a}} AS packs,
 COALESCE((SELECT 1 FROM mapping_link WHERE a.content = 'live' AND mapping_id = a.mapping_id LIMIT 1),
@@ -236,7 +236,8 @@ ORDER BY +a.id DESC LIMIT %lld
 
 -- name: assignments_of_orders
 WITH a_rows AS MATERIALIZED (SELECT * FROM assignment WHERE order_id {{in_given}})
-SELECT {{assignment_columns}}
+SELECT {{assignment_columns}},
+    CASE WHEN %lld:with_notes = 1 THEN m.note END AS note
 FROM a_rows a JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 

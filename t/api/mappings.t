@@ -84,7 +84,10 @@ is_shape($created->{json}, 'mapping', 'the mapping');
 my %mapping = %{ $created->{json} };
 my %given   = (
     storefront_product_id  => $product,
+    title                  => undef,
+    note                   => undef,
     storefront_variant_ids => [],
+    variant_titles         => {},
     file_ids               => [],
     pack_ids               => [],
     link_ids               => [],
@@ -418,6 +421,9 @@ my $full_one = made('/mappings', { storefront_product_id => product(),
     content => 'pinned' });
 for ([ is_active => JSON::PP::true() ], [ download_limit => undef ], [ access_days => undef ],
     [ download_limit => 0 ], [ download_type => 'ZIP' ], [ content => 'live' ],
+    [ title => 'A title' ], [ note => "One\ntwo" ],
+    [ variant_titles => { 'gid://storefront/ProductVariant/8' => 'Large' } ],
+    [ title => undef ], [ note => undef ], [ variant_titles => {} ],
     [ file_ids => [ $files[1] ] ], [ pack_ids => [] ], [ link_ids => [] ],
     [ license_key_tag_ids => [] ]) {
     my ($member, $value) = @$_;

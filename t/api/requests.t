@@ -345,7 +345,10 @@ my %operations = (
     },
     '/mappings' => {
         storefront_product_id  => '',
+        title                  => 'string null',
+        note                   => 'string null',
         storefront_variant_ids => 'array',
+        variant_titles         => 'object',
         file_ids               => 'array',
         pack_ids               => 'array',
         link_ids               => 'array',

@@ -146,6 +146,7 @@ sub webhooks
     my $receiver = MDL::Receiver->new;
     my $tab = "$settings/$shop->{shop_id}/webhooks";
     my %key = (key => $shop->{token});
+    task('owner', 'press', name => 'Settings');
     like(task('owner', 'press', name => 'Webhooks')->{text}, qr/There is no endpoint yet/,
         'there is no webhook endpoint');
     task('owner', 'fill', values => { URL => 'https://shop.example.com:1/', 'Only these:' => 1 });
@@ -216,6 +217,7 @@ sub story
     like($page->{text}, qr/Signed in as owner/, 'the owner is signed in');
     task('owner', 'open', url => "$settings/$shop/");
     seen('owner', 'overview-pending');
+    task('owner', 'press', name => 'Settings');
     like(task('owner', 'press', name => 'API keys')->{text}, qr/not approved for the API yet/,
         'the shop has to wait');
     seen('owner', 'keys-pending');
@@ -273,6 +275,7 @@ sub story
     needs($customer, $order->{json}{storefront_order_id});
     webhooks($customer);
     task('owner', 'open', url => "$settings/$shop/");
+    task('owner', 'press', name => 'Settings');
     like(task('owner', 'press', name => 'Audit')->{text},
         qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s,
         'the audit has it all');

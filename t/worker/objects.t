@@ -201,4 +201,14 @@ subtest 'parts that the store has lost make the import begin anew' => sub {
         'the source is read twice';
 };
 
+subtest 'an upload that libcurl has begun twice, on a kept connection that was lost' => sub {
+    $proxy->forget;
+    $proxy->rule(create => { lose => 1, times => 1 });
+    arrives(import_of($source->offer('twice', { size => 20 * MB, version => 9 })),
+        MDL::Source::sha256(20 * MB, 9), 20 * MB);
+    my %count = $proxy->counts;
+    is $count{create}, 2, 'the first answer was lost';
+    is_deeply [ $store->uploads ], [], 'no upload is left unfinished';
+};
+
 done_testing;

@@ -135,10 +135,10 @@ apr_status_t mdl_object_perform(mdl_object_store_t *store, const mdl_object_requ
         apr_pool_clear(pool);
         *answer = none;
         if (mdl_object_attempts_may(&attempts, p)) {
-            call->sent++;
             mdl_object_exchange_init(&exchange, store, request, pool);
             rv = exchange_run(&exchange, answer, call, p);
             mdl_object_exchange_end(&exchange);
+            call->sent += exchange.begun;
             mdl_object_attempts_note(&attempts, rv);
             asked = 1;
         } else {

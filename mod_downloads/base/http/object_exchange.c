@@ -34,7 +34,7 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
     (void)local;
     (void)remote_port;
     (void)local_port;
-    exchange->connected = 1;
+    exchange->begun++;
     exchange->moved = mdl_clock_monotonic();
     return CURL_PREREQFUNC_OK;
 }
@@ -248,7 +248,7 @@ static int exchange_is_late(const mdl_object_exchange_t *exchange)
                       : mdl_object_store_config(exchange->store)->timeout_s;
 
     /* libcurl itself looks after the time to connect. */
-    return exchange->connected &&
+    return exchange->begun > 0 &&
            mdl_clock_monotonic() - exchange->moved > apr_time_from_sec(seconds);
 }
 

@@ -57,7 +57,9 @@ typedef struct {
     mdl_text_buffer_t *text; /* of the answer's body */
     apr_size_t text_length;
     int too_large;
-    int connected;
+    /* How often the request was begun on a connection.  libcurl repeats it by itself when a kept
+       connection ends without an answer. */
+    int begun;
     int status;       /* of the answer, once its head is there; 0 before */
     apr_time_t moved; /* when bytes went either way, by mdl_clock_monotonic */
     int done;

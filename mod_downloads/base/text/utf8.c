@@ -81,6 +81,16 @@ int mdl_utf8_is_text(const char *text, apr_size_t max)
     return mdl_utf8_is_name(text, strlen(text)) && mdl_utf8_length(text) <= max;
 }
 
+int mdl_utf8_is_lines(const char *text, apr_size_t max)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        if (((unsigned char)*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f) {
+            return 0;
+        }
+    }
+    return *text != '\0' && mdl_utf8_length(text) <= max;
+}
+
 static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
 {
     return c >= first && c <= last;
@@ -116,6 +126,21 @@ const char *mdl_utf8_trimmed(const char *text, apr_pool_t *p)
         }
     }
     return end == NULL || *end == '\0' ? text : apr_pstrmemdup(p, text, (apr_size_t)(end - text));
+}
+
+const char *mdl_utf8_lines(const char *text, apr_pool_t *p)
+{
+    char *copy = apr_pstrdup(p, mdl_utf8_trimmed(text, p)), *to = copy;
+
+    for (const char *at = copy; *at != '\0'; at++) {
+        if (*at != '\r') {
+            *to++ = *at;
+        } else if (at[1] != '\n') {
+            *to++ = '\n';
+        }
+    }
+    *to = '\0';
+    return copy;
 }
 
 int mdl_utf8_disturbs(apr_uint32_t c)

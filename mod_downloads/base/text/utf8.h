@@ -34,6 +34,12 @@ int mdl_utf8_is_name(const char *text, apr_size_t max);
 /** Whether text has 1 to max characters, none of them an ASCII control. */
 int mdl_utf8_is_text(const char *text, apr_size_t max);
 
+/** Whether text has 1 to max characters, and no ASCII control but tabs and line feeds. */
+int mdl_utf8_is_lines(const char *text, apr_size_t max);
+
+/** The text trimmed, with a line feed for each line end. */
+const char *mdl_utf8_lines(const char *text, apr_pool_t *p);
+
 /** Foreign text made safe to quote, in p: at most max characters, the last an ellipsis if it was
     longer, with spaces for characters that mdl_utf8_disturbs_filename. */
 const char *mdl_utf8_quoted(const char *text, apr_size_t max, apr_pool_t *p);

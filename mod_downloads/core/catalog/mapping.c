@@ -91,6 +91,7 @@ static mdl_mapping_t *mapping_without_lists(apr_int64_t id, apr_pool_t *p)
 
     mapping->id = id;
     mapping->storefront_variant_ids = apr_array_make(p, 2, sizeof(const char *));
+    mapping->variant_titles = apr_array_make(p, 2, sizeof(const char *));
     for (apr_size_t i = 0; i < CONTENTS; i++) {
         *mapping_list_of(mapping, i) = apr_array_make(p, 2, sizeof(apr_int64_t));
     }
@@ -98,10 +99,12 @@ static mdl_mapping_t *mapping_without_lists(apr_int64_t id, apr_pool_t *p)
 }
 
 /* Adds an element to a list: 0 is the variants', i + 1 that of contents[i]. */
-static void mapping_add_element(mdl_mapping_t *mapping, apr_size_t list, const char *element)
+static void mapping_add_element(mdl_mapping_t *mapping, apr_size_t list, const char *element,
+                                const char *title)
 {
     if (list == 0) {
         APR_ARRAY_PUSH(mapping->storefront_variant_ids, const char *) = element;
+        APR_ARRAY_PUSH(mapping->variant_titles, const char *) = title;
     } else {
         APR_ARRAY_PUSH(*mapping_list_of(mapping, list - 1), apr_int64_t) = apr_atoi64(element);
     }
@@ -129,31 +132,41 @@ static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *m
         }
         mapping_add_element(APR_ARRAY_IDX(mappings, at, mdl_mapping_t *),
                             (apr_size_t)MDL_INT(rows, mapping_lists, content),
-                            MDL_TEXT(rows, mapping_lists, storefront_variant_id));
+                            MDL_TEXT(rows, mapping_lists, storefront_variant_id),
+                            MDL_TEXT(rows, mapping_lists, title));
     }
     return rv;
+}
+
+static const char *variant_title(const mdl_mapping_t *mapping, int i)
+{
+    return mapping->variant_titles != NULL ? APR_ARRAY_IDX(mapping->variant_titles, i, const char *)
+                                           : NULL;
+}
+
+/* The variants as a JSON array of [id, title]. */
+static const char *mapping_variants_text(const mdl_mapping_t *mapping, apr_pool_t *p)
+{
+    mdl_json_t *variants = mdl_json_array(p);
+
+    for (int i = 0; i < mapping->storefront_variant_ids->nelts; i++) {
+        mdl_json_t *each = mdl_json_add_array(variants, NULL);
+
+        mdl_json_add_string(each, NULL,
+                            APR_ARRAY_IDX(mapping->storefront_variant_ids, i, const char *));
+        mdl_json_add_string(each, NULL, variant_title(mapping, i));
+    }
+    return mdl_json_text(variants, NULL, p);
 }
 
 static apr_status_t mapping_insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping,
                                             apr_pool_t *p)
 {
-    const apr_array_header_t *variants = mapping->storefront_variant_ids;
-
-    return variants->nelts == 0
+    return mapping->storefront_variant_ids->nelts == 0
                ? APR_SUCCESS
                : mdl_db_exec(db, NULL, p,
                              MDL_Q(MAPPING_VARIANTS_INSERT, .mapping_id = mapping->id,
-                                   .variants = mdl_json_texts(variants, p)));
-}
-
-static int mapping_same_variants(const apr_array_header_t *a, const apr_array_header_t *b)
-{
-    for (int i = 0; i < a->nelts && i < b->nelts; i++) {
-        if (strcmp(APR_ARRAY_IDX(a, i, const char *), APR_ARRAY_IDX(b, i, const char *)) != 0) {
-            return 0;
-        }
-    }
-    return a->nelts == b->nelts;
+                                   .variants = mapping_variants_text(mapping, p)));
 }
 
 static apr_status_t mapping_write_variants(mdl_db_t *db, const mdl_mapping_t *before,
@@ -161,7 +174,7 @@ static apr_status_t mapping_write_variants(mdl_db_t *db, const mdl_mapping_t *be
 {
     apr_status_t rv = APR_SUCCESS;
 
-    if (mapping_same_variants(before->storefront_variant_ids, mapping->storefront_variant_ids)) {
+    if (strcmp(mapping_variants_text(before, p), mapping_variants_text(mapping, p)) == 0) {
         return APR_SUCCESS;
     }
     if (before->storefront_variant_ids->nelts > 0) {
@@ -262,6 +275,7 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
         MDL_Q(MAPPING_UPSERT, .shop_id = put->shop_id,
               .storefront_product_id = mapping->storefront_product_id,
               .variants_hash = mapping_variants_hash(mapping->storefront_variant_ids, p),
+              .title = mapping->title, .note = mapping->note,
               .download_type = mdl_download_type_names[mapping->download_type],
               .is_active = mapping->is_active, .download_limit = mapping->download_limit,
               .access_days = mapping->access_days,
@@ -305,6 +319,7 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
         db, &row, p,
         MDL_Q(MAPPING_REPLACE, .storefront_product_id = mapping->storefront_product_id,
               .variants_hash = mapping_variants_hash(mapping->storefront_variant_ids, p),
+              .title = mapping->title, .note = mapping->note,
               .download_type = mdl_download_type_names[mapping->download_type],
               .is_active = mapping->is_active, .download_limit = mapping->download_limit,
               .access_days = mapping->access_days,
@@ -338,7 +353,8 @@ static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_mapping_t *mapping = mapping_without_lists(MDL_INT(row, mapping, id), p);
 
-    MDL_READ(row, mapping, mapping, storefront_product_id, is_active, created_at, updated_at);
+    MDL_READ(row, mapping, mapping, storefront_product_id, title, note, is_active, created_at,
+             updated_at);
     mapping->download_type = MDL_ENUM(row, mapping, download_type, mdl_download_type_names);
     mapping->download_limit = (int)MDL_INT_OR_NONE(row, mapping, download_limit);
     mapping->access_days = (int)MDL_INT_OR_NONE(row, mapping, access_days);
@@ -477,7 +493,7 @@ int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
     if (!mdl_rows_next(rows)) {
         return 0;
     }
-    MDL_READ(rows, mapping_for_item, match, id, has_license_keys, has_links, packs);
+    MDL_READ(rows, mapping_for_item, match, id, title, has_license_keys, has_links, packs);
     match->content = MDL_ENUM(rows, mapping_for_item, content, mdl_mapping_content_names);
     match->access_days = (int)MDL_INT_OR_NONE(rows, mapping_for_item, access_days);
     match->download_type = MDL_ENUM(rows, mapping_for_item, download_type, mdl_download_type_names);

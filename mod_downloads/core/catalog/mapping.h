@@ -20,8 +20,11 @@ extern const char *const mdl_mapping_content_names[];
 typedef struct {
     apr_int64_t id;
     const char *storefront_product_id;
+    const char *title; /* of the product, or NULL */
+    const char *note;  /* for its buyers: plain text with line feeds, or NULL */
     apr_array_header_t *storefront_variant_ids; /* const char *, gids, no duplicates; NULL in a
                                                    summary, whose other lists are empty */
+    apr_array_header_t *variant_titles;         /* const char *, of each of these; NULL: none */
     apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates; NULL: none */
     apr_array_header_t *pack_ids;               /* like file_ids; so are the next two */
     apr_array_header_t *link_ids;
@@ -81,6 +84,7 @@ apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *l
 /** What an assignment needs to know of its mapping. */
 typedef struct {
     apr_int64_t id;
+    const char *title; /* with that of the variant; NULL: none */
     mdl_mapping_content_t content;
     int access_days; /* -1: for ever */
     mdl_download_type_t download_type;

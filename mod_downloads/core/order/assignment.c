@@ -13,6 +13,7 @@
 #include "core/order/lookup.h"
 #include "core/order/quantity.h"
 #include "core/catalog/mapping.h"
+#include "core/catalog/product.h"
 #include "core/shop/event.h"
 #include "core/version.h"
 
@@ -35,6 +36,7 @@ typedef struct {
     int looking_up;                 /* whether the order has an open look-up */
     apr_array_header_t *tags;       /* license-key tags, locked */
     mdl_json_t *ids;                /* of the new assignments */
+    const char *title;              /* of the first of them */
     apr_array_header_t *quantities; /* mdl_quantity_t: changes of earlier assignments */
     int raised;                     /* whether one of them is an increase */
     mdl_order_t *made;              /* a new order, with its assignments; or NULL */
@@ -248,6 +250,15 @@ static apr_time_t assignment_end(const run_t *run, const mdl_mapping_match_t *ma
                : run->now + apr_time_from_sec((apr_time_t)match->access_days * 86400);
 }
 
+static const char *assignment_title(const run_t *run, int index, apr_pool_t *p)
+{
+    const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
+
+    return item->title != NULL
+               ? item->title
+               : mdl_product_title(run->matches[index].title, item->storefront_product_id, p);
+}
+
 static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int index,
                                           mdl_rows_t **row, apr_pool_t *p)
 {
@@ -258,7 +269,8 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
         db, row, p,
         MDL_Q(ASSIGNMENT_INSERT, .shop_id = run->assign->shop_id, .order_id = run->order_id,
               .storefront_product_id = item->storefront_product_id,
-              .storefront_variant_id = item->storefront_variant_id, .quantity = item->quantity,
+              .storefront_variant_id = item->storefront_variant_id,
+              .title = assignment_title(run, index, p), .quantity = item->quantity,
               .mapping_id = match->id, .content = mdl_mapping_content_names[match->content],
               .expires_at = assignment_end(run, match), .now = run->now));
 }
@@ -274,6 +286,7 @@ static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool
     assignment->order_id = run->order_id;
     assignment->storefront_product_id = item->storefront_product_id;
     assignment->storefront_variant_id = item->storefront_variant_id;
+    assignment->title = assignment_title(run, index, p);
     assignment->quantity = item->quantity;
     assignment->status = MDL_ASSIGNMENT_ACTIVE;
     assignment->mapping_id = match->id;
@@ -352,7 +365,9 @@ static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_row
     }
     id = mdl_rows_int(row, 0);
     mdl_json_add_int(run->ids, NULL, id);
-    run->assign->created++;
+    if (run->assign->created++ == 0) {
+        run->title = assignment_title(run, index, p);
+    }
     if (run->is_new) {
         order_add_assignment(run, index, id, p);
     }
@@ -565,6 +580,7 @@ static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t
         return APR_SUCCESS;
     }
     mdl_json_add_copy(data, "assignment_ids", run->ids);
+    mdl_json_add_string(data, "title", run->title);
     event.data = mdl_json_text(data, NULL, p);
     return mdl_event_add(db, &event, p);
 }

@@ -16,6 +16,7 @@
 typedef struct {
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
+    const char *title;                 /* of the product; NULL: the mapping's */
     int quantity;                      /* 1 or more */
     int quantity_given; /* whether the request gives it: it changes earlier assignments, too */
     int index;          /* in the request */

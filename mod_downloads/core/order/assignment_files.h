@@ -38,6 +38,8 @@ typedef struct {
     apr_int64_t order_id;
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
+    const char *title;                 /* as the product was called when it was assigned */
+    const char *note;                  /* the mapping's, if it was asked for; or NULL */
     int quantity;
     mdl_assignment_status_t status;
     apr_int64_t mapping_id;

@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 
 #include "base/zip/zip.h"
+#include "core/catalog/product.h"
 
 /* An offer under construction. */
 typedef struct {
@@ -13,7 +14,7 @@ typedef struct {
     apr_hash_t *files;    /* mdl_offer_file_t by asset and minute */
     apr_hash_t *links;    /* mdl_offer_link_t by link_id */
     apr_hash_t *archives; /* mdl_offer_archive_t by the ids of its files */
-    int assignments;      /* open ones, so far */
+    apr_hash_t *notes;    /* by mapping */
     apr_pool_t *pool;
 } gathering_t;
 
@@ -201,8 +202,15 @@ static void mark_whole(const mdl_offer_t *offer, const mdl_order_t *order, apr_t
 
 /* --- the offer --- */
 
-static void gather_file(gathering_t *gathering, const mdl_order_file_t *file, apr_time_t expires_at)
+static const char *product_of(const mdl_assignment_t *assignment, apr_pool_t *p)
 {
+    return mdl_product_given_title(assignment->title, assignment->storefront_product_id, p);
+}
+
+static void gather_file(gathering_t *gathering, const mdl_assignment_t *assignment,
+                        const mdl_order_file_t *file)
+{
+    apr_time_t expires_at = assignment->expires_at;
     apr_int64_t key[] = {file->asset_id, minute_of(expires_at)};
     mdl_offer_file_t *offered = apr_hash_get(gathering->files, key, sizeof key);
     apr_pool_t *p = gathering->pool;
@@ -211,6 +219,7 @@ static void gather_file(gathering_t *gathering, const mdl_order_file_t *file, ap
         offered = apr_palloc(p, sizeof *offered);
         *offered = (mdl_offer_file_t){.file = file,
                                       .entitlement = file_entitlement(file),
+                                      .product = product_of(assignment, p),
                                       .expires_at = expires_at,
                                       .left = file_left(file),
                                       .total = file->download_limit};
@@ -246,23 +255,48 @@ static void gather_link(gathering_t *gathering, const mdl_order_link_t *link, ap
     }
 }
 
+/* Variants of one mapping share its note. */
+static void gather_note(gathering_t *gathering, const mdl_assignment_t *assignment)
+{
+    const apr_int64_t *mapping = &assignment->mapping_id;
+
+    if (assignment->note != NULL &&
+        apr_hash_get(gathering->notes, mapping, sizeof *mapping) == NULL) {
+        apr_hash_set(gathering->notes, mapping, sizeof *mapping, assignment);
+        APR_ARRAY_PUSH(gathering->offer->notes, mdl_offer_note_t) = (mdl_offer_note_t){
+            product_of(assignment, gathering->pool), assignment->note};
+    }
+}
+
+static void gather_license_keys(gathering_t *gathering, const mdl_assignment_t *assignment)
+{
+    mdl_offer_t *offer = gathering->offer;
+    const char *product = product_of(assignment, gathering->pool);
+
+    apr_array_cat(offer->license_keys, assignment->license_keys);
+    for (int i = 0; i < assignment->license_keys->nelts; i++) {
+        APR_ARRAY_PUSH(offer->key_products, const char *) = product;
+    }
+    offer->license_keys_pending += assignment->license_keys_pending;
+}
+
 static void gather_assignment(gathering_t *gathering, const mdl_assignment_t *assignment)
 {
     mdl_offer_t *offer = gathering->offer;
 
-    if (gathering->assignments++ == 0) {
+    if (offer->products++ == 0) {
         offer->expires_at = assignment->expires_at;
     }
     offer->ends_differ |= minute_of(assignment->expires_at) != minute_of(offer->expires_at);
     for (int i = 0; i < assignment->files->nelts; i++) {
-        gather_file(gathering, assignment_file_at(assignment, i), assignment->expires_at);
+        gather_file(gathering, assignment, assignment_file_at(assignment, i));
     }
     for (int i = 0; i < assignment->links->nelts; i++) {
         gather_link(gathering, APR_ARRAY_IDX(assignment->links, i, const mdl_order_link_t *),
                     assignment->expires_at);
     }
-    apr_array_cat(offer->license_keys, assignment->license_keys);
-    offer->license_keys_pending += assignment->license_keys_pending;
+    gather_license_keys(gathering, assignment);
+    gather_note(gathering, assignment);
     gather_archive(gathering, assignment);
 }
 
@@ -273,12 +307,15 @@ const mdl_offer_t *mdl_offer_make(const mdl_order_t *order, apr_time_t now, apr_
                              .files = apr_hash_make(p),
                              .links = apr_hash_make(p),
                              .archives = apr_hash_make(p),
+                             .notes = apr_hash_make(p),
                              .pool = p};
 
     offer->files = apr_array_make(p, 8, sizeof(mdl_offer_file_t *));
     offer->archives = apr_array_make(p, 2, sizeof(mdl_offer_archive_t *));
     offer->links = apr_array_make(p, 2, sizeof(mdl_offer_link_t *));
     offer->license_keys = apr_array_make(p, 2, sizeof(mdl_license_key_t));
+    offer->key_products = apr_array_make(p, 2, sizeof(const char *));
+    offer->notes = apr_array_make(p, 2, sizeof(mdl_offer_note_t));
     for (int i = 0; i < order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(order, i);
         mdl_entitlement_t entitlement = mdl_assignment_entitlement(assignment, now);

@@ -14,6 +14,7 @@ typedef struct {
     const mdl_order_file_t *file; /* of the assignment with the most downloads left, which gives the
                                      next download: so the archives last longest */
     mdl_entitlement_t entitlement;
+    const char *product;   /* title of the product, as people gave it; or NULL */
     apr_time_t expires_at; /* 0: never */
     int left;              /* downloads left, over all these assignments */
     int total;             /* download limit, over all of them; 0: unlimited */
@@ -34,11 +35,20 @@ typedef struct {
     apr_time_t expires_at; /* the latest of its assignments; 0: never */
 } mdl_offer_link_t;
 
+/** What the shop tells the buyers of a product. */
 typedef struct {
+    const char *product; /* title, as people gave it; or NULL */
+    const char *note;
+} mdl_offer_note_t;
+
+typedef struct {
+    int products;                     /* open assignments */
+    apr_array_header_t *notes;        /* mdl_offer_note_t; none twice, if the order has notes */
     apr_array_header_t *files;        /* mdl_offer_file_t * */
     apr_array_header_t *archives;     /* mdl_offer_archive_t * */
     apr_array_header_t *links;        /* mdl_offer_link_t * */
     apr_array_header_t *license_keys; /* mdl_license_key_t */
+    apr_array_header_t *key_products; /* const char *, of each of them: as mdl_offer_file_t's */
     apr_int64_t license_keys_pending;
     int ends_differ;       /* whether the assignments expire at different times */
     apr_time_t expires_at; /* when all of them expire, unless ends_differ; 0: never */

@@ -3,6 +3,7 @@
 #include <apr_uri.h>
 
 #include "base/text/present.h"
+#include "core/catalog/product.h"
 #include "core/download/signed_url.h"
 
 static void json_add_limit(mdl_json_t *object, const mdl_offer_file_t *offered)
@@ -26,6 +27,7 @@ static void json_add_file(const void *baton, int index, mdl_json_t *object, apr_
 
     mdl_json_add_string(object, "id", mdl_offer_file_id(file, p));
     mdl_json_add_string(object, "title", file->title);
+    mdl_json_add_string(object, "product", offer->products > 1 ? offered->product : NULL);
     mdl_json_add_string(object, "filename", file->filename);
     if (file->sha256 != NULL) {
         mdl_present_size(object, "size", file->size);
@@ -98,8 +100,12 @@ static void json_add_license_keys(mdl_json_t *data, const mdl_offer_t *offer,
     apr_int64_t count = offer->license_keys_pending + offer->license_keys->nelts - shown;
 
     for (int i = 0; i < shown; i++) {
-        mdl_json_add_string(mdl_json_add_object(keys, NULL), "license_key",
-                            APR_ARRAY_IDX(opened, i, const char *));
+        mdl_json_t *key = mdl_json_add_object(keys, NULL);
+
+        mdl_json_add_string(key, "license_key", APR_ARRAY_IDX(opened, i, const char *));
+        mdl_json_add_string(
+            key, "product",
+            offer->products > 1 ? APR_ARRAY_IDX(offer->key_products, i, const char *) : NULL);
     }
     mdl_json_add_bool(data, "has_license_keys", shown > 0 || count > 0);
     if (count > 0) {
@@ -112,12 +118,26 @@ static void json_add_license_keys(mdl_json_t *data, const mdl_offer_t *offer,
     }
 }
 
+static void json_add_notes(mdl_json_t *data, const mdl_offer_t *offer, apr_pool_t *p)
+{
+    mdl_json_t *notes = mdl_json_add_array(data, "notes");
+
+    for (int i = 0; i < offer->notes->nelts; i++) {
+        const mdl_offer_note_t *note = &APR_ARRAY_IDX(offer->notes, i, mdl_offer_note_t);
+        mdl_json_t *object = mdl_json_add_object(notes, NULL);
+
+        mdl_json_add_string(object, "product", note->product);
+        mdl_product_json_note(object, "lines", note->note, p);
+    }
+}
+
 void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_t *order,
                     const mdl_secret_t *secret, const char *public_url, apr_pool_t *p)
 {
     mdl_json_t *links;
 
     mdl_present_date(data, "expires", offer->ends_differ ? 0 : offer->expires_at);
+    json_add_notes(data, offer, p);
     json_count_files(data, offer);
     mdl_json_add_bool(data, "files_truncated", order->files_truncated);
     links = mdl_json_add_array(data, "links");

@@ -50,7 +50,7 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_assignment_t *assignment = mdl_assignment_make(p);
 
     MDL_READ(row, assignment, assignment, id, order_id, storefront_product_id,
-             storefront_variant_id, quantity, mapping_id, expires_at, created_at, packs);
+             storefront_variant_id, title, quantity, mapping_id, expires_at, created_at, packs);
     assignment->status = MDL_ENUM(row, assignment, status, mdl_assignment_status_names);
     assignment->download_type = MDL_ENUM(row, assignment, download_type, mdl_download_type_names);
     assignment->mapping_active = MDL_INT(row, assignment, is_active) != 0;
@@ -85,6 +85,7 @@ static void order_read_assignments(mdl_rows_t *rows, apr_hash_t *orders, apr_poo
         mdl_assignment_t *assignment = assignment_of_row(rows, p);
         mdl_order_t *order = index_find(orders, assignment->order_id);
 
+        assignment->note = MDL_TEXT(rows, assignments_of_orders, note);
         if (order != NULL) {
             APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
         }
@@ -134,7 +135,9 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids,
     *asked = (orders_asked_t){.content = {.default_download_limit = find->default_download_limit,
                                           .max_files = MDL_ORDER_FILES_MAX}};
     if (find->made == NULL) {
-        rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
+        rv = mdl_db_select(
+            db, &asked->assignments, p,
+            MDL_Q(ASSIGNMENTS_OF_ORDERS, .ids = ids, .with_notes = find->with_notes));
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_content_ask_of_orders(db, ids, &asked->content, p);
@@ -349,15 +352,15 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 }
 
 /* Reads orders, newest first, up to the limits of one order. */
-static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int default_limit,
-                                apr_array_header_t **orders, apr_pool_t *p)
+static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids,
+                                const mdl_order_find_t *what, apr_array_header_t **orders,
+                                apr_pool_t *p)
 {
-    const mdl_order_find_t what = {.default_download_limit = default_limit};
     orders_asked_t asked;
     mdl_rows_t *heads;
     apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
 
-    if (rv != APR_SUCCESS || (rv = orders_ask(db, ids, &what, &asked, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = orders_ask(db, ids, what, &asked, p)) != APR_SUCCESS) {
         return rv;
     }
     *orders = apr_array_make(p, ids->nelts, sizeof(mdl_order_t *));
@@ -394,7 +397,10 @@ static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t
 
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
 {
-    return orders_load(db, find->ids, find->default_download_limit, &find->orders, p);
+    const mdl_order_find_t what = {.default_download_limit = find->default_download_limit,
+                                   .with_notes = 1};
+
+    return orders_load(db, find->ids, &what, &find->orders, p);
 }
 
 apr_status_t mdl_order_refuse_unknown(mdl_problem_t *problem)
@@ -447,6 +453,7 @@ static apr_status_t orders_read_first(mdl_db_t *db, mdl_order_list_t *list, int 
                                       apr_pool_t *p)
 {
     const apr_array_header_t *places = list->filter.places;
+    const mdl_order_find_t what = {.default_download_limit = list->default_download_limit};
     apr_array_header_t *ids = apr_array_make(p, count, sizeof(apr_int64_t));
     apr_array_header_t *orders;
     apr_status_t rv;
@@ -455,7 +462,7 @@ static apr_status_t orders_read_first(mdl_db_t *db, mdl_order_list_t *list, int 
         APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
     }
     rv = list->page.summary ? orders_load_summaries(db, ids, &orders, p)
-                            : orders_load(db, ids, list->default_download_limit, &orders, p);
+                            : orders_load(db, ids, &what, &orders, p);
     *read = rv == APR_SUCCESS ? orders_arrange(orders, places, list->page.found) : 0;
     return rv;
 }

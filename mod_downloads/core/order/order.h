@@ -75,6 +75,7 @@ typedef struct {
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
+    int with_notes;    /* of the mappings */
     int with_timeline; /* and downloads */
     int with_lookup;   /* and waiting_tags, and whether the files are in objects */
     mdl_order_t *made; /* or NULL: the order, if this transaction has made it, with its email and
@@ -90,8 +91,8 @@ mdl_order_t *mdl_order_make(apr_pool_t *p);
     the limits of links and license keys.  Ends a snapshot (db/db.h).  APR_ENOENT: none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
-/** Effect: reads orders with their content, by as many statements as for one order.  All of them
-    together are read up to the limits of one order. */
+/** Effect: reads orders with their content and notes, by as many statements as for one order.  All
+   of them together are read up to the limits of one order. */
 typedef struct {
     const apr_array_header_t *ids; /* apr_int64_t, none twice */
     int default_download_limit;

@@ -92,13 +92,10 @@ apr_status_t mdl_event_add_downloads(mdl_db_t *db, const apr_array_header_t *dow
 
     for (int i = 0; i < downloads->nelts; i++) {
         const mdl_event_download_t *download = &APR_ARRAY_IDX(downloads, i, mdl_event_download_t);
-        mdl_json_t *each = mdl_json_add_object(list, NULL), *data = mdl_json_object(p);
+        mdl_json_t *each = mdl_json_add_object(list, NULL);
 
-        mdl_json_add_int(data, "assignment_id", download->assignment_id);
-        mdl_json_add_int_if(data, "file_id", download->asset_id, download->asset_id != 0);
         mdl_json_add_int(each, "assignment_id", download->assignment_id);
         mdl_json_add_int_if(each, "asset_id", download->asset_id, download->asset_id != 0);
-        mdl_json_add_string(each, "data", mdl_json_text(data, NULL, p));
     }
     return mdl_db_exec(db, NULL, p,
                        MDL_Q(EVENTS_INSERT_DOWNLOADS, .created_at = event_now(db),

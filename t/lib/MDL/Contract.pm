@@ -121,7 +121,10 @@ my %SHAPES = (
     mapping => {
         id                     => 'id',
         storefront_product_id  => 'product',
+        title                  => 'text?',
+        note                   => 'text?',
         storefront_variant_ids => ['variant'],
+        variant_titles         => 'object',
         file_ids               => ['id'],
         pack_ids               => ['id'],
         link_ids               => ['id'],
@@ -179,6 +182,7 @@ my %SHAPES = (
         id                    => 'id',
         storefront_product_id => 'product',
         storefront_variant_id => 'variant?',
+        title                 => 'text',
         quantity              => 'id',
         status                => 'active|revoked',
         mapping_id            => 'id',
@@ -305,8 +309,8 @@ delete $SHAPES{order_summary}{fraud}{signals};
 $SHAPES{pack_summary} = { %{ $SHAPES{pack} } };
 delete $SHAPES{pack_summary}{file_ids};
 $SHAPES{mapping_summary} = { %{ $SHAPES{mapping} } };
-delete @{ $SHAPES{mapping_summary} }{qw(storefront_variant_ids file_ids pack_ids link_ids
-    license_key_tag_ids)};
+delete @{ $SHAPES{mapping_summary} }{qw(note storefront_variant_ids variant_titles file_ids pack_ids
+    link_ids license_key_tag_ids)};
 for my $noun (qw(order pack mapping)) {
     $SHAPES{"${noun}_summaries"} = { data => ["${noun}_summary"], has_more => 'bool',
         next_cursor => 'text?' };

@@ -77,6 +77,7 @@ sub buy
         button     => "$assignment-$file->{id}",
         file       => $file,
         limit      => $limit,
+        title      => $order->{assignments}[0]{title},
     };
 }
 

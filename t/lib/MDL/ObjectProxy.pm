@@ -74,35 +74,63 @@ sub DESTROY { return shift->stop }
 
 # --- the test's side ------------------------------------------------------------------------------
 
-# Runs with the state, { rules, requests }, which is locked, and kept if it is changed.
-sub with_state
+# Runs with the rules, which are locked, and kept.
+sub with_rules
 {
     my ($self, $run) = @_;
-    open my $file, '+>>', "$self->{folder}/state" or die "$self->{folder}: $!\n";
+    open my $file, '+>>', "$self->{folder}/rules" or die "$self->{folder}: $!\n";
     flock $file, LOCK_EX;
     seek $file, 0, 0;
     my $text = do { local $/; <$file> };
-    my $state = $text ? decode_json($text) : { rules => {}, requests => [] };
-    my @result = $run->($state);
+    my $rules = $text ? decode_json($text) : {};
+    my $result = $run->($rules);
     truncate $file, 0;
-    print $file encode_json($state);
+    print $file encode_json($rules);
     close $file or die "$self->{folder}: $!\n";
-    return wantarray ? @result : $result[0];
+    return $result;
 }
 
 sub rule
 {
     my ($self, $kind, $rule) = @_;
-    return $self->with_state(sub { $_[0]{rules}{$kind} = $rule });
+    return $self->with_rules(sub { $_[0]{$kind} = $rule });
 }
 
-sub heal   { return shift->with_state(sub { $_[0]{rules} = {} }) }
-sub forget { return shift->with_state(sub { $_[0]{requests} = [] }) }
+sub heal { return shift->with_rules(sub { %{ $_[0] } = () }) }
+
+# Requests are lines of a file, which only grows: each says what is new of the request of its id.
+sub append
+{
+    my ($self, %line) = @_;
+    open my $file, '>>', "$self->{folder}/requests" or die "$self->{folder}: $!\n";
+    syswrite $file, encode_json(\%line) . "\n";
+    close $file or die "$self->{folder}: $!\n";
+    return;
+}
+
+sub forget
+{
+    my ($self) = @_;
+    truncate "$self->{folder}/requests", 0;
+    return;
+}
 
 sub requests
 {
     my ($self) = @_;
-    return $self->with_state(sub { @{ $_[0]{requests} } });
+    open my $file, '<', "$self->{folder}/requests" or return;
+    my (%found, @order);
+    while (my $text = <$file>) {
+        my $line = decode_json($text);
+        my $id   = delete $line->{id};
+        # What ends after forget() has no beginning.
+        if (!$found{$id}) {
+            next if !$line->{kind};
+            push @order, $found{$id} = {};
+        }
+        $found{$id}{$_} = $line->{$_} for keys %$line;
+    }
+    return @order;
 }
 
 sub counts
@@ -221,34 +249,26 @@ sub kind_of
     return $bucket ? 'other' : lc $method;
 }
 
-# Notes a request; returns its number and the rule that is due for it, or none.
+my $noted = 0;
+
+# Notes a request; returns its id and the rule that is due for it, or none.
 sub note
 {
     my ($self, $method, $target, $range) = @_;
     my $kind = kind_of($method, $target);
-    return $self->with_state(
+    my $id   = "$$-" . ++$noted;
+    $self->append(id => $id, kind => $kind, method => $method, target => $target,
+        range => $range);
+    my $rule = $self->with_rules(
         sub {
-            my ($state) = @_;
-            push @{ $state->{requests} },
-                { kind => $kind, method => $method, target => $target, range => $range };
-            my $rule = $state->{rules}{$kind} // $state->{rules}{any};
+            my ($rules) = @_;
+            my $rule = $rules->{$kind} // $rules->{any};
             my $due = $rule && !($rule->{after} && $rule->{after}-- > 0)
                 && !(defined $rule->{times} && $rule->{times}-- <= 0);
-            return (@{ $state->{requests} } - 1, $due ? +{%$rule} : {});
+            return $due ? +{%$rule} : {};
         }
     );
-}
-
-sub note_end
-{
-    my ($self, $number, %what) = @_;
-    return $self->with_state(
-        sub {
-            my ($state) = @_;
-            my $request = $state->{requests}[$number] or return;    # forgotten
-            %$request = (%$request, %what);
-        }
-    );
+    return ($id, $rule);
 }
 
 # Closes a connection by a reset, so that nothing that is on its way still arrives.
@@ -270,18 +290,18 @@ sub serve
         my ($method, $target) = $head =~ m{^(\S+) (\S+) };
         my ($range)  = $head =~ /^Range:\s*bytes=(\S+?)\r$/mi;
         my ($length) = $head =~ /^Content-Length:\s*(\d+)/mi;
-        my ($number, $rule) = $self->note($method, $target, $range);
+        my ($id, $rule) = $self->note($method, $target, $range);
         sleep $rule->{delay} if $rule->{delay};
         return reset_connection($socket) if $rule->{refuse};
         if ($rule->{status}) {
             discard($client, $length // 0) or return;
-            $self->note_end($number, status => $rule->{status});
+            $self->append(id => $id, status => $rule->{status});
             answer($socket, $method, $rule) or return;
             next;
         }
         $store //= stream(IO::Socket::IP->new($self->{to}) // return, $watch);
         write_all($store->{socket}, $head) && pass($client, $store, $length // 0) or return;
-        $self->pass_answer($store, $client, $method, $number, $rule) or return;
+        $self->pass_answer($store, $client, $method, $id, $rule) or return;
     }
     return;
 }
@@ -312,7 +332,7 @@ sub answer
 # Passes an answer on; false if that was the connection's last.
 sub pass_answer
 {
-    my ($self, $store, $client, $method, $number, $rule) = @_;
+    my ($self, $store, $client, $method, $id, $rule) = @_;
     my $head;
     do {
         $head = head($store) // return 0;
@@ -321,7 +341,7 @@ sub pass_answer
     my ($length) = $head =~ /^Content-Length:\s*(\d+)/mi;
     my $chunked = $head =~ /^Transfer-Encoding:\s*chunked/mi;
     my $sent    = 0;
-    $self->note_end($number, status => $status);
+    $self->append(id => $id, status => $status);
     if ($rule->{lose}) {
         reset_connection($client->{socket});
         return 0;
@@ -340,7 +360,7 @@ sub pass_answer
         $end = $rule->{cut} if defined $rule->{cut} && $rule->{cut} < $end;
         $whole = pass($store, $client, $end, %limits) && defined $length && $end == $length;
     }
-    $self->note_end($number, sent => $sent);
+    $self->append(id => $id, sent => $sent);
     return $whole;
 }
 

@@ -224,9 +224,19 @@ sub import_body
 sub mapping_body
 {
     my ($shop) = @_;
-    return { storefront_product_id => product(), file_ids => [ asset($shop) ],
+    return { storefront_product_id => product(), title => 'Sketchbook', note => "Begin\nhere.",
+        file_ids => [ asset($shop) ],
         pack_ids => [ pack_of($shop) ],
         link_ids => [ link_of($shop) ], license_key_tag_ids => [ tag($shop) ] };
+}
+
+# The same for a variant that has a title.
+sub variant_body
+{
+    my ($shop) = @_;
+    my $body = mapping_body($shop);
+    (my $variant = $body->{storefront_product_id}) =~ s/Product/ProductVariant/;
+    return { %$body, storefront_variant_ids => [$variant], variant_titles => { $variant => 'L' } };
 }
 
 # By operationId: a function that returns the path, and the body if there is one.
@@ -289,7 +299,7 @@ my %REQUESTS = (
         sub { my ($tag, $key) = license_key($_[0]); "/license-key-tags/$tag/keys/$key" },
 
     listMappings   => sub { mapping($_[0]); '/mappings' },
-    saveMapping     => sub { ('/mappings', mapping_body($_[0])) },
+    saveMapping     => sub { ('/mappings', variant_body($_[0])) },
     getMapping     => sub { '/mappings/' . mapping($_[0])->{id} },
     replaceMapping => sub { ('/mappings/' . mapping($_[0])->{id}, mapping_body($_[0])) },
     updateMapping  => sub { ('/mappings/' . mapping($_[0])->{id}, { download_limit => 5 }) },
@@ -311,7 +321,7 @@ my %REQUESTS = (
         my $product = created($shop, '/mappings', mapping_body($shop))->{storefront_product_id};
         return ('/orders/' . digits() . '/assignments', {
             storefront_customer_id => digits(),
-            items      => [ { storefront_product_id => $product, quantity => 2 } ],
+            items      => [ { storefront_product_id => $product, title => 'A', quantity => 2 } ],
             send_email => JSON::PP::true,
             customer   => { email => label() . '@buyer.example' },
         });

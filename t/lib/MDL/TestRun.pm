@@ -202,11 +202,14 @@ sub run_tests
     my ($self) = @_;
     make_template() if $ENV{MDL_TEST_PGSQL};
     my @suites = @{ $self->{tests} };
+    my $whole  = !@suites;
     # The folders with the most long suites come first.
     @suites = glob 't/{metering,operate,delivery,worker,settings,api}/*.t' if !@suites;
     @suites = ((grep { says($_, 'long') } @suites), (grep { !says($_, 'long') } @suites));
     my @runs = runs(@suites);
     make_path(map { dirname(output_file($_)) } @runs);
+    # Of all suites one that hangs must not hide the others' results.
+    my @limit = $whole ? ('--limit', $ENV{LIMIT} || 1200) : ();
     my $harness = TAP::Harness->new({
         jobs      => $ENV{JOBS} || 4,
         timer     => 1,
@@ -217,7 +220,7 @@ sub run_tests
             my (undef, $run) = @_;
             my ($label, $suite) = split / /, $run;
             my ($db, $mpm) = split /-/, $label;
-            return [ 'tools/processor', processor_file($run),
+            return [ 'tools/processor', @limit, processor_file($run),
                 'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
                 'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X,
                 '-It/lib', $suite ];
