@@ -17,6 +17,7 @@
 #include "core/order/timeline.h"
 #include "core/order/resend.h"
 #include "settings/frame.h"
+#include "settings/order_address.h"
 #include "settings/orders.h"
 
 #define FILES_SHOWN 200
@@ -287,6 +288,7 @@ static int order_send(mdl_visit_t *visit, int status)
     data = mdl_frame_data(visit);
     order_add(data, visit, order);
     order_add_forms(data, visit, order);
+    mdl_order_address_add(data, visit, order);
     return mdl_frame_send(visit, status, "order.html", data, NULL);
 }
 
@@ -399,6 +401,15 @@ static int order_resend(mdl_visit_t *visit)
                                                : order_send(visit, HTTP_BAD_REQUEST);
 }
 
+static int order_change_address(mdl_visit_t *visit)
+{
+    mdl_access_t access = order_access(visit);
+    void *address = order_reason(visit, &access.reason) ? mdl_order_address_read(visit, &access)
+                                                        : NULL;
+
+    return address != NULL ? order_run(visit, address) : order_send(visit, HTTP_BAD_REQUEST);
+}
+
 const mdl_page_t mdl_order_pages[] = {
     {"{}/orders/{}", .sees = MDL_ROLE_READ_ONLY, .get = order_show},
     {"{}/orders/{}/revoke", "order", "revoked", .acts = MDL_ROLE_STAFF, .post = order_act,
@@ -415,5 +426,7 @@ const mdl_page_t mdl_order_pages[] = {
      .post = order_grant, .effect = mdl_access_grant_effect, .done = "order_granted"},
     {"{}/orders/{}/resend", "order", "email_resent", .acts = MDL_ROLE_STAFF, .post = order_resend,
      .effect = mdl_order_resend_effect, .done = "email_resent"},
+    {"{}/orders/{}/address", "order", "address_changed", .acts = MDL_ROLE_STAFF,
+     .post = order_change_address, .effect = mdl_order_address_effect, .done = "address_changed"},
     {0},
 };
