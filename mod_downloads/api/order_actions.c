@@ -122,6 +122,8 @@ static apr_status_t change_parse(mdl_request_t *request)
 
     own->request = request;
     access_read(&change->access, members, request);
+    change->name = mdl_members_text(members, "name", MDL_NULLABLE, MDL_ORDER_NAME_MAX);
+    change->name_given = mdl_members_given(members, "name");
     change->email = mdl_members_text(members, "email", MDL_NULLABLE, 254);
     change->email = mdl_members_email(members, "email", change->email);
     change->email_given = mdl_members_given(members, "email");

@@ -144,6 +144,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_t *object;
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
+    mdl_json_add_string(to, "name", order->name);
     object = mdl_json_add_object(to, "access");
     mdl_json_add_string(object, "status", mdl_order_access_names[order->state.access]);
     mdl_json_add_string(object, "reason", order->access_reason);

@@ -33,7 +33,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
     mdl_json_add_string(object, "support_email", order->shop_email);
     object = mdl_json_add_object(data, "customer");
     mdl_json_add_string(object, "first_name", order->customer.first_name);
-    mdl_json_add_string(data, "order_id", order->storefront_order_id);
+    mdl_json_add_string(data, "order_id", mdl_order_called(order));
     mdl_json_add_string(data, "page_url",
                         mdl_signed_url_page(task->service->secret,
                                             task->service->settings->public_url, order->page_id,

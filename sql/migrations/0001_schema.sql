@@ -31,6 +31,7 @@ CREATE TABLE shop (
     reply_to TEXT, -- NULL: the shop's email
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
     hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
+    orders_by_hand BIGINT NOT NULL DEFAULT 0, -- how many orders have got their number here
     storefront_url TEXT,
     storefront_token TEXT, -- sealed with the server's secret
     created_at BIGINT NOT NULL,
@@ -352,7 +353,7 @@ CREATE INDEX mapping_license_key_tag_tag ON mapping_license_key_tag (tag_id, map
 CREATE TABLE customer (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
-    storefront_customer_id TEXT NOT NULL,
+    storefront_customer_id TEXT NOT NULL, -- 'order:' and the order's number for a guest
     email TEXT,
     email_replaced TEXT, -- by a person; a source that repeats it changes nothing
     first_name TEXT,
@@ -368,6 +369,7 @@ CREATE TABLE orders (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     storefront_order_id TEXT NOT NULL,
+    name TEXT, -- as the shop calls it: "A-1043"
     customer_id BIGINT NOT NULL {{sqlite3: REFERENCES customer (id)}},
     recipient TEXT, -- its own address, which goes before its customer's
     page_id TEXT NOT NULL UNIQUE,

@@ -1,5 +1,5 @@
 -- name: customer_by_id
-SELECT id, storefront_customer_id, email, first_name, last_name, locale, created_at, updated_at
+SELECT id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name, locale, created_at, updated_at
 FROM customer WHERE id = %lld AND shop_id = %lld
 
 -- name: customer_lock

@@ -1,7 +1,7 @@
 -- An order as a list shows it.
 -- part: order_line
-o.id, o.storefront_order_id, o.access_status, o.created_at, c.storefront_customer_id,
-{{recipient:o}} AS email, c.first_name, c.last_name,
+o.id, o.storefront_order_id, o.access_status, o.created_at, o.name,
+{{customer_number:c}} AS storefront_customer_id, {{recipient:o}} AS email, c.first_name, c.last_name,
 (SELECT CASE WHEN e.held <> 0 THEN 'held'
     WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
     FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1) AS email_status

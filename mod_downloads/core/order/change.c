@@ -75,6 +75,31 @@ static apr_status_t change_address(mdl_db_t *db, const mdl_order_change_t *chang
                              : rv;
 }
 
+static int change_renames(const mdl_order_change_t *change)
+{
+    const char *before = change->access.order->name;
+
+    return change->name_given &&
+           strcmp(change->name != NULL ? change->name : "", before != NULL ? before : "") != 0;
+}
+
+static apr_status_t change_name(mdl_db_t *db, const mdl_order_change_t *change, apr_pool_t *p)
+{
+    apr_int64_t id = change->access.order->id;
+    apr_status_t rv = mdl_db_exec(db, NULL, p,
+                                  MDL_Q(ORDER_SET_NAME, .name = change->name, .id = id));
+
+    return rv == APR_SUCCESS ? mdl_timeline_touch(db, id, p) : rv;
+}
+
+/* Stores what differs. */
+static apr_status_t change_apply(mdl_db_t *db, const mdl_order_change_t *change, apr_pool_t *p)
+{
+    apr_status_t rv = change_renames(change) ? change_name(db, change, p) : APR_SUCCESS;
+
+    return rv == APR_SUCCESS && change_moves(change) ? change_address(db, change, p) : rv;
+}
+
 static apr_status_t change_send(mdl_db_t *db, mdl_order_change_t *change, apr_pool_t *p)
 {
     mdl_access_t *access = &change->access;
@@ -109,8 +134,7 @@ apr_status_t mdl_order_change(mdl_db_t *db, apr_pool_t *p, mdl_order_change_t *c
 
     change->retry_after = 0;
     access->order = find.order;
-    if (rv == APR_SUCCESS && change_moves(change) &&
-        (rv = change_address(db, change, p)) == APR_SUCCESS) {
+    if (rv == APR_SUCCESS && (rv = change_apply(db, change, p)) == APR_SUCCESS) {
         rv = mdl_order_find(db, p, &find);
         access->order = find.order;
     }

@@ -1,5 +1,5 @@
 /*
- * Changes where an order's emails go.
+ * Changes where an order's emails go, and how it is called.
  */
 #ifndef MDL_CORE_ORDER_CHANGE_H
 #define MDL_CORE_ORDER_CHANGE_H
@@ -7,13 +7,15 @@
 #include "core/order/access.h"
 
 /**
- * Effect: gives an order an address of its own, which goes before its customer's, in every state of
- * the order.  Emails that wait to be sent go there.  Adds the timeline entry "address_changed" and
- * its event, unless nothing changes.  Refused: 404 order_not_found, 412 precondition_failed, and
- * with send_email what mdl_order_resend refuses.
+ * Effect: gives an order a name, or an address of its own, which goes before its customer's, in
+ * every state of the order.  Emails that wait to be sent go there.  Adds the timeline entry
+ * "address_changed" and its event, unless nothing changes.  Refused: 404 order_not_found, 412
+ * precondition_failed, and with send_email what mdl_order_resend refuses.
  */
 typedef struct {
-    mdl_access_t access;   /* of the whole order */
+    mdl_access_t access; /* of the whole order */
+    int name_given;
+    const char *name;      /* NULL: it has none any more */
     int email_given;       /* whether the address changes */
     const char *email;     /* NULL: the customer's goes for the order again */
     int rotate_link;       /* if the address changes: also replaces the address of the page */

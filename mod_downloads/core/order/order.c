@@ -23,6 +23,11 @@ mdl_order_t *mdl_order_make(apr_pool_t *p)
     return order;
 }
 
+const char *mdl_order_called(const mdl_order_t *order)
+{
+    return order->name != NULL ? order->name : order->storefront_order_id;
+}
+
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_t *order = mdl_order_make(p);
@@ -34,6 +39,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->customer.id = MDL_INT(row, order, customer_id);
     MDL_READ(row, order, &order->customer, storefront_customer_id, email, first_name, last_name,
              locale);
+    order->name = MDL_TEXT(row, order, order_name);
     order->shop_name = MDL_TEXT(row, order, name);
     if (order->fraud_signals != NULL) {
         order->fraud_level = MDL_ENUM(row, order, fraud_level, mdl_risk_names);

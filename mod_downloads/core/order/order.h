@@ -17,8 +17,8 @@
 
 typedef struct {
     apr_int64_t id;
-    const char *storefront_customer_id;
-    const char *email; /* NULL when not known, like the next three */
+    const char *storefront_customer_id; /* NULL: a guest, who is the customer of one order */
+    const char *email;                  /* NULL when not known, like the next three */
     const char *first_name;
     const char *last_name;
     const char *locale;
@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
+    const char *name; /* as the shop calls it, or NULL */
     const char *page_id;
     mdl_order_state_t state;
     const char *access_reason; /* or NULL */
@@ -67,6 +68,11 @@ typedef struct {
        none, or without with_lookup. */
     const char *waiting_tags;
 } mdl_order_t;
+
+#define MDL_ORDER_NAME_MAX 50 /* characters */
+
+/** What people call an order: its name, or its number. */
+const char *mdl_order_called(const mdl_order_t *order);
 
 /** Names an order by its id, its page_id, or its shop_id and storefront_order_id. */
 typedef struct {

@@ -14,7 +14,7 @@ static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_line_t *line = apr_pcalloc(p, sizeof *line);
 
-    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, created_at,
+    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, name, created_at,
              storefront_customer_id, email, first_name, last_name);
     line->access = MDL_ENUM(row, order_lines_by_id, access_status, mdl_order_access_names);
     line->email_status = MDL_NULL(row, order_lines_by_id, email_status)

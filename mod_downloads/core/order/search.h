@@ -14,11 +14,12 @@
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
+    const char *name; /* or NULL */
     mdl_order_access_t access;
     apr_time_t created_at;
-    const char *storefront_customer_id;
-    const char *email;      /* where its emails go, or NULL */
-    const char *first_name; /* of the customer, or NULL, like the next */
+    const char *storefront_customer_id; /* NULL: a guest */
+    const char *email;                  /* where its emails go, or NULL */
+    const char *first_name;             /* of the customer, or NULL, like the next */
     const char *last_name;
     mdl_email_status_t email_status; /* of the newest email */
 } mdl_order_line_t;

@@ -139,11 +139,12 @@ my %SHAPES = (
     },
     order => {
         storefront_order_id => 'digits',
+        name     => 'text?',
         access   => { status => 'active|held|revoked|rejected', reason => 'text?',
             expires_at => 'time?' },
         customer => {
             id                     => 'id',
-            storefront_customer_id => 'digits',
+            storefront_customer_id => 'digits?',
             email                  => 'text?',
             first_name             => 'text?',
             last_name              => 'text?',
@@ -169,7 +170,7 @@ my %SHAPES = (
     },
     customer => {
         id                     => 'id',
-        storefront_customer_id => 'digits',
+        storefront_customer_id => 'digits?',
         email                  => 'text?',
         first_name             => 'text?',
         last_name              => 'text?',
