@@ -4,6 +4,7 @@
 #ifndef MDL_SETTINGS_ORDER_ADDRESS_H
 #define MDL_SETTINGS_ORDER_ADDRESS_H
 
+#include "base/text/json.h"
 #include "core/order/access.h"
 #include "settings/visit.h"
 
