@@ -14,6 +14,7 @@
 #include "core/order/timeline.h"
 #include "core/order/verdict.h"
 #include "settings/frame.h"
+#include "settings/order_address.h"
 #include "settings/order_story.h"
 #include "settings/orders.h"
 
@@ -319,5 +320,6 @@ int mdl_order_view_send(mdl_visit_t *visit, int status)
     order_add(data, visit, order);
     mdl_order_story_add(data, order, emails, visit->r->pool);
     order_add_forms(data, visit, order);
+    mdl_order_address_add(data, visit, order);
     return mdl_frame_send(visit, status, "order.html", data, NULL);
 }

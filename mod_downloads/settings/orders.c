@@ -30,6 +30,7 @@ void mdl_orders_add_customer(mdl_json_t *to, const char *first_name, const char 
 static void orders_add_line(mdl_json_t *to, const mdl_order_line_t *line, apr_pool_t *p)
 {
     mdl_json_add_string(to, "order_id", line->storefront_order_id);
+    mdl_json_add_string(to, "order_name", line->name);
     mdl_frame_add_choice(to, mdl_order_access_names, (int)line->access);
     mdl_frame_add_choice(mdl_json_add_object(to, "email"), mdl_email_status_names,
                          (int)line->email_status);

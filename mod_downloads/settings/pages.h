@@ -14,6 +14,7 @@ extern const mdl_page_t mdl_key_pages[];
 extern const mdl_page_t mdl_link_pages[];
 extern const mdl_page_t mdl_member_pages[];
 extern const mdl_page_t mdl_order_list_pages[];
+extern const mdl_page_t mdl_order_by_hand_pages[];
 extern const mdl_page_t mdl_order_pages[];
 extern const mdl_page_t mdl_overview_pages[];
 extern const mdl_page_t mdl_product_list_pages[];

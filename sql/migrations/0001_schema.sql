@@ -31,6 +31,7 @@ CREATE TABLE shop (
     reply_to TEXT, -- NULL: the shop's email
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
     hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
+    orders_by_hand BIGINT NOT NULL DEFAULT 0, -- how many orders have got their number here
     storefront_url TEXT,
     storefront_token TEXT, -- sealed with the server's secret
     created_at BIGINT NOT NULL,
@@ -362,8 +363,9 @@ CREATE INDEX mapping_license_key_tag_tag ON mapping_license_key_tag (tag_id, map
 CREATE TABLE customer (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
-    storefront_customer_id TEXT NOT NULL,
+    storefront_customer_id TEXT NOT NULL, -- 'order:' and the order's number for a guest
     email TEXT,
+    email_replaced TEXT, -- by a person; a source that repeats it changes nothing
     first_name TEXT,
     last_name TEXT,
     locale TEXT,
@@ -377,7 +379,9 @@ CREATE TABLE orders (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     storefront_order_id TEXT NOT NULL,
+    name TEXT, -- as the shop calls it: "A-1043"
     customer_id BIGINT NOT NULL {{sqlite3: REFERENCES customer (id)}},
+    recipient TEXT, -- its own address, which goes before its customer's
     page_id TEXT NOT NULL UNIQUE,
     page_replaced_at BIGINT, -- when the shop replaced the page's address; NULL: never
     access_status TEXT NOT NULL
@@ -396,6 +400,7 @@ CREATE TABLE orders (
 );
 {{pgsql: ALTER TABLE orders ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX orders_customer ON orders (customer_id, created_at, id);
+CREATE INDEX orders_recipient ON orders (shop_id, lower(recipient), created_at, id) WHERE recipient IS NOT NULL;
 -- Orders in the order of time, for each filter that can come first. The conditions are true for all rows; they
 -- keep other statements from using these indexes.
 CREATE INDEX orders_created ON orders (shop_id, created_at, id) WHERE created_at > 0;

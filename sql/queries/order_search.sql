@@ -1,7 +1,8 @@
 -- An order as a list shows it.
 -- part: order_line
-o.id, o.storefront_order_id, o.access_status, o.created_at, c.storefront_customer_id, c.email, c.first_name,
-c.last_name, (SELECT CASE WHEN e.held <> 0 THEN 'held'
+o.id, o.storefront_order_id, o.access_status, o.created_at, o.name,
+{{customer_number:c}} AS storefront_customer_id, {{recipient:o}} AS email, c.first_name, c.last_name,
+(SELECT CASE WHEN e.held <> 0 THEN 'held'
     WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
     FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1) AS email_status
 
@@ -40,6 +41,7 @@ CASE COALESCE(%s:attention, '')
 CASE WHEN +o.shop_id = %lld AND o.access_status = COALESCE(%s:access, o.access_status)
     AND o.created_at >= %lld:created_since AND o.created_at < %lld:created_before
     AND o.updated_at >= %lld:updated_since
+    AND (COALESCE(%s:email, '') = '' OR lower({{recipient:o}}) = lower(%s:email))
     AND (COALESCE(%s:product, '') = '' OR (SELECT count(*) FROM assignment a
         WHERE a.order_id = o.id AND a.storefront_product_id = %s:product) > 0)
     AND (COALESCE(%s:email_status, '') = '' OR {{order_email}} = %s:email_status)
@@ -166,22 +168,38 @@ FROM (SELECT DISTINCT a.order_id FROM unnest(%ids) m (id) CROSS JOIN LATERAL (
 WHERE o.id = q.order_id
 ORDER BY o.id DESC
 
+-- Of the given customers, and those whose own address is the recipient.
 -- name: order_walk_of_customers
 -- dialect: sqlite3
 SELECT o.created_at, o.id, {{order_fits}} AS fits
-FROM (SELECT value AS id FROM json_each(%ids)) c CROSS JOIN orders o
-WHERE o.id IN (SELECT q.id FROM orders q WHERE q.customer_id = c.id
-    AND (q.created_at, q.id) < (%lld:key, %lld:id) AND q.created_at >= %lld:created_since
-    ORDER BY q.created_at DESC, q.id DESC LIMIT %lld)
+FROM (
+    SELECT q.id FROM (SELECT value AS id FROM json_each(%ids)) c CROSS JOIN orders q
+    WHERE q.id IN (SELECT w.id FROM orders w WHERE w.customer_id = c.id
+        AND (w.created_at, w.id) < (%lld:key, %lld:id) AND w.created_at >= %lld:created_since
+        ORDER BY w.created_at DESC, w.id DESC LIMIT %lld)
+    UNION
+    SELECT id FROM (SELECT w.id FROM orders w
+        WHERE w.shop_id = %lld AND lower(w.recipient) = lower(%s:recipient) AND w.recipient IS NOT NULL
+        AND (w.created_at, w.id) < (%lld:key, %lld:id) AND w.created_at >= %lld:created_since
+        ORDER BY w.created_at DESC, w.id DESC LIMIT %lld)
+) q_rows CROSS JOIN orders o
+WHERE o.id = q_rows.id
 ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
 
 -- name: order_walk_of_customers
 -- dialect: pgsql
 SELECT o.created_at, o.id, {{order_fits}} AS fits
-FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
-    SELECT q.* FROM orders q WHERE q.customer_id = c.id
-        AND (q.created_at, q.id) < (%lld:key, %lld:id) AND q.created_at >= %lld:created_since
-    ORDER BY q.created_at DESC, q.id DESC LIMIT %lld) o
+FROM (
+    SELECT q.id FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
+        SELECT w.id FROM orders w WHERE w.customer_id = c.id
+            AND (w.created_at, w.id) < (%lld:key, %lld:id) AND w.created_at >= %lld:created_since
+        ORDER BY w.created_at DESC, w.id DESC LIMIT %lld) q
+    UNION
+    (SELECT w.id FROM orders w
+        WHERE w.shop_id = %lld AND lower(w.recipient) = lower(%s:recipient) AND w.recipient IS NOT NULL
+            AND (w.created_at, w.id) < (%lld:key, %lld:id) AND w.created_at >= %lld:created_since
+        ORDER BY w.created_at DESC, w.id DESC LIMIT %lld)
+) q_rows CROSS JOIN LATERAL (SELECT * FROM orders WHERE id = q_rows.id OFFSET 0) o
 ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
 
 -- The newest orders of customers.
@@ -202,9 +220,7 @@ FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
 ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
 
 -- name: customer_of_number
-SELECT id FROM customer
-WHERE shop_id = %lld AND storefront_customer_id = %s
-    AND (COALESCE(%s:email, '') = '' OR lower(email) = lower(%s:email))
+SELECT id FROM customer WHERE shop_id = %lld AND storefront_customer_id = %s
 
 -- name: customers_of_email
 SELECT id FROM customer

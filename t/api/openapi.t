@@ -357,6 +357,8 @@ call_of('updateAssignment', "/orders/$UNKNOWN->{digits}/assignments/$item", '404
 call_of('updateLicenseKeyTag', "/license-key-tags/$tag", '200 no error', 'that reclaims',
     json => { reclaim_on_revoke => JSON::PP::true });
 call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an address');
+my %send = (json => { send_email => JSON::PP::true });
+call_of('updateOrder', "/orders/$order", '422 no_recipient', 'without an address', %send);
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address',
     json => { email => 'ada@buyer.example' });
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address',
@@ -389,6 +391,7 @@ call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls", '40
 call_of('updateAssignment', "/orders/$order/assignments/$item", '409 access_revoked',
     'of a revoked order', json => { quantity => 3 });
 call_of('resendEmail', "/orders/$order/resend", '409 access_revoked', 'of a revoked order');
+call_of('updateOrder', "/orders/$order", '409 access_revoked', 'of a revoked order', %send);
 call_of('assignOrder', "/orders/$order/assignments", '409 access_revoked', 'to a revoked order',
     json => \%assign);
 call_of('assignOrder', "/orders/$order/assignments", '412 precondition_failed',
@@ -432,6 +435,7 @@ my ($held_item) = map { $_->{id} }
 call_of('getDownloadUrls', "/orders/$held/assignments/$held_item/download-urls", '409 order_held',
     'of a held order');
 call_of('resendEmail', "/orders/$held/resend", '409 order_held', 'of a held order');
+call_of('updateOrder', "/orders/$held", '409 order_held', 'of a held order', %send);
 call_of('restoreOrder', "/orders/$held/restore", '409 order_held', 'of a held order');
 call_of('rejectOrder', "/orders/$held/reject", '200 no error', 'that is held',
     json => { reason => 'why' });

@@ -24,7 +24,7 @@ static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_line_t *line = apr_pcalloc(p, sizeof *line);
 
-    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, created_at,
+    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, name, created_at,
              storefront_customer_id, email, first_name, last_name);
     line->access = MDL_ENUM(row, order_lines_by_id, access_status, mdl_order_access_names);
     line->email_status = MDL_NULL(row, order_lines_by_id, email_status)
@@ -73,7 +73,7 @@ static const char *place_text(place_t place, apr_pool_t *p)
 #define FITS                                                                                       \
     .shop_id = filter->shop_id, .access = filter->access, .created_since = filter->created_since,  \
     .created_before = filter->created_before != 0 ? filter->created_before : APR_INT64_MAX,        \
-    .updated_since = filter->updated_since, .product = filter->product,                            \
+    .updated_since = filter->updated_since, .product = filter->product, .email = filter->email,    \
     .email_status = filter->email_status, .attention = filter->attention, .now = apr_time_now(),   \
     .download_limit = filter->default_download_limit
 
@@ -82,25 +82,24 @@ static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filte
 {
     place_t from = place_begin(filter, 1);
     apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
-    const char *address = mdl_mime_address_of(filter->email, p);
-    const char *email = address != NULL ? address : filter->email;
     mdl_rows_t *customers;
     apr_status_t rv = filter->customer != NULL
                           ? mdl_db_select(db, &customers, p,
                                           MDL_Q(CUSTOMER_OF_NUMBER, .shop_id = filter->shop_id,
-                                                .storefront_customer_id = filter->customer,
-                                                .email = email))
+                                                .storefront_customer_id = filter->customer))
                           : mdl_db_select(db, &customers, p,
                                           MDL_Q(CUSTOMERS_OF_EMAIL, .shop_id = filter->shop_id,
-                                                .email = email, .limit = CUSTOMERS));
+                                                .email = filter->email, .limit = CUSTOMERS));
 
     while (rv == APR_SUCCESS && mdl_rows_next(customers)) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(customers, 0);
     }
-    return rv == APR_SUCCESS ? mdl_db_select(db, rows, p,
-                                             MDL_Q(ORDER_WALK_OF_CUSTOMERS, FITS, .ids = ids,
-                                                   .key = from.key, .id = from.id, .limit = look))
-                             : rv;
+    return rv == APR_SUCCESS
+               ? mdl_db_select(db, rows, p,
+                               MDL_Q(ORDER_WALK_OF_CUSTOMERS, FITS, .ids = ids,
+                                     .recipient = filter->customer == NULL ? filter->email : NULL,
+                                     .key = from.key, .id = from.id, .limit = look))
+               : rv;
 }
 
 /* Whether an index has the orders whose newest email has this status. */
@@ -215,7 +214,7 @@ static int filter_is_walked(const mdl_order_filter_t *filter)
                  (filter->updated_since != 0);
 
     if (filter->customer != NULL || filter->email != NULL || others == 0) {
-        return others == 0;
+        return others == 0 && (filter->customer == NULL || filter->email == NULL);
     }
     return others == 1 && filter->email_status == NULL && filter->attention == NULL &&
            (filter->access != NULL
@@ -225,11 +224,14 @@ static int filter_is_walked(const mdl_order_filter_t *filter)
 
 apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter)
 {
+    const char *address = mdl_mime_address_of(filter->email, p);
     int look = filter_is_walked(filter) ? filter->limit + 1 : LOOKED, looked = 0;
     place_t last = {0, 0};
     mdl_rows_t *rows;
-    apr_status_t rv = walk_ask(db, filter, look, &rows, p);
+    apr_status_t rv;
 
+    filter->email = address != NULL ? address : filter->email;
+    rv = walk_ask(db, filter, look, &rows, p);
     filter->places = apr_array_make(p, filter->limit, sizeof(mdl_order_place_t));
     filter->next = NULL;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

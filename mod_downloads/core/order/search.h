@@ -14,11 +14,12 @@
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
+    const char *name; /* or NULL */
     mdl_order_access_t access;
     apr_time_t created_at;
-    const char *storefront_customer_id;
-    const char *email; /* of the customer, or NULL, like the next two */
-    const char *first_name;
+    const char *storefront_customer_id; /* NULL: a guest */
+    const char *email;                  /* where its emails go, or NULL */
+    const char *first_name;             /* of the customer, or NULL, like the next */
     const char *last_name;
     mdl_email_status_t email_status; /* of the newest email */
 } mdl_order_line_t;
@@ -47,7 +48,7 @@ typedef struct {
     apr_int64_t shop_id;
     const char *access;       /* the name of a state, or NULL */
     const char *customer;     /* a storefront_customer_id, or NULL */
-    const char *email;        /* of the customer, in any case, or NULL */
+    const char *email;        /* where its emails go, in any case, or NULL */
     const char *product;      /* a storefront_product_id of an assignment, or NULL */
     const char *email_status; /* of the newest email, or NULL */
     const char *attention;    /* a name of mdl_order_attention_names, or NULL */
@@ -72,10 +73,10 @@ int mdl_order_place_valid(const char *text);
 apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter);
 
 /**
- * Effect: reads the shop's orders that fit the filter.  A text with an "@" restricts them to the
- * customers with this email address, in any case.  Any other text finds the orders of the customer
- * with this number, and those whose own number begins with it: of either kind at most limit, among
- * the first 1,000.
+ * Effect: reads the shop's orders that fit the filter.  A text with an "@" restricts them to
+ * those whose emails go to this address, in any case.  Any other text finds the orders of the
+ * customer with this number, and those whose own number begins with it: of either kind at most
+ * limit, among the first 1,000.
  */
 typedef struct {
     const char *text; /* or NULL */

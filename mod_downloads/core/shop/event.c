@@ -14,6 +14,7 @@
 const char *const mdl_event_type_names[] = {
     [MDL_EVENT_ASSET_READY] = "asset.ready",
     [MDL_EVENT_ASSET_VERSION_ADDED] = "asset.version_added",
+    [MDL_EVENT_CUSTOMER_ADDRESS_CHANGED] = "customer.address_changed",
     [MDL_EVENT_DOWNLOAD_COMPLETED] = "download.completed",
     [MDL_EVENT_DOWNLOAD_LIMIT_REACHED] = "download.limit_reached",
     [MDL_EVENT_EMAIL_BOUNCED] = "email.bounced",
@@ -22,6 +23,7 @@ const char *const mdl_event_type_names[] = {
     [MDL_EVENT_IMPORT_FAILED] = "import.failed",
     [MDL_EVENT_LICENSE_KEY_DELIVERED] = "license_key.delivered",
     [MDL_EVENT_LICENSE_KEY_LOW] = "license_key.low",
+    [MDL_EVENT_ORDER_ADDRESS_CHANGED] = "order.address_changed",
     [MDL_EVENT_ORDER_APPROVED] = "order.approved",
     [MDL_EVENT_ORDER_ASSIGNED] = "order.assigned",
     [MDL_EVENT_ORDER_HELD] = "order.held",

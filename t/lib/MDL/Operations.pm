@@ -308,6 +308,14 @@ my %REQUESTS = (
 
     listOrders      => sub { order($_[0]); '/orders' },
     getOrder        => sub { order_path($_[0], '') },
+    updateOrder     =>
+        sub { (order_path($_[0], ''), { email => label() . '@buyer.example' }) },
+    getCustomer     => sub { '/customers/' . order($_[0])->{customer}{id} },
+    updateCustomer  => sub {
+        my ($shop) = @_;
+        return ('/customers/' . order($shop, storefront_customer_id => digits())->{customer}{id},
+            { email => label() . '@buyer.example' });
+    },
     listAssignments => sub { order_path($_[0], '/assignments') },
     assignOrder     => sub {
         my ($shop) = @_;
