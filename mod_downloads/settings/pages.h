@@ -12,6 +12,7 @@ extern const mdl_page_t mdl_member_pages[];
 extern const mdl_page_t mdl_order_list_pages[];
 extern const mdl_page_t mdl_order_pages[];
 extern const mdl_page_t mdl_overview_pages[];
+extern const mdl_page_t mdl_search_pages[];
 extern const mdl_page_t mdl_shop_pages[];
 extern const mdl_page_t mdl_sign_in_pages[];
 extern const mdl_page_t mdl_webhook_pages[];

@@ -44,6 +44,7 @@ const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
                                                        "members.html",
                                                        "audit.html",
                                                        "orders.html",
+                                                       "search.html",
                                                        "order.html",
                                                        "message.html",
                                                        NULL};
