@@ -6,11 +6,8 @@
 #include "core/identifier.h"
 #include "core/catalog/license.h"
 #include "core/catalog/license_key.h"
+#include "core/catalog/license_pattern.h"
 
-#define MAX_THRESHOLD 1000000000
-#define MAX_KEYS      10000
-#define MAX_KEY       512
-#define MAX_KEY_BYTES 1024 /* a sealed key has to fit into an index entry */
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
 static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *request,
@@ -38,7 +35,7 @@ static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *mem
     edit->name = mdl_members_text(members, "name", name, MDL_NAME_MAX);
     edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
     edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", MDL_NULLABLE, 0,
-                                                MAX_THRESHOLD, -1);
+                                                MDL_LICENSE_THRESHOLD_MAX, -1);
     edit->reclaims = mdl_members_bool(members, "reclaim_on_revoke", -1);
     return mdl_members_end(members);
 }
@@ -61,14 +58,32 @@ MDL_EFFECT(mdl_license_tag_find, mdl_entity_ref_t *)
 MDL_EFFECT(mdl_license_tag_change, mdl_license_tag_edit_t *)
 MDL_EFFECT(mdl_license_tag_delete, mdl_entity_ref_t *)
 
-static apr_status_t license_keys_parse_add(mdl_request_t *request)
+static mdl_license_add_t *license_keys_begin(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_license_add_t *add = mdl_resource_begin(request, sizeof *add);
 
     add->key_id = request->caller.key_id;
     add->secret = request->service->secret;
-    add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY, MAX_KEY_BYTES);
+    return add;
+}
+
+static apr_status_t license_keys_parse_add(mdl_request_t *request)
+{
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_license_add_t *add = license_keys_begin(request);
+
+    add->keys = mdl_members_texts(members, "keys", MDL_LICENSE_KEYS_MAX, MDL_LICENSE_KEY_MAX,
+                                  MDL_LICENSE_KEY_MAX_BYTES);
+    return mdl_members_end(members);
+}
+
+static apr_status_t license_keys_parse_generate(mdl_request_t *request)
+{
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_license_add_t *add = license_keys_begin(request);
+
+    add->pattern = mdl_members_text(members, "pattern", MDL_REQUIRED, MDL_LICENSE_PATTERN_MAX);
+    add->count = (int)mdl_members_int(members, "count", MDL_REQUIRED, 1, MDL_LICENSE_KEYS_MAX, 1);
     return mdl_members_end(members);
 }
 
@@ -78,6 +93,7 @@ static void license_keys_write_add(mdl_request_t *request)
 
     mdl_json_add_int(request->response, "added", add->added);
     mdl_json_add_int(request->response, "duplicates", add->duplicates);
+    mdl_json_add_int(request->response, "handed_out", add->given);
 }
 
 MDL_EFFECT(mdl_license_add, mdl_license_add_t *)
@@ -145,10 +161,14 @@ const mdl_route_t mdl_license_key_routes[] = {
      .optional_body = 1, .write_entity = license_tag_write_members,
      .parse = mdl_resource_parse_delete, .effect = mdl_license_tag_delete_effect,
      .write = mdl_resource_write_deleted},
-    /* values for more than MAX_KEYS, so that a list that is too long is refused as such */
+    /* values for more keys than allowed, so that a list that is too long is refused as such */
     {"POST", "/license-key-tags/{}/keys", "license_key_tag", "keys_added", .versioned = 1,
-     .max_body = MAX_KEYS_BODY, .max_values = 2 * MAX_KEYS, .parse = license_keys_parse_add,
-     .effect = mdl_license_add_effect, .write = license_keys_write_add},
+     .max_body = MAX_KEYS_BODY, .max_values = 2 * MDL_LICENSE_KEYS_MAX,
+     .parse = license_keys_parse_add, .effect = mdl_license_add_effect,
+     .write = license_keys_write_add},
+    {"POST", "/license-key-tags/{}/generate", "license_key_tag", "keys_added", .versioned = 1,
+     .parse = license_keys_parse_generate, .effect = mdl_license_add_effect,
+     .write = license_keys_write_add},
     {"GET", "/license-key-tags/{}/keys", .write_entity = license_key_write_members,
      .parse = license_keys_parse_page, .effect = mdl_license_page_effect, .write = mdl_list_write},
     {"DELETE", "/license-key-tags/{}/keys/{}", "license_key_tag", "key_deleted", .versioned = 1,

@@ -141,6 +141,8 @@ static apr_status_t assign_parse(mdl_request_t *request)
     assign->customer.storefront_customer_id = mdl_members_digits(members, "storefront_customer_id",
                                                                  MDL_REQUIRED);
     assign->items = assign_parse_items(request, members);
+    assign->unmapped = mdl_members_choice(members, "unmapped", mdl_unmapped_names,
+                                          MDL_UNMAPPED_REFUSE);
     assign->send_email = mdl_members_bool(members, "send_email", 0);
     assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
     assign->client_ip = assign_parse_client_ip(request, members);
@@ -159,16 +161,34 @@ static apr_status_t assign_parse(mdl_request_t *request)
     return rv;
 }
 
+static void assign_write_skipped(mdl_json_t *to, const mdl_order_item_t *item)
+{
+    mdl_json_add_string(to, "storefront_product_id", item->storefront_product_id);
+    mdl_json_add_string(to, "storefront_variant_id",
+                        *item->storefront_variant_id != '\0' ? item->storefront_variant_id : NULL);
+    mdl_json_add_string(to, "code", "product_not_mapped");
+    mdl_json_add_string(to, "message", "No active mapping serves this product.");
+}
+
 static void assign_write(mdl_request_t *request)
 {
     const mdl_order_assign_t *assign = request->arg;
+    mdl_json_t *skipped;
 
-    if (assign->created > 0) {
+    if (assign->created > 0 || assign->is_new) {
         request->status = 201;
         request->location = apr_pstrcat(request->r->pool, request->root, "/orders/",
                                         assign->storefront_order_id, NULL);
     }
     mdl_order_write(request->response, request, assign->order);
+    if (assign->unmapped != MDL_UNMAPPED_SKIP) {
+        return;
+    }
+    skipped = mdl_json_add_array(request->response, "skipped");
+    for (int i = 0; i < assign->skipped->nelts; i++) {
+        assign_write_skipped(mdl_json_add_object(skipped, NULL),
+                             APR_ARRAY_IDX(assign->skipped, i, const mdl_order_item_t *));
+    }
 }
 
 MDL_EFFECT(mdl_order_assign, mdl_order_assign_t *)

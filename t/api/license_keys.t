@@ -179,28 +179,28 @@ for (
 my $added = add($tag->{id}, [ 'AAAA-1', 'AAAA-2', 'AAAA-1' ]);
 is_answer($added, 200, 'keys are added');
 is_shape($added->{json}, 'license_keys_added', 'the answer');
-is_deeply($added->{json}, { added => 2, duplicates => 1 },
+is_deeply($added->{json}, { added => 2, duplicates => 1, handed_out => 0 },
     'a key that is in the request twice is added once');
 is_stock($tag->{id}, 2, 0, 'the tag has them');
 is_deeply(add($tag->{id}, [ 'AAAA-2', 'aaaa-2', 'AAAA-3' ])->{json},
-    { added => 2, duplicates => 1 }, 'an existing key is not added again; keys are case-sensitive');
+    { added => 2, duplicates => 1, handed_out => 0 }, 'an existing key is not added again; keys are case-sensitive');
 is_stock($tag->{id}, 4, 0, 'the tag has four');
 is(call('GET', "/$tag->{id}")->{json}{updated_at}, $tag->{updated_at},
     'adding keys does not change updated_at of the tag');
 my $second = tag();
-is_deeply(add($second->{id}, ['AAAA-2'])->{json}, { added => 1, duplicates => 0 },
+is_deeply(add($second->{id}, ['AAAA-2'])->{json}, { added => 1, duplicates => 0, handed_out => 0 },
     'the same key in another tag is another key');
 $idem = idem();
 @twice = map { add($second->{id}, [ 'R-1', 'R-2' ], idem => $idem) } 1, 2;
-is($twice[1]{body}, '{"added":2,"duplicates":0}', 'a replay has the first answer');
+is($twice[1]{body}, '{"added":2,"duplicates":0,"handed_out":0}', 'a replay has the first answer');
 is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and is marked as a replay');
 is_stock($second->{id}, 3, 0, 'and adds nothing');
 
 my @odd = ('K', "caf\xe9 \x{4e2d}", 'with "quotes" \\ and \'', '[1]', '%s {{x}}', 'K' x 512,
     "\x{1f600}" x 256);
-is_deeply(add($second->{id}, \@odd)->{json}, { added => 7, duplicates => 0 },
+is_deeply(add($second->{id}, \@odd)->{json}, { added => 7, duplicates => 0, handed_out => 0 },
     'keys with any characters are added');
-is_deeply(add($second->{id}, \@odd)->{json}, { added => 0, duplicates => 7 },
+is_deeply(add($second->{id}, \@odd)->{json}, { added => 0, duplicates => 7, handed_out => 0 },
     'are duplicates when they come again');
 is_deeply([ (bought($second->{id}, 10))[ 3 .. 9 ] ], \@odd, 'and are given away unchanged');
 
@@ -212,7 +212,7 @@ is_deeply(add($pasted->{id},
     [ 'AAAA-1111', 'AAAA-1111 ', "\x{feff}AAAA-1111", "AAAA-1111\r\n", "\t\xa0AAAA-1111\x{3000}",
     "AAAA-1111\x{200b}\x{2060}", "\x{200e}AAAA-1111\x{2028}", "AAAA-1111\x{85}",
     "AA\x{a0}\x{200b}BB" ])->{json},
-    { added => 2, duplicates => 7 }, 'nor has a key: what differs in that alone is one key');
+    { added => 2, duplicates => 7, handed_out => 0 }, 'nor has a key: what differs in that alone is one key');
 is_deeply([ bought($pasted->{id}, 2) ], [ 'AAAA-1111', "AA\x{a0}\x{200b}BB" ],
     'which is given away without them');
 
@@ -236,6 +236,53 @@ for (
 refused(call('POST', "/$tag->{id}/keys", body => '{"keys":["' . 'K' x (8 << 20) . '"]}'),
     413, 'request_too_large', 'a body over 8 MiB');
 
+# --- keys that are made --------------------------------------------------------------------------
+
+sub generate
+{
+    my ($id, $pattern, $count, %opt) = @_;
+    return call('POST', "/$id/generate", json => { pattern => $pattern, count => $count }, %opt);
+}
+
+my $made_by = tag(name => 'Made');
+$idem = idem();
+my $generated = generate($made_by->{id}, 'AB-***-***-##-??', 300, idem => $idem);
+is_answer($generated, 200, 'keys are made');
+is_shape($generated->{json}, 'license_keys_added', 'the answer');
+is_deeply($generated->{json}, { added => 300, duplicates => 0, handed_out => 0 }, 'all of them');
+is(generate($made_by->{id}, 'AB-***-***-##-??', 300, idem => $idem)->{body}, $generated->{body},
+    'a replay has the first answer');
+is_stock($made_by->{id}, 300, 0, 'and makes none');
+my @three = bought($made_by->{id}, 300);
+my $LETTER = '[A-HJ-NP-Z]';
+my $EITHER = '[A-HJ-NP-Z2-9]';
+is_deeply([ grep { !/^AB-$EITHER{3}-$EITHER{3}-[2-9]{2}-$LETTER{2}\z/ } @three ], [],
+    'they are of the pattern, without characters that look alike');
+my %different = map { $_ => 1 } @three;
+is(scalar keys %different, 300, 'and different');
+is_deeply(generate($made_by->{id}, '**********', 10_000)->{json},
+    { added => 10_000, duplicates => 0, handed_out => 0 }, '10,000 keys at once');
+
+unstored();
+for (
+    [ 'no pattern' => { count => 5 }, '/pattern' ],
+    [ 'no number'  => { pattern => '**********' }, '/count' ],
+    [ 'a number of 0'  => { pattern => '**********', count => 0 }, '/count' ],
+    [ 'too many'   => { pattern => '**********', count => 10_001 }, '/count' ],
+    [ 'a long pattern' => { pattern => '*' x 101, count => 1 }, '/pattern' ],
+    [ 'a pattern with a line feed' => { pattern => "****\n*********", count => 1 }, '/pattern' ],
+) {
+    my ($name, $members, @pointers) = @$_;
+    refused(call('POST', "/$made_by->{id}/generate", json => $members), 400, 'invalid_request',
+        $name, @pointers);
+}
+my $weak = generate($second->{id}, 'ABCD-####-????', 2000);
+refused($weak, 422, 'license_pattern_weak', 'a pattern whose keys could be guessed');
+is($weak->{json}{error}{limit}, 1358, 'says for how many keys it is good');
+refused(generate($second->{id}, 'ABCD', 1), 422, 'license_pattern_weak', 'a pattern of one key');
+refused(generate($made_by->{id}, '******', 1), 422, 'license_pattern_weak',
+    'one that is good for a smaller tag');
+
 # --- ten thousand keys ---------------------------------------------------------------------------
 
 sub timed
@@ -250,10 +297,10 @@ sub timed
 my $bulk = tag(name => 'Bulk');
 my @many = map { sprintf 'BULK-%s-%05d', 'x' x 490, $_ } 1 .. 10_000;
 is_deeply(timed('10,000 keys of 500 bytes', sub { add($bulk->{id}, \@many) })->{json},
-    { added => 10_000, duplicates => 0 }, '10,000 keys in one request');
+    { added => 10_000, duplicates => 0, handed_out => 0 }, '10,000 keys in one request');
 is_stock($bulk->{id}, 10_000, 0, 'are all stored');
 is_deeply(timed('the same once more', sub { add($bulk->{id}, \@many) })->{json},
-    { added => 0, duplicates => 10_000 }, 'the second time they are all duplicates');
+    { added => 0, duplicates => 10_000, handed_out => 0 }, 'the second time they are all duplicates');
 is_stock($bulk->{id}, 10_000, 0, 'and nothing is added');
 is_deeply([ bought($bulk->{id}, 600) ], [ @many[ 0 .. 599 ] ],
     'they are given away in the order of the request');
@@ -319,7 +366,7 @@ sub events
 
 my $wanted = tag(name => 'Wanted');
 my @waiting = waiting($wanted->{id}, 4, 2);
-is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0 },
+is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0, handed_out => 5 },
     'five keys for four assignments that need two each');
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'go to the oldest first');
 is_stock($wanted->{id}, 0, 5, 'and are counted as assigned');
@@ -367,7 +414,8 @@ my $crowd = tag(name => 'Crowd');
 my ($events_before) = map { $_->[0] } sql('SELECT count(*) FROM order_timeline');
 @many = map { sprintf 'CROWD-%05d', $_ } 1 .. 10_000;
 is_deeply(timed('10,000 keys for 10,000 waiting orders', sub { add($crowd->{id}, \@many) })->{json},
-    { added => 10_000, duplicates => 0 }, '10,000 keys for 10,000 waiting orders');
+    { added => 10_000, duplicates => 0, handed_out => 10_000 },
+    '10,000 keys for 10,000 waiting orders');
 is_stock($crowd->{id}, 0, 10_000, 'are all assigned');
 is_deeply([ given($crowd->{id}, @waiting) ], \@many, 'in the order of the assignments');
 is((sql('SELECT count(*) FROM order_timeline'))[0][0] - $events_before, 10_000,

@@ -110,7 +110,8 @@ is(scalar(grep { @{ $before{$_}{assignments}[0]{license_keys} } } @waiting), 0, 
 is(stock($tag), '0 30', 'the tag has none left');
 
 my @later = map { sprintf 'L-%02d', $_ } 1 .. 20;
-is_deeply(add($tag, @later[ 0 .. 4 ])->{json}, { added => 5, duplicates => 0 }, 'five more keys');
+is_deeply(add($tag, @later[ 0 .. 4 ])->{json}, { added => 5, duplicates => 0, handed_out => 5 },
+    'five more keys');
 is_deeply([ map { keys_of(order($_)) } @waiting[ 0 .. 5 ] ],
     [ (map { "$_ and 0" } @later[ 0 .. 4 ]), ' and 1' ], 'go to the five oldest orders');
 add($tag, @later[ 5 .. 19 ]);

@@ -336,6 +336,10 @@ call_of('assignOrder', "/orders/$order/assignments", '409 other_customer', 'of a
     json => { %assign, storefront_customer_id => digits() });
 call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that an order waits for',
     json => { keys => [ 'K1', 'K2', 'K2' ] });
+call_of('generateLicenseKeys', "/license-key-tags/$tag/generate", '200 no error', 'by a pattern',
+    json => { pattern => 'PRO-**********', count => 3 });
+call_of('generateLicenseKeys', "/license-key-tags/$tag/generate", '422 license_pattern_weak',
+    'by a pattern of one key', json => { pattern => 'PRO', count => 1 });
 call_of('getAssignment', "/orders/$order/assignments/$item", '200 no error', 'with license keys');
 my $keys = call_of('listLicenseKeys', "/license-key-tags/$tag/keys?status=assigned", '200 no error',
     'that an order has');

@@ -102,6 +102,7 @@ my @operations = (
         qw(rotate-secret test deliveries/{delivery}/resend)),
     [ 'GET',    '/webhook-endpoints/{webhook}/deliveries' ],
     [ 'POST',   '/license-key-tags/{tag}/keys',    { keys => ['K-2'] } ],
+    [ 'POST',   '/license-key-tags/{tag}/generate', { pattern => '********', count => 1 } ],
     [ 'GET',    '/license-key-tags/{tag}/keys' ],
     [ 'DELETE', '/license-key-tags/{tag}/keys/{license_key}' ],
     [ 'GET',    '/mappings/{mapping}' ],

@@ -4,6 +4,7 @@
 
 #include "base/text/utf8.h"
 #include "core/catalog/references.h"
+#include "core/catalog/license_pattern.h"
 #include "core/catalog/license_seal.h"
 #include "core/ids.h"
 #include "core/shop/data_key.h"
@@ -325,23 +326,24 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
     return rv == APR_SUCCESS && *given > 0 ? license_notify(db, order_id, *given, p) : rv;
 }
 
-/* Gives a tag's keys to all waiting claims, with entries and events of their orders. */
+/* Gives a tag's keys to all waiting claims, with entries and events of their orders; *given gets
+   their number. */
 static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, const char *key_id,
-                                     apr_pool_t *p)
+                                     apr_int64_t *given, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
-    apr_int64_t given;
     const char *pairs;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, &rows, p, MDL_Q(LICENSE_PAIRS_OF_TAG, .tag_id = tag->id, .limit = tag->available));
 
+    *given = 0;
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    pairs = license_read_pairs(rows, &given, p);
-    rv = license_give(db, tag, pairs, given, p);
-    if (rv != APR_SUCCESS || given == 0 ||
+    pairs = license_read_pairs(rows, given, p);
+    rv = license_give(db, tag, pairs, *given, p);
+    if (rv != APR_SUCCESS || *given == 0 ||
         (rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDERS_TOUCH_GIVEN, .now = now, .pairs = pairs))) !=
             APR_SUCCESS) {
         return rv;
@@ -349,6 +351,11 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, cons
     rv = mdl_db_exec(db, NULL, p,
                      MDL_Q(LICENSE_TIMELINE_INSERT, .key_id = key_id, .now = now, .pairs = pairs));
     return rv == APR_SUCCESS ? mdl_event_add_given(db, pairs, p) : rv;
+}
+
+static apr_size_t license_total(const mdl_license_add_t *add)
+{
+    return add->keys != NULL ? mdl_json_length(add->keys) : (apr_size_t)add->count;
 }
 
 /* Inserts a batch of keys, from index from on. */
@@ -360,8 +367,9 @@ static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
     apr_int64_t inserted;
     apr_status_t rv;
 
-    for (apr_size_t i = from; i < from + BATCH && i < mdl_json_length(add->keys); i++) {
-        const char *key = mdl_json_string(mdl_json_element(add->keys, i));
+    for (apr_size_t i = from; i < from + BATCH && i < license_total(add); i++) {
+        const char *key = add->keys != NULL ? mdl_json_string(mdl_json_element(add->keys, i))
+                                            : mdl_license_pattern_key(add->pattern, p);
 
         mdl_json_add_string(sealed, NULL, mdl_license_key_seal(data_key, add->ref.id, key, p));
     }
@@ -372,7 +380,8 @@ static apr_status_t license_insert_batch(mdl_db_t *db, mdl_license_add_t *add,
     return rv;
 }
 
-/* Inserts the keys in batches, to take little memory. */
+/* Inserts the keys in batches, to take little memory.  A made key that the tag has already is made
+   anew, so these go on until there are as many as wanted. */
 static apr_status_t license_insert(mdl_db_t *db, mdl_license_add_t *add, apr_pool_t *p)
 {
     mdl_secret_t *data_key;
@@ -382,13 +391,24 @@ static apr_status_t license_insert(mdl_db_t *db, mdl_license_add_t *add, apr_poo
     add->added = 0;
     apr_pool_create(&scratch, p);
     apr_pool_tag(scratch, "mdl_license_add");
-    for (apr_size_t from = 0; rv == APR_SUCCESS && from < mdl_json_length(add->keys);
-         from += BATCH) {
+    for (apr_size_t from = 0; rv == APR_SUCCESS && from < license_total(add);
+         from = add->keys != NULL ? from + BATCH : (apr_size_t)add->added) {
         apr_pool_clear(scratch);
         rv = license_insert_batch(db, add, data_key, from, scratch);
     }
     apr_pool_destroy(scratch);
     return rv;
+}
+
+/* Keys that the tag has already count, too: they may be of the same pattern. */
+static apr_status_t license_check_pattern(const mdl_license_add_t *add, apr_pool_t *p)
+{
+    const mdl_license_tag_t *tag = add->ref.entity;
+
+    return add->keys == NULL
+               ? mdl_license_pattern_check(
+                     add->pattern, tag->available + tag->assigned + add->count, add->ref.problem, p)
+               : APR_SUCCESS;
 }
 
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add)
@@ -403,16 +423,18 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
     if (rv == APR_ENOENT) { /* deleted at the same time */
         return mdl_license_tag_find(db, p, &add->ref);
     }
-    if (rv != APR_SUCCESS || (rv = license_insert(db, add, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = license_check_pattern(add, p)) != APR_SUCCESS ||
+        (rv = license_insert(db, add, p)) != APR_SUCCESS) {
         return rv;
     }
-    add->duplicates = (apr_int64_t)mdl_json_length(add->keys) - add->added;
+    add->duplicates = (apr_int64_t)license_total(add) - add->added;
+    add->given = 0;
     if (add->added == 0) {
         return APR_SUCCESS;
     }
     tag.available += add->added;
     rv = license_count(db, tag.id, add->added, 0, p);
-    return rv == APR_SUCCESS ? license_fill_tag(db, &tag, add->key_id, p) : rv;
+    return rv == APR_SUCCESS ? license_fill_tag(db, &tag, add->key_id, &add->given, p) : rv;
 }
 
 /* Counts keys that went back to the stock, and gives them to waiting claims. */
@@ -420,10 +442,12 @@ static apr_status_t license_return(mdl_db_t *db, const locked_tag_t *tag, apr_in
                                    const char *key_id, apr_pool_t *p)
 {
     locked_tag_t after = *tag;
+    apr_int64_t given;
     apr_status_t rv = license_count(db, tag->id, keys, -keys, p);
 
     after.available += keys;
-    return rv == APR_SUCCESS && !tag->is_deleted ? license_fill_tag(db, &after, key_id, p) : rv;
+    return rv == APR_SUCCESS && !tag->is_deleted ? license_fill_tag(db, &after, key_id, &given, p)
+                                                 : rv;
 }
 
 /* The keys of a tag that an assignment has (apr_int64_t). */

@@ -42,6 +42,9 @@ typedef struct {
     int reclaims;                    /* -1: unchanged; a new tag does not reclaim */
 } mdl_license_tag_edit_t;
 
+/** The largest low_stock_threshold. */
+#define MDL_LICENSE_THRESHOLD_MAX 1000000000
+
 /** Makes a tag without keys. */
 apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit);
 
@@ -63,18 +66,29 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
 /** Effect: reads a page (mdl_list_page_t) of mdl_license_tag_t. */
 apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
+/** What a license key may be: text of that many characters and bytes (a sealed key has to fit into
+    an index entry), without control characters. */
+#define MDL_LICENSE_KEY_MAX       512
+#define MDL_LICENSE_KEY_MAX_BYTES 1024
+
+/** The most keys that are added or made at once. */
+#define MDL_LICENSE_KEYS_MAX 10000
+
 /**
  * Effect: adds keys to a tag, sealed, gives them to waiting claims, and adds the entry
- * license_keys_assigned to the timeline of each order that got some.  Refused: 404.  APR_EINVAL
- * when the secret does not open the data key.
+ * license_keys_assigned to the timeline of each order that got some.  Refused: 404, and what
+ * mdl_license_pattern_check refuses.  APR_EINVAL when the secret does not open the data key.
  */
 typedef struct {
     mdl_entity_ref_t ref; /* the tag; entity: mdl_license_tag_t before the effect */
     const char *key_id;   /* the API key that asks; NULL: the service */
     const mdl_secret_t *secret;
-    const mdl_json_t *keys; /* an array of strings */
+    const mdl_json_t *keys; /* an array of strings; NULL: they are made */
+    const char *pattern;    /* of keys that are made (license_pattern.h), and their number */
+    int count;
     apr_int64_t added;      /* out */
     apr_int64_t duplicates; /* out: keys that the tag had, or repeated in the array */
+    apr_int64_t given;      /* out: keys given to orders that waited for some */
 } mdl_license_add_t;
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add);
 

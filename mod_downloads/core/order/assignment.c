@@ -18,6 +18,8 @@
 #include "core/shop/event.h"
 #include "core/version.h"
 
+const char *const mdl_unmapped_names[] = {"refuse", "skip", NULL};
+
 /* The state of the effect while it runs. */
 typedef struct {
     mdl_order_assign_t *assign;
@@ -30,6 +32,8 @@ typedef struct {
     int customer_is_new;
     int is_new; /* the order */
     int held;
+    int send_email;     /* as asked for, unless no item is left */
+    int fraud_check;    /* likewise */
     apr_int64_t pinned; /* files of the new assignments */
     apr_int64_t pinned_links;
     apr_int64_t license_keys;       /* that the new assignments wait for */
@@ -107,31 +111,45 @@ static apr_status_t item_find_assigned(mdl_db_t *db, const mdl_order_assign_t *a
                                    .storefront_variant_id = item->storefront_variant_id));
 }
 
-/* Reads each item's mapping, with id 0 for an item that was assigned before and has none now.  Adds
-   a detail to the problem for every item that can't be assigned. */
-static apr_status_t items_match(mdl_db_t *db, const run_t *run, const asked_t *asked, apr_pool_t *p)
+/* Leaves an item out, or adds it to the problem. */
+static void item_is_unmapped(mdl_order_assign_t *assign, const mdl_order_item_t *item,
+                             apr_pool_t *p)
+{
+    if (assign->unmapped == MDL_UNMAPPED_SKIP) {
+        APR_ARRAY_PUSH(assign->skipped, const mdl_order_item_t *) = item;
+    } else {
+        mdl_problem_add_detail(assign->problem,
+                               apr_psprintf(p, "/items/%d/storefront_product_id", item->index),
+                               "product_not_mapped", "No active mapping serves this product.", p);
+    }
+}
+
+/* Reads each item's mapping, with id 0 for an item that has none and was assigned before or is left
+   out.  Adds a detail to the problem for every item that can't be assigned. */
+static apr_status_t items_match(mdl_db_t *db, run_t *run, const asked_t *asked, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = run->assign;
-    int missing = 0;
+    int items = assign->items->nelts, unmapped = 0;
 
-    for (int i = 0; i < assign->items->nelts; i++) {
+    for (int i = 0; i < items; i++) {
         const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
         apr_status_t rv = mdl_mapping_read_match(asked->matches[i], &run->matches[i])
                               ? APR_SUCCESS
                               : item_find_assigned(db, assign, item, p);
 
         if (rv == APR_ENOENT) {
-            missing = 1;
-            mdl_problem_add_detail(
-                assign->problem, apr_psprintf(p, "/items/%d/storefront_product_id", item->index),
-                "product_not_mapped", "No active mapping serves this product.", p);
+            unmapped++;
+            item_is_unmapped(assign, item, p);
         } else if (rv != APR_SUCCESS) {
             return rv;
         }
     }
-    return missing ? mdl_problem_set(assign->problem, 422, "product_not_mapped",
-                                     "Map each product to its content before assigning it.")
-                   : APR_SUCCESS;
+    run->send_email = assign->send_email && unmapped < items;
+    run->fraud_check = assign->fraud_check && unmapped < items;
+    return unmapped > assign->skipped->nelts
+               ? mdl_problem_set(assign->problem, 422, "product_not_mapped",
+                                 "Map each product to its content before assigning it.")
+               : APR_SUCCESS;
 }
 
 static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
@@ -224,7 +242,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
                                "Access to this order was revoked; restore it first.");
     }
     run->held = access == MDL_ORDER_HELD;
-    return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
+    return run->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 
 /* Stores the words of what is new, by one statement, and anew those of a customer who changed. */
@@ -261,7 +279,7 @@ static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
         .shop_id = assign->shop_id,
         .order_id = run->order_id,
         .wanted = run->check.pending ||
-                  (assign->send_email && run->email == NULL && !assign->customer_given)};
+                  (run->send_email && run->email == NULL && !assign->customer_given)};
     apr_status_t rv = run->is_new && !want.wanted ? APR_SUCCESS : mdl_lookup_want(db, &want, p);
 
     run->looking_up = want.open;
@@ -588,8 +606,8 @@ static apr_status_t assignment_add_entry(mdl_db_t *db, const run_t *run, apr_poo
     if (run->assign->created == 0 && !run->queued) {
         return run->customer_changed ? mdl_timeline_touch(db, run->order_id, p) : APR_SUCCESS;
     }
-    mdl_json_add_bool(details, "send_email", run->assign->send_email);
-    mdl_json_add_bool(details, "fraud_check", run->assign->fraud_check);
+    mdl_json_add_bool(details, "send_email", run->send_email);
+    mdl_json_add_bool(details, "fraud_check", run->fraud_check);
     entry.details = mdl_json_text(details, NULL, p);
     return mdl_timeline_add(db, run->order_id, &entry, p);
 }
@@ -682,6 +700,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     apr_status_t rv;
 
     assign->created = 0;
+    assign->skipped = apr_array_make(p, 0, sizeof(const mdl_order_item_t *));
     run.matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *run.matches);
     if ((rv = assignment_ask(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = items_match(db, &run, &asked, p)) != APR_SUCCESS ||
@@ -690,15 +709,16 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
         (rv = assignments_insert(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
-    if (assign->send_email && (rv = assignment_queue_email(db, &run, p)) != APR_SUCCESS) {
+    if (run.send_email && (rv = assignment_queue_email(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     if ((rv = assignment_tell(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     find.id = run.order_id;
-    find.made = order_has_no_license_keys(&run) && !assign->fraud_check ? run.made : NULL;
+    find.made = order_has_no_license_keys(&run) && !run.fraud_check ? run.made : NULL;
     rv = mdl_order_find(db, p, &find);
+    assign->is_new = run.is_new;
     assign->order = find.order;
     return rv == APR_SUCCESS && (assign->created > 0 || run.raised)
                ? mdl_order_check_size(find.order, assign->problem, p)

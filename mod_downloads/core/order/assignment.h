@@ -22,6 +22,11 @@ typedef struct {
     int index;          /* in the request */
 } mdl_order_item_t;
 
+/** What becomes of an item that no active mapping serves: the request is refused, or the item is
+    left out. */
+typedef enum { MDL_UNMAPPED_REFUSE, MDL_UNMAPPED_SKIP } mdl_unmapped_t;
+extern const char *const mdl_unmapped_names[];
+
 /**
  * Effect: assigns downloads to an order, all or nothing.  Creates the customer and the order as
  * needed, and claims the license keys that belong to the downloads.  Existing assignments stay as
@@ -35,6 +40,9 @@ typedef struct {
  * check.
  *
  * An order moves to another customer with the same address, because storefronts merge customers.
+ *
+ * With MDL_UNMAPPED_SKIP items without a mapping are left out.  If that leaves none, the order and
+ * the customer are stored all the same, but nothing is checked, looked up or sent.
  *
  * Refused: 422 product_not_mapped with a detail for each item; 409 other_customer when the order's
  * customer has another address, or none; 404 order_not_found; 412 precondition_failed; 409
@@ -50,15 +58,18 @@ typedef struct {
     int customer_given;                 /* whether the request has data of the customer */
     unsigned customer_cleared;          /* MDL_CUSTOMER_…: members that are null in it */
     const apr_array_header_t *items;    /* mdl_order_item_t */
+    mdl_unmapped_t unmapped;
     int send_email;
     int fraud_check;
     const mdl_fraud_rules_t *fraud_rules;
     const char *client_ip; /* as mdl_address_text writes it; NULL keeps the stored one */
     int default_download_limit;
-    const char *mail_host; /* right side of a Message-ID */
-    const char *key_id;    /* the API key that asks */
-    int created;           /* out: number of assignments made */
-    mdl_order_t *order;    /* out */
+    const char *mail_host;       /* right side of a Message-ID */
+    const char *key_id;          /* the API key that asks */
+    int created;                 /* out: number of assignments made */
+    int is_new;                  /* out: whether the order was made */
+    apr_array_header_t *skipped; /* out: const mdl_order_item_t *, the items left out */
+    mdl_order_t *order;          /* out */
     mdl_problem_t *problem;
 } mdl_order_assign_t;
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign);

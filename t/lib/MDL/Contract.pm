@@ -80,7 +80,7 @@ my %SHAPES = (
         created_at          => $TIME,
     },
     license_keys => { data => ['license_key'], has_more => 'bool', next_cursor => 'text?' },
-    license_keys_added => { added => 'count', duplicates => 'count' },
+    license_keys_added => { added => 'count', duplicates => 'count', handed_out => 'count' },
     category => { id => 'id', name => 'text', created_at => $TIME, updated_at => $TIME },
     pack     => { id => 'id', name => 'text', file_ids => ['id'], created_at => $TIME,
         updated_at => $TIME },
@@ -429,7 +429,8 @@ sub is_error
     my $type   = @pointers
         ? { details => [ { pointer => 'text', code => 'text', message => 'text' } ] } : {};
 
-    my %numbers = $code =~ /^(?:too_many_\w+|request_too_large|upload_incomplete)\z/
+    my %numbers = $code
+        =~ /^(?:too_many_\w+|request_too_large|upload_incomplete|license_pattern_weak)\z/
         ? map { $_ => 'count' } grep { exists $reply->{json}{error}{$_} } qw(limit count) : ();
     push @faults, misfits($reply->{json},
         { error => { code => 'text', message => 'text', status => 'id', request_id => 'text',

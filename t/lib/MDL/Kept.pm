@@ -140,6 +140,7 @@ sub catalog
         url => 'https://example.com/')->{id};
     $ids{tag_id}      = done('createLicenseKeyTag', {}, name => 'Kept')->{id};
     done('addLicenseKeys', {}, keys => [ map { "KEPT-$_" } 1 .. 5 ]);
+    done('generateLicenseKeys', {}, pattern => 'KEPT-********', count => 2);
     my %all = (storefront_product_id => product(), file_ids => [ $ids{asset_id} ],
         pack_ids => [ $ids{pack_id} ],
         link_ids => [ $ids{link_id} ], license_key_tag_ids => [ $ids{tag_id} ]);
@@ -149,6 +150,8 @@ sub catalog
     card(deletePack          => '409 pack_in_use',            {});
     card(deleteLink          => '409 link_in_use',            {});
     card(deleteLicenseKeyTag => '409 license_key_tag_in_use', {});
+    card(generateLicenseKeys => '422 license_pattern_weak', {},
+        body => { pattern => 'A', count => 1 });
 
     my $other = { storefront_product_id => product() };
     done('saveMapping', {}, %$other);

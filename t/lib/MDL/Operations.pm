@@ -293,7 +293,8 @@ my %REQUESTS = (
     deleteLicenseKeyTag => sub { '/license-key-tags/' . tag($_[0]) },
     addLicenseKeys =>
         sub { ('/license-key-tags/' . tag($_[0]) . '/keys', { keys => [ label(), label() ] }) },
-
+    generateLicenseKeys => sub { ('/license-key-tags/' . tag($_[0]) . '/generate',
+        { pattern => '********', count => 2 }) },
     listLicenseKeys => sub { my ($tag) = license_key($_[0]); "/license-key-tags/$tag/keys" },
     deleteLicenseKey =>
         sub { my ($tag, $key) = license_key($_[0]); "/license-key-tags/$tag/keys/$key" },

@@ -50,6 +50,7 @@ my %AUDIT = (
     updateLicenseKeyTag => 'license_key_tag changed',
     deleteLicenseKeyTag => 'license_key_tag deleted',
     addLicenseKeys      => 'license_key_tag keys_added',
+    generateLicenseKeys => 'license_key_tag keys_added',
     deleteLicenseKey    => 'license_key_tag key_deleted',
 
     saveMapping     => 'mapping saved',
