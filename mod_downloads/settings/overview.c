@@ -150,10 +150,9 @@ static int overview_show(mdl_visit_t *visit)
 {
     mdl_attention_t attention = {
         .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
-    overview_t overview = {.attention = &attention,
-                           .days = {.shop_id = visit->shop->id,
-                                    .before = APR_INT64_MAX,
-                                    .limit = MDL_OVERVIEW_DAYS}};
+    overview_t overview = {
+        .attention = &attention,
+        .days = {.shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = MDL_OVERVIEW_DAYS}};
     apr_status_t rv = mdl_visit_read(visit, overview_effect, &overview);
     mdl_json_t *data;
 

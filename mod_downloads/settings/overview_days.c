@@ -84,7 +84,8 @@ static void day_add(mdl_json_t *to, const mdl_day_count_t *day, apr_pool_t *p)
 void mdl_overview_add_days(mdl_json_t *data, const apr_array_header_t *days, apr_time_t now,
                            apr_pool_t *p)
 {
-    mdl_json_t *plots = mdl_json_add_array(data, "plots"), *table = mdl_json_add_array(data, "days");
+    mdl_json_t *plots = mdl_json_add_array(data, "plots"),
+               *table = mdl_json_add_array(data, "days");
     apr_int64_t today = mdl_day_of(now);
     int any = 0;
 

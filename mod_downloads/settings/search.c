@@ -59,9 +59,8 @@ static void search_add_files(mdl_json_t *data, const apr_array_header_t *files)
 static int search_show(mdl_visit_t *visit)
 {
     apr_pool_t *p = visit->r->pool;
-    mdl_find_t find = {.shop_id = visit->shop->id,
-                       .text = mdl_visit_parameter(visit, "q"),
-                       .limit = LINES};
+    mdl_find_t find = {
+        .shop_id = visit->shop->id, .text = mdl_visit_parameter(visit, "q"), .limit = LINES};
     mdl_json_t *data;
     apr_status_t rv;
 
