@@ -202,7 +202,7 @@ is(nothing(), 1, 'is served when keys come');
 
 my $gone = import_from($shop, 'gone.pdf', status => 404)->{asset}{id};
 my $sold = mapping_of($shop, [$gone])->{storefront_product_id};
-assign($shop, $_, [$sold], storefront_customer_id => $_) for 8011, 8012;
+assign($shop, $_, [$sold], storefront_customer_id => $_) for qw(8011 8012);
 like((section('Imports that failed'))[0], qr/ 2 purchases wait /, 'customers who wait for a file');
 unlike(overview('reader', headers => { 'accept-language' => 'de' }), qr/purchases/, 'in German');
 my $there = api('POST', "/assets/$gone/versions", %key,
@@ -239,7 +239,7 @@ my @titles = $plots =~ m{<title>(\d{4}-\d\d-\d\d: [^<]+)</title>}g;
 is(scalar @titles, 120, 'four plots of 30 days');
 my @date = map { strftime('%Y-%m-%d', gmtime($_ * 86400)) } $today - 29, $today;
 is_deeply([ @titles[ 0, 29 ] ], [ "$date[0]: 1", "$date[1]: 3" ], 'each day has its value');
-like($titles[89], qr/^$date[1]: 5(?:\.0)?\s*MB$/, 'bytes as a size');
+like($titles[89], qr/^$date[1]: 5\.0\D+MB$/, 'bytes as a size');
 like($plots, qr{<figcaption>New orders <strong>4</strong>}, 'and all of them the sum');
 like($plots, qr{<td>$date[1]</td><td class="number" data-label="New orders">3</td>},
     'the table has the same');
