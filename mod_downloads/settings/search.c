@@ -34,8 +34,7 @@ static void search_add_products(mdl_json_t *data, const apr_array_header_t *prod
         mdl_json_t *to = mdl_json_add_object(list, NULL);
 
         mdl_product_json(to, each->title, each->storefront_product_id, p);
-        mdl_json_add_string(to, "product_escaped",
-                            ap_escape_urlencoded(p, each->storefront_product_id));
+        mdl_json_add_int(to, "mapping_id", each->id);
     }
     mdl_json_add_bool(data, "has_products", products->nelts > 0);
 }

@@ -182,7 +182,7 @@ CREATE TABLE asset (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     category_id BIGINT REFERENCES category (id),
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'ready', 'failed'))}},
-    filename TEXT NOT NULL,
+    filename {{key_text}} NOT NULL,
     filename_guessed SMALLINT NOT NULL DEFAULT 0, -- from source_url, until the source says its own
     title TEXT NOT NULL,
     title_guessed SMALLINT NOT NULL DEFAULT 0,
@@ -289,6 +289,12 @@ CREATE TABLE mapping (
 {{pgsql: ALTER TABLE mapping ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0; -- as asset_shop
+
+CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND id > 0;
+CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id) WHERE deleted_at IS NULL;
+CREATE INDEX mapping_number ON mapping (shop_id,
+    (substr(storefront_product_id, length(rtrim(storefront_product_id, '0123456789')) + 1) {{pgsql: COLLATE "C"}}), id)
+    WHERE deleted_at IS NULL;
 
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),

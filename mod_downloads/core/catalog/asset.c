@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <apr_hash.h>
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/http/media_type.h"
@@ -16,8 +18,8 @@
 #include "core/version.h"
 #include "core/search_word.h"
 
-#define ANY_JOB      "~" /* sorts after every id */
-#define MAX_FILENAME 255 /* bytes */
+#define ANY_JOB        "~"                /* sorts after every id */
+#define LAST_CHARACTER "\xf4\x8f\xbf\xbf" /* U+10FFFF: behind every text that begins alike */
 
 const char *const mdl_asset_status_names[] = {[MDL_ASSET_PENDING] = "pending",
                                               [MDL_ASSET_READY] = "ready",
@@ -36,7 +38,7 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
 
 int mdl_asset_filename_valid(const char *name)
 {
-    return *name != '\0' && strlen(name) <= MAX_FILENAME && strpbrk(name, "/\\") == NULL &&
+    return *name != '\0' && strlen(name) <= MDL_FILENAME_MAX && strpbrk(name, "/\\") == NULL &&
            strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
@@ -107,15 +109,25 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
 apr_status_t mdl_asset_find_all(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
                                 apr_array_header_t **assets, apr_pool_t *p)
 {
-    apr_array_header_t *found = apr_array_make(p, ids->nelts, sizeof(mdl_asset_t *));
+    apr_hash_t *by_id = apr_hash_make(p);
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, &rows, p,
                                     MDL_Q(ASSETS_BY_ID, .shop_id = shop_id, .ids = ids));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(found, mdl_asset_t *) = asset_of_row(rows, p);
+        mdl_asset_t *asset = asset_of_row(rows, p);
+
+        apr_hash_set(by_id, &asset->id, sizeof asset->id, asset);
     }
-    *assets = mdl_ids_sort(ids, found, p);
+    *assets = apr_array_make(p, ids->nelts, sizeof(mdl_asset_t *));
+    for (int i = 0; i < ids->nelts; i++) {
+        mdl_asset_t *asset = apr_hash_get(by_id, &APR_ARRAY_IDX(ids, i, apr_int64_t),
+                                          sizeof(apr_int64_t));
+
+        if (asset != NULL) {
+            APR_ARRAY_PUSH(*assets, mdl_asset_t *) = asset;
+        }
+    }
     return rv;
 }
 
@@ -140,6 +152,13 @@ static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list
     apr_int64_t before = list->page.before;
     apr_int64_t limit = list->page.limit;
 
+    if (list->prefix != NULL) {
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_PREFIX, .shop_id = shop, .prefix = list->prefix,
+                                   .prefix_end = apr_pstrcat(p, list->prefix, LAST_CHARACTER, NULL),
+                                   .status = list->status, .category_id = list->category_id,
+                                   .limit = limit));
+    }
     if (list->sha256 != NULL) {
         return mdl_db_select(db, rows, p,
                              MDL_Q(ASSET_LIST_OF_SHA256, .shop_id = shop, .sha256 = list->sha256,
