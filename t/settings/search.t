@@ -51,7 +51,9 @@ like(page_of('lovelace'), qr{href="/settings/$id/orders/7001">Order 7001</a>}, '
 like(page_of('ADA'), qr{href="/settings/$id/orders\?q=501"><bdi>Ada &quot;}, 'the person, too');
 is(groups('%237001'), 'Orders', 'an order');
 is(groups('sketch'), 'Products', 'a product');
+like(page_of('sketch'), qr{href="/settings/$id/products/\d+"}, 'with a link');
 is(groups('guide'), 'Files', 'a file');
+like(page_of('guide'), qr{href="/settings/$id/files/$file->{id}"}, 'with a link');
 like(page_of('guide+pdf'), qr{value="guide pdf"}, 'the field keeps what was typed');
 like(page_of('nobody'), qr/Nothing was found/, 'nothing');
 like(page_of('%22%3E%3Cscript%3Ealert(1)'), qr/value="&quot;&gt;&lt;script/, 'whatever it is');
