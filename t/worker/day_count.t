@@ -1,4 +1,4 @@
-# The counts of each day agree with the events: over a month of made events, and what really happens.
+# The counts of each day agree with the events: over a month of made events, and as it happens.
 #
 # both: each database adds in its own way
 use strict;
