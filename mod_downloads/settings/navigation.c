@@ -15,6 +15,7 @@ typedef struct {
 static const entry_t entries[] = {
     {"overview", "overview", "{}/", MDL_ROLE_READ_ONLY},
     {"orders", "orders", "{}/orders", MDL_ROLE_READ_ONLY},
+    {"products", "license_keys", "{}/license-keys", MDL_ROLE_READ_ONLY},
     {"settings", "members", "{}/members", MDL_ROLE_OWNER},
     {"settings", "api_keys", "{}/keys", MDL_ROLE_READ_ONLY},
     {"settings", "webhooks", "{}/webhooks", MDL_ROLE_READ_ONLY},

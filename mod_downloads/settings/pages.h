@@ -8,6 +8,7 @@
 
 extern const mdl_page_t mdl_audit_pages[];
 extern const mdl_page_t mdl_key_pages[];
+extern const mdl_page_t mdl_license_key_pages[];
 extern const mdl_page_t mdl_member_pages[];
 extern const mdl_page_t mdl_order_list_pages[];
 extern const mdl_page_t mdl_order_pages[];
