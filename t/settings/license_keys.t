@@ -59,7 +59,8 @@ assign($shop, 8001, [ { storefront_product_id => $product, quantity => 2 } ],
     customer => { email => 'ada@buyer.example' });
 is(visit('staff', 'GET', $stock)->{body} =~ /One order waits for a key/, 1,
     'an order that waits is told');
-like(visit('staff', 'GET', $list)->{body}, qr/data-label="Orders that wait">1</, 'in the list, too');
+like(visit('staff', 'GET', $list)->{body}, qr/data-label="Orders that wait">1</,
+    'in the list, too');
 
 my $paste = join "\r\n", "\x{feff}KEY-1", '', ' KEY-2 ', '"KEY,""3"""', 'KEY-1', map { "MORE-$_" }
     1 .. 477;
@@ -132,7 +133,8 @@ sub key_id
 {
     my ($text) = @_;
     my $keys = call('GET', "/license-key-tags/$tag/keys?status=assigned")->{json}{data};
-    my ($row) = sql("SELECT max(id) FROM license_key WHERE tag_id = $tag AND assignment_id IS NULL");
+    my ($row) = sql("SELECT max(id) FROM license_key WHERE tag_id = $tag "
+        . "AND assignment_id IS NULL");
     return $text ? (grep { $_->{license_key} eq $text } @$keys)[0]{id} : $row->[0];
 }
 
