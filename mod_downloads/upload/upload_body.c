@@ -124,7 +124,7 @@ static apr_status_t upload_body_parse_put(mdl_request_t *request)
 
 /* --- the bytes --- */
 
-static apr_status_t upload_body_append(mdl_request_t *request, mdl_upload_write_t *write,
+static apr_status_t upload_body_append(mdl_request_t *request, const mdl_upload_sink_t *sink,
                                        apr_bucket_brigade *brigade, int *ended)
 {
     for (apr_bucket *b = APR_BRIGADE_FIRST(brigade); b != APR_BRIGADE_SENTINEL(brigade);
@@ -140,14 +140,15 @@ static apr_status_t upload_body_append(mdl_request_t *request, mdl_upload_write_
         if ((rv = apr_bucket_read(b, &data, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
             return mdl_body_not_received(request, rv);
         }
-        if ((rv = mdl_upload_write_append(write, data, length)) != APR_SUCCESS) {
+        if ((rv = sink->take(sink->baton, data, length)) != APR_SUCCESS) {
             return rv;
         }
     }
     return APR_SUCCESS;
 }
 
-static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write_t *write)
+apr_status_t mdl_upload_body_receive(mdl_request_t *request, apr_int64_t shop_id,
+                                     const mdl_upload_sink_t *sink)
 {
     request_rec *r = request->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
@@ -158,14 +159,19 @@ static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write
     while (!ended && rv == APR_SUCCESS) {
         rv = ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES, APR_BLOCK_READ,
                             READ_SIZE);
-        rv = rv == APR_SUCCESS ? upload_body_append(request, write, brigade, &ended)
+        rv = rv == APR_SUCCESS ? upload_body_append(request, sink, brigade, &ended)
                                : mdl_body_not_received(request, rv);
         apr_brigade_cleanup(brigade);
-        if (rv == APR_SUCCESS && mdl_takedown_covers(write->upload->shop_id, began_at)) {
+        if (rv == APR_SUCCESS && mdl_takedown_covers(shop_id, began_at)) {
             rv = mdl_upload_blocked(&request->problem);
         }
     }
     return rv;
+}
+
+static apr_status_t upload_body_take(void *baton, const char *bytes, apr_size_t length)
+{
+    return mdl_upload_write_append(baton, bytes, length);
 }
 
 static apr_status_t upload_body_failed(mdl_request_t *request, const mdl_upload_write_t *write,
@@ -181,6 +187,7 @@ static apr_status_t upload_body_failed(mdl_request_t *request, const mdl_upload_
 apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int whole)
 {
     mdl_upload_write_t write;
+    const mdl_upload_sink_t sink = {.take = upload_body_take, .baton = &write};
     apr_status_t rv = upload_body_check_encoding(request);
 
     mdl_upload_bytes_prepare(&write, request, id);
@@ -193,7 +200,7 @@ apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int w
         return rv;
     }
     if ((rv = mdl_upload_bytes_begin(&write, request)) == APR_SUCCESS) {
-        rv = upload_body_receive(request, &write);
+        rv = mdl_upload_body_receive(request, write.upload->shop_id, &sink);
         if (rv == APR_SUCCESS) {
             rv = mdl_upload_bytes_end(&write);
         } else {

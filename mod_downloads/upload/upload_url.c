@@ -13,10 +13,12 @@
 #include "child_storage.h"
 #include "core/download/signed_url.h"
 #include "core/shop/forgery.h"
+#include "html.h"
 #include "request_body.h"
 #include "tls.h"
 #include "upload/cors.h"
 #include "upload/upload_body.h"
+#include "upload/upload_form.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -139,17 +141,56 @@ static int upload_url_speaks_tus(mdl_request_t *request)
     return 0;
 }
 
+static int upload_url_wrong_method(mdl_request_t *request)
+{
+    apr_table_setn(request->r->headers_out, "Allow", ALLOW);
+    mdl_problem_set(&request->problem, 405, "method_not_allowed",
+                    "An upload URL does not have that method.");
+    return upload_url_refuse(request);
+}
+
+/* Leads a form to its upload's page in the settings, which says what was wrong. */
+static int upload_url_return(mdl_request_t *request, const char *page, const char *problem)
+{
+    static const mdl_html_policy_t policy = {.referrer_policy = "no-referrer"};
+    request_rec *r = request->r;
+
+    apr_table_setn(r->headers_out, "Location",
+                   apr_pstrcat(r->pool, request->service->settings->settings_url, "/", page,
+                               problem != NULL ? "?problem=" : "", problem != NULL ? problem : "",
+                               NULL));
+    mdl_html_send_text(r, HTTP_SEE_OTHER, "", &policy);
+    return OK;
+}
+
+static int upload_url_post(mdl_request_t *request, const char *id)
+{
+    const char *page;
+    apr_status_t rv = mdl_upload_form_take(request, id, &page);
+
+    if (rv == APR_ENOTIMPL) {
+        return upload_url_wrong_method(request);
+    }
+    if (rv == AP_FILTER_ERROR || page == NULL || request->service->settings->settings_url == NULL) {
+        return upload_url_respond(request, rv, HTTP_NO_CONTENT);
+    }
+    if (rv != APR_SUCCESS && rv != MDL_EPROBLEM) {
+        mdl_response_failure(request, rv);
+    }
+    return upload_url_return(request, page, rv != APR_SUCCESS ? request->problem.code : NULL);
+}
+
 static int upload_url_dispatch(mdl_request_t *request, const char *id, const char *method)
 {
     if (strcmp(method, "PUT") == 0) {
         return upload_url_respond(request, mdl_upload_body_write(request, id, 1), HTTP_NO_CONTENT);
     }
+    if (strcmp(method, "POST") == 0) {
+        return upload_url_post(request, id);
+    }
     if (strcmp(method, "HEAD") != 0 && strcmp(method, "PATCH") != 0 &&
         strcmp(method, "DELETE") != 0) {
-        apr_table_setn(request->r->headers_out, "Allow", ALLOW);
-        mdl_problem_set(&request->problem, 405, "method_not_allowed",
-                        "An upload URL does not have that method.");
-        return upload_url_refuse(request);
+        return upload_url_wrong_method(request);
     }
     if (!upload_url_speaks_tus(request)) {
         return upload_url_refuse(request);

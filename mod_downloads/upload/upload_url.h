@@ -7,6 +7,7 @@
  *   HEAD             how many bytes have arrived
  *   PATCH, PUT       upload_body.h
  *   DELETE           aborts the upload
+ *   POST             upload_form.h; only to an upload that the settings made
  */
 #ifndef MDL_UPLOAD_UPLOAD_URL_H
 #define MDL_UPLOAD_UPLOAD_URL_H

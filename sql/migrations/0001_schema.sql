@@ -219,6 +219,10 @@ CREATE TABLE upload (
     expected_sha256 TEXT,
     sha256 {{key_text}} REFERENCES blob (sha256), -- once all bytes came in one piece
     asset_id BIGINT REFERENCES asset (id), -- the asset that it became
+    begun_by TEXT, -- the member who began it in the settings; NULL: an API key
+    returns_to TEXT, -- if a form brings the file: the page to return to, below DownloadsSettingsURL
+    replaces BIGINT REFERENCES asset (id), -- the asset that a member's upload gives new bytes; NULL: a new one
+    modified BIGINT, -- the file's own time, as a member's browser has told it, in milliseconds
     written TEXT, -- how far its object has come (mod_downloads/storage/object_writer.h)
     arrived BIGINT NOT NULL DEFAULT 0, -- the bytes in written
     writer {{key_text}}, -- the meter of the process that writes the object now; NULL: nobody does

@@ -4,8 +4,11 @@ VALUES (%lld:order_id, %s:action, %s:assignment_ids, %s:key_id, %s:user_name, %s
     %lld:created_at)
 
 -- name: timeline_of_order
-SELECT id, action, assignment_ids, key_id, user_name, reason, details, created_at FROM order_timeline
-WHERE order_id = %lld AND id < %lld:before ORDER BY id DESC LIMIT %lld
+SELECT t.id, t.action, t.assignment_ids, t.key_id,
+    (SELECT k.name FROM api_key k WHERE k.id = t.key_id) AS key_name, t.user_name, t.reason, t.details,
+    t.created_at
+FROM order_timeline t
+WHERE t.order_id = %lld AND t.id < %lld:before ORDER BY t.id DESC LIMIT %lld
 
 -- name: timeline_count
 SELECT count(*) AS count, min(created_at) AS oldest FROM order_timeline

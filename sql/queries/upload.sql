@@ -2,16 +2,18 @@
 
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, written, arrived, write_id, created_at, expires_at, reserved, updated_at,
+asset_id, begun_by, returns_to, replaces, modified, written, arrived, write_id, created_at, expires_at, reserved,
+updated_at,
 CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 
 -- Adds an open upload, unless the shop has as many as it may have, or its quota (0: none) has no room for the
 -- size. The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
-    expected_sha256, created_at, updated_at, expires_at)
+    expected_sha256, begun_by, returns_to, replaces, modified, created_at, updated_at, expires_at)
 SELECT %s:upload_id, s.id, 'open', %s:filename, %s:title, %s:content_type, %lld:category_id?0, %lld:size?-1,
-    %s:expected_sha256, %lld:created_at, %lld:created_at, {{now}} + %lld:expires_at
+    %s:expected_sha256, %s:begun_by, %s:returns_to, %lld:replaces?0, %lld:modified?0,
+    %lld:created_at, %lld:created_at, {{now}} + %lld:expires_at
 FROM shop s
 WHERE s.id = %lld:shop_id
     AND (SELECT count(*) FROM upload u
@@ -57,6 +59,11 @@ WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}
 UPDATE upload SET sha256 = %s, size = %lld, updated_at = {{later}}, writer = NULL, written = NULL
 WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
     AND (%s:write_id IS NULL OR write_id = %s:write_id)
+
+-- What a form tells of its file.
+-- name: upload_describe
+UPDATE upload SET filename = %s:filename, title = %s:title, content_type = %s:content_type, updated_at = {{later}}
+WHERE id = %s AND {{is_open}}
 
 -- name: upload_abort
 UPDATE upload SET status = 'aborted', updated_at = {{later}}

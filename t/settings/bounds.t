@@ -18,7 +18,8 @@ my $id     = $shop->{shop_id};
 told('member', 'add', 'owner', 'owner', '--shop', $id);
 
 my $asset = ready_asset($shop, 'book.pdf', 'the book');
-assign($shop, 7001, [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ]);
+my $item  = assign($shop, 7001, [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ])
+    ->{json}{assignments}[0]{id};
 my $webhook = api('POST', '/webhook-endpoints', key => $shop->{token},
     json => { url => 'https://shop.example/' });
 
@@ -58,6 +59,8 @@ my @FORMS  = (
         [ to => 'email', 'address' ] ],
     [ $ORDER, "$ORDER/grant", { downloads => 1, days => 1 }, 'grantDownloads', @REASON,
         [ downloads => 'downloads', 'number' ], [ days => 'extend_days', 'number' ] ],
+    [ $ORDER, "$ORDER/quantity", { item => $item }, 'updateAssignment',
+        [ quantity => 'quantity', 'number' ] ],
     [ "/$id/webhooks", "/$id/webhooks", { url => 'https://shop.example/' }, 'createWebhookEndpoint',
         @HOOK ],
     [ $HOOK, $HOOK, { url => 'https://shop.example/' }, 'updateWebhookEndpoint', @HOOK ],

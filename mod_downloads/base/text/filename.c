@@ -6,6 +6,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+#include "base/text/parameter.h"
 #include "base/text/utf8.h"
 
 /* The name with "_" for separators and for characters that end a line or turn its direction. */
@@ -171,52 +172,18 @@ static const char *extended_value(const char *text, apr_pool_t *p)
                : NULL;
 }
 
-/* Reads a token or a quoted string and moves *text behind it. */
-static const char *parameter_value(const char **text, apr_pool_t *p)
-{
-    const char *from = *text;
-    char *value = apr_palloc(p, strlen(from) + 1);
-    char *to = value;
-
-    if (*from != '"') {
-        apr_size_t length = strcspn(from, "; \t");
-
-        *text = from + length;
-        return apr_pstrmemdup(p, from, length);
-    }
-    for (from++; *from != '\0' && *from != '"'; from++) {
-        if (*from == '\\' && (from[1] == '"' || from[1] == '\\')) {
-            from++; /* not before other characters, where many senders mean a path's backslash */
-        }
-        *to++ = *from;
-    }
-    *to = '\0';
-    *text = from + (*from == '"');
-    return value;
-}
-
 const char *mdl_filename_of_disposition(const char *disposition, apr_pool_t *p)
 {
     const char *text = disposition != NULL ? disposition + strcspn(disposition, ";") : "";
     const char *plain = NULL, *extended = NULL;
+    const char *name, *value;
 
-    while (*text == ';') {
-        const char *name = text + 1 + strspn(text + 1, " \t");
-        apr_size_t length = strcspn(name, "=; \t");
-        const char *value;
-
-        text = name + length + strspn(name + length, " \t");
-        if (*text == '=') {
-            text += 1 + strspn(text + 1, " \t");
-            value = parameter_value(&text, p);
-            if (extended == NULL && length == 9 && apr_cstr_casecmpn(name, "filename*", 9) == 0) {
-                extended = extended_value(value, p);
-            } else if (plain == NULL && length == 8 &&
-                       apr_cstr_casecmpn(name, "filename", 8) == 0) {
-                plain = mdl_utf8_valid(value) ? value : latin1_to_utf8(value, p);
-            }
+    while (mdl_parameter_next(&text, &name, &value, p)) {
+        if (extended == NULL && apr_cstr_casecmp(name, "filename*") == 0) {
+            extended = extended_value(value, p);
+        } else if (plain == NULL && apr_cstr_casecmp(name, "filename") == 0) {
+            plain = mdl_utf8_valid(value) ? value : latin1_to_utf8(value, p);
         }
-        text += strcspn(text, ";");
     }
     extended = extended != NULL ? filename_last_segment(extended) : NULL;
     return extended != NULL || plain == NULL ? extended : filename_last_segment(plain);

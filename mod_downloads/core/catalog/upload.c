@@ -24,8 +24,8 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
 
     MDL_READ(row, upload, upload, id, shop_id, filename, title, content_type, category_id,
-             expected_sha256, sha256, asset_id, written, arrived, write_id, created_at, expires_at,
-             reserved, updated_at);
+             expected_sha256, sha256, asset_id, begun_by, returns_to, replaces, modified, written,
+             arrived, write_id, created_at, expires_at, reserved, updated_at);
     upload->status = MDL_ENUM(row, upload, status, mdl_upload_status_names);
     upload->size = MDL_INT_OR_NONE(row, upload, size);
     upload->expired = upload->status != MDL_UPLOAD_COMPLETED && MDL_INT(row, upload, expired) != 0;
@@ -100,7 +100,9 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
         MDL_Q(UPLOAD_INSERT, .upload_id = upload->id, .filename = upload->filename,
               .title = upload->title, .content_type = upload->content_type,
               .category_id = upload->category_id, .size = upload->size,
-              .expected_sha256 = upload->expected_sha256, .created_at = upload->created_at,
+              .expected_sha256 = upload->expected_sha256, .begun_by = upload->begun_by,
+              .returns_to = upload->returns_to, .replaces = upload->replaces,
+              .modified = upload->modified, .created_at = upload->created_at,
               .expires_at = begin->lifetime, .shop_id = upload->shop_id,
               .max_open = begin->max_open, .has_quota = size > 0 ? begin->quota : 0, .wanted = size,
               .quota = begin->quota));
@@ -320,6 +322,15 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
     return rv == APR_SUCCESS && finish->has_tails
                ? mdl_stray_leave(db, mdl_object_writer_tails_key(blob->object, p), p)
                : rv;
+}
+
+apr_status_t mdl_upload_describe(mdl_db_t *db, const char *id,
+                                 const mdl_upload_description_t *description, apr_pool_t *p)
+{
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(UPLOAD_DESCRIBE, .filename = description->filename,
+                             .title = description->title, .content_type = description->content_type,
+                             .now = apr_time_now(), .id = id));
 }
 
 /* The versions, if they are the upload's. */

@@ -30,10 +30,15 @@ typedef struct {
     apr_int64_t size;            /* as announced or as arrived; -1: not known yet */
     const char *expected_sha256; /* as announced; or NULL */
     const char *sha256;          /* of all bytes, if they came in one write or are an object */
-    const char *written;  /* how far its object has come (storage/object_writer.h); or NULL */
-    apr_int64_t arrived;  /* the bytes in that */
-    const char *write_id; /* the last write into the object; or NULL */
-    apr_int64_t asset_id; /* the asset that it became; 0: none */
+    const char *written;    /* how far its object has come (storage/object_writer.h); or NULL */
+    apr_int64_t arrived;    /* the bytes in that */
+    const char *write_id;   /* the last write into the object; or NULL */
+    apr_int64_t asset_id;   /* the asset that it became; 0: none */
+    const char *begun_by;   /* the member who began it in the settings; NULL: an API key */
+    const char *returns_to; /* a form brings the file, and returns to the upload's page below this
+                               path, which is below DownloadsSettingsURL; or NULL */
+    apr_int64_t replaces;   /* with begun_by: the asset that gets the bytes; 0: a new one */
+    apr_int64_t modified;   /* the file's own time in a browser, in milliseconds; 0: not told */
     apr_time_t created_at;
     apr_time_t expires_at;
     apr_time_t updated_at; /* moves with every change but arriving bytes */
@@ -50,7 +55,7 @@ typedef struct {
     int max_open;        /* of the shop */
     apr_int64_t quota;   /* of the shop's storage; 0: none */
     mdl_upload_t upload; /* in: shop_id, filename, title, content_type, category_id, size,
-                            expected_sha256; out: all */
+                            expected_sha256, begun_by, returns_to, replaces, modified; out: all */
     mdl_problem_t *problem;
 } mdl_upload_begin_t;
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin);
@@ -135,6 +140,15 @@ typedef struct {
                       is left to the sweep */
 } mdl_upload_finish_t;
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t *finish);
+
+/** Sets what a form tells of its file, before mdl_upload_complete in its transaction. */
+typedef struct {
+    const char *filename;
+    const char *title;
+    const char *content_type; /* or NULL */
+} mdl_upload_description_t;
+apr_status_t mdl_upload_describe(mdl_db_t *db, const char *id,
+                                 const mdl_upload_description_t *description, apr_pool_t *p);
 
 /**
  * Effect: makes an asset of an upload, or new bytes of an asset.  The asset is ready at once if all

@@ -140,10 +140,11 @@ static apr_status_t upload_write_close(mdl_upload_write_t *write)
     return mdl_partial_keep(partial);
 }
 
-/* Whether the bytes of this write count only after their checksum was compared. */
+/* Whether the bytes of this write count only after their checksum was compared, or once the form
+   has come whole. */
 static int upload_write_is_checked(const mdl_upload_write_t *write)
 {
-    return write->digest != NULL && !upload_write_is_over(write);
+    return (write->digest != NULL || write->is_form) && !upload_write_is_over(write);
 }
 
 static void upload_write_take_back(mdl_upload_write_t *write)
@@ -372,8 +373,9 @@ apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data
     }
     return write->partial != NULL
                ? mdl_partial_write(write->partial, data, length)
-               : upload_write_result(write, mdl_upload_object_append(&write->object, data, length,
-                                                                     write->digest == NULL));
+               : upload_write_result(write,
+                                     mdl_upload_object_append(&write->object, data, length,
+                                                              !upload_write_is_checked(write)));
 }
 
 void mdl_upload_write_cut(mdl_upload_write_t *write)

@@ -7,10 +7,11 @@
  *   mdl_upload_write_append    for each buffer
  *   mdl_upload_write_end       when all bytes have come, or mdl_upload_write_cut when they won't
  *
- * Bytes that arrived before a cut are kept; of those of an object up to a part may be lost when
- * this process dies, or the store fails (storage/object_writer.h).  A refused write changes
- * nothing, unless it turns out too long or malformed on the way: then a whole file has already
- * replaced earlier bytes, and a piece has set the upload's size if it told one.
+ * Bytes that arrived before a cut are kept, unless they are a form's, which can't go on; of those
+ * of an object up to a part may be lost when this process dies, or the store fails
+ * (storage/object_writer.h).  A refused write changes nothing, unless it turns out too long or
+ * malformed on the way: then a whole file has already replaced earlier bytes, and a piece has set
+ * the upload's size if it told one.
  */
 #ifndef MDL_CORE_CATALOG_UPLOAD_WRITE_H
 #define MDL_CORE_CATALOG_UPLOAD_WRITE_H
@@ -29,6 +30,7 @@ typedef struct {
     mdl_upload_object_t object; /* in: writer, spool, owe; out: why */
     /* What the writer announces. */
     int whole;            /* whether all bytes of the file come; else a piece */
+    int is_form;          /* of a whole file: a cut leaves nothing */
     apr_int64_t offset;   /* of a piece: where it begins */
     apr_int64_t length;   /* of this write; -1: not told */
     apr_int64_t size;     /* of the file; -1: not told */
@@ -73,7 +75,7 @@ apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data
  */
 apr_status_t mdl_upload_write_end(mdl_upload_write_t *write);
 
-/** Keeps the bytes that arrived, unless a checksum was announced. */
+/** Keeps the bytes that arrived, unless a checksum was announced or they are a form's. */
 void mdl_upload_write_cut(mdl_upload_write_t *write);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/text/json.h"
 #include "base/text/present.h"
+#include "core/catalog/product.h"
 #include "storage/storage.h"
 
 const char *const mdl_check_names[MDL_CHECKS] = {"recipient", "email",  "page",      "mapping",
@@ -39,6 +40,12 @@ static void diagnosis_fact(run_t *run, mdl_check_name_t name, const char *fact, 
 static void diagnosis_count(run_t *run, mdl_check_name_t name, const char *fact, apr_int64_t value)
 {
     diagnosis_fact(run, name, fact, apr_psprintf(run->pool, "%" APR_INT64_T_FMT, value));
+}
+
+/* Adds the time that the finding is about; 0: none. */
+static void diagnosis_time(run_t *run, mdl_check_name_t name, apr_time_t at)
+{
+    mdl_present_date(run->diagnosis->checks[name].facts, "at", at);
 }
 
 /* OK if nothing is faulty, a warning if something is, a failure if everything is. */
@@ -170,6 +177,7 @@ static void diagnosis_check_email(run_t *run)
         diagnosis_check_failed_email(run);
         break;
     }
+    diagnosis_time(run, MDL_CHECK_EMAIL, email->sent_at);
     diagnosis_fact(run, MDL_CHECK_EMAIL, "to", email->to);
     diagnosis_fact(run, MDL_CHECK_EMAIL, "error", email->last_error);
 }
@@ -190,6 +198,12 @@ static void diagnosis_check_page(run_t *run)
     diagnosis_count(run, MDL_CHECK_PAGE, "count", assignments);
 }
 
+static void diagnosis_product(run_t *run, const mdl_assignment_t *assignment)
+{
+    mdl_product_json(run->diagnosis->checks[MDL_CHECK_MAPPING].facts, assignment->title,
+                     assignment->storefront_product_id, run->pool);
+}
+
 static int assignment_is_empty(const mdl_assignment_t *assignment)
 {
     return assignment->files->nelts == 0 && assignment->links->nelts == 0 &&
@@ -201,7 +215,7 @@ static void diagnosis_check_mapping(run_t *run)
     int all = run->order->assignments->nelts, empty = 0;
     const mdl_assignment_t *last = NULL, *inactive = NULL;
     const char *tags = run->order->waiting_tags;
-    apr_int64_t pending = 0;
+    apr_int64_t pending = 0, keys = 0;
 
     for (int i = 0; i < all; i++) {
         const mdl_assignment_t *assignment = diagnosis_assignment_at(run, i);
@@ -214,6 +228,7 @@ static void diagnosis_check_mapping(run_t *run)
             inactive = assignment;
         }
         pending += assignment->license_keys_pending;
+        keys += assignment->license_keys_pending + assignment->license_keys->nelts;
     }
     if (empty > 0) {
         diagnosis_report(run, MDL_CHECK_MAPPING, diagnosis_share(empty, all), "mapping_empty",
@@ -222,7 +237,7 @@ static void diagnosis_check_mapping(run_t *run)
                                       " has no content, so that assignment %" APR_INT64_T_FMT
                                       " gives nothing: %d of %d assignment%s.",
                                       last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
-        diagnosis_count(run, MDL_CHECK_MAPPING, "mapping", last->mapping_id);
+        diagnosis_product(run, last);
         diagnosis_count(run, MDL_CHECK_MAPPING, "empty", empty);
         diagnosis_count(run, MDL_CHECK_MAPPING, "all", all);
     } else if (pending > 0 && tags == NULL) {
@@ -245,12 +260,13 @@ static void diagnosis_check_mapping(run_t *run)
                                       "Mapping %" APR_INT64_T_FMT
                                       " is not active: it serves this order, but no new one.",
                                       inactive->mapping_id));
-        diagnosis_count(run, MDL_CHECK_MAPPING, "mapping", inactive->mapping_id);
+        diagnosis_product(run, inactive);
     } else {
         diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_OK, "mapping_full",
                          "Every assignment has content.");
     }
     diagnosis_count(run, MDL_CHECK_MAPPING, "keys", pending);
+    diagnosis_count(run, MDL_CHECK_MAPPING, "all_keys", keys);
 }
 
 /* The fraud check's sentences, each with a space before it, and as the fact "signals". */
@@ -358,6 +374,7 @@ static void diagnosis_check_access(run_t *run)
     } else {
         diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_OK, "access_given", "Access is given.");
     }
+    diagnosis_time(run, MDL_CHECK_ACCESS, expired == all ? order->expires_at : 0);
     diagnosis_count(run, MDL_CHECK_ACCESS, "all", all);
     diagnosis_count(run, MDL_CHECK_ACCESS, "revoked", revoked);
     diagnosis_count(run, MDL_CHECK_ACCESS, "expired", expired);

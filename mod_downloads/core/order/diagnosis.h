@@ -31,7 +31,8 @@ typedef struct {
     mdl_check_status_t status;
     const char *message; /* a sentence or two */
     const char *finding; /* the code of message, such as "email_sent", to translate it by */
-    mdl_json_t *facts;   /* an object with the values in message: strings or null */
+    mdl_json_t *facts;   /* an object with the values in message: strings or null; "at" is a date
+                            (base/text/present.h), or null */
 } mdl_check_t;
 
 typedef struct {

@@ -31,6 +31,7 @@ void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int
     state->attempts = (int)mdl_rows_int(row, first + mdl_c_email_attempts);
     state->last_error = mdl_rows_text(row, first + mdl_c_email_last_error);
     state->sent_at = mdl_rows_int(row, first + mdl_c_email_sent_at);
+    state->bounced_at = mdl_rows_int(row, first + mdl_c_email_bounced_at);
 }
 
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,

@@ -26,6 +26,7 @@ typedef struct {
     int attempts;
     const char *last_error;
     apr_time_t sent_at;
+    apr_time_t bounced_at; /* 0: it did not */
 } mdl_email_state_t;
 
 /** Reads a state from a row that has email_columns, from column first on. */

@@ -38,8 +38,8 @@ apr_array_header_t *mdl_timeline_read_all(mdl_rows_t *rows, apr_pool_t *p)
     while (mdl_rows_next(rows)) {
         mdl_timeline_entry_t *entry = apr_pcalloc(p, sizeof *entry);
 
-        MDL_READ(rows, timeline_of_order, entry, id, action, assignment_ids, key_id, reason,
-                 details, created_at);
+        MDL_READ(rows, timeline_of_order, entry, id, action, assignment_ids, key_id, key_name,
+                 reason, details, created_at);
         entry->user = MDL_TEXT(rows, timeline_of_order, user_name);
         APR_ARRAY_PUSH(entries, mdl_timeline_entry_t *) = entry;
     }

@@ -16,6 +16,7 @@ typedef struct {
     const char *action;         /* "assigned", "revoked", … */
     const char *assignment_ids; /* a JSON array as text; NULL: the whole order */
     const char *key_id;         /* the API key that asked, or NULL */
+    const char *key_name;       /* its name, when read */
     const char *user;           /* the member who acted; key_id and user NULL: the service itself */
     const char *reason;         /* as the caller gave it, or NULL */
     const char *details;        /* a JSON object as text, or NULL */
