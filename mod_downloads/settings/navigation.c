@@ -15,7 +15,8 @@ typedef struct {
 static const entry_t entries[] = {
     {"overview", "overview", "{}/", MDL_ROLE_READ_ONLY},
     {"orders", "orders", "{}/orders", MDL_ROLE_READ_ONLY},
-    {"products", "products", "{}/products", MDL_ROLE_READ_ONLY},
+    {"products", "all_products", "{}/products", MDL_ROLE_READ_ONLY},
+    {"products", "license_keys", "{}/license-keys", MDL_ROLE_READ_ONLY},
     {"files", "all_files", "{}/files", MDL_ROLE_READ_ONLY},
     {"files", "packs", "{}/packs", MDL_ROLE_READ_ONLY},
     {"files", "links", "{}/links", MDL_ROLE_READ_ONLY},

@@ -12,6 +12,7 @@ extern const mdl_page_t mdl_file_list_pages[];
 extern const mdl_page_t mdl_file_pages[];
 extern const mdl_page_t mdl_key_pages[];
 extern const mdl_page_t mdl_link_pages[];
+extern const mdl_page_t mdl_license_key_pages[];
 extern const mdl_page_t mdl_member_pages[];
 extern const mdl_page_t mdl_order_list_pages[];
 extern const mdl_page_t mdl_order_by_hand_pages[];

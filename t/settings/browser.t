@@ -157,6 +157,20 @@ sub needs
     return;
 }
 
+# A stock of license keys is filled.
+sub license_keys
+{
+    my ($shop) = @_;
+    task('owner', 'open', url => "$settings/$shop->{shop_id}/license-keys");
+    seen('owner', 'license-keys');
+    task('owner', 'press', name => 'Pro licenses');
+    task('owner', 'fill', values => { 'Keys, one on each line' => "PRO-1\nPRO-2\nPRO-1" });
+    like(task('owner', 'press', name => 'Add keys')->{text},
+        qr/2 keys were added\. 1 was there already.*PRO-2/s, 'license keys are pasted');
+    seen('owner', 'license-key-stock');
+    return;
+}
+
 # An endpoint, what was sent to it, its secrets, and its end.
 sub webhooks
 {
@@ -291,6 +305,7 @@ sub story
     told('member', 'remove', "clerk $_", '--shop', $shop) for 1 .. 10;
     orders($shop, $order->{json}{storefront_order_id}, $token);
     needs($customer, $order->{json}{storefront_order_id});
+    license_keys($customer);
     webhooks($customer);
     task('owner', 'open', url => "$settings/$shop/");
     task('owner', 'press', name => 'Settings');
