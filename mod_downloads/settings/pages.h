@@ -14,6 +14,7 @@ extern const mdl_page_t mdl_order_pages[];
 extern const mdl_page_t mdl_overview_pages[];
 extern const mdl_page_t mdl_shop_pages[];
 extern const mdl_page_t mdl_sign_in_pages[];
+extern const mdl_page_t mdl_upload_pages[];
 extern const mdl_page_t mdl_webhook_pages[];
 
 /** The sign-in page, which needs no user. */
