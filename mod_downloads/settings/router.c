@@ -19,7 +19,9 @@ APLOG_USE_MODULE(downloads);
 #define FORM_MAX_LENGTH 16384
 #define FORM_MAX_FIELDS 64
 
-static const mdl_page_t *const tabs[] = {mdl_shop_pages,
+/* Searched in this order: "files/uploads" is not the file of that name. */
+static const mdl_page_t *const tabs[] = {mdl_upload_pages,
+                                         mdl_shop_pages,
                                          mdl_overview_pages,
                                          mdl_order_list_pages,
                                          mdl_order_pages,
@@ -28,7 +30,6 @@ static const mdl_page_t *const tabs[] = {mdl_shop_pages,
                                          mdl_webhook_pages,
                                          mdl_audit_pages,
                                          mdl_sign_in_pages,
-                                         mdl_upload_pages,
                                          NULL};
 
 /* Finds the page of a path; parameters gets the shop's number and the page's argument. */

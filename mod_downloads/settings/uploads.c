@@ -318,7 +318,6 @@ static int uploads_show_one(mdl_visit_t *visit)
     mdl_json_add_string(data, "upload_id", upload->id);
     mdl_json_add_string(data, "file_name", upload->filename);
     mdl_json_add_string(data, "file_title", upload->title);
-    mdl_json_add_int(data, "replaces", upload->replaces);
     mdl_json_add_int(data, "asset_id", upload->asset_id);
     mdl_present_size(data, "size", upload->size);
     mdl_present_size(data, "most", visit->service->settings->upload_max_size);

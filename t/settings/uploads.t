@@ -39,7 +39,7 @@ subtest 'without a script' => sub {
     my $page = visit('staff', 'GET', $list);
     is($page->{status}, 200, 'the page is there');
     like($page->{headers}{'content-security-policy'},
-        qr{form-action 'self' \Q${\ origin() }\E/}, 'its forms may lead to upload URLs');
+        qr{form-action 'self' http://\S+/u/;}, 'its forms may lead to upload URLs');
     my $begin = submit('staff', $page, $list, {});
     is($begin->{status}, 303, 'its button begins an upload');
     my ($path) = ($begin->{headers}{location} // '') =~ m{/settings(/$id/files/uploads/upl_\w+)$};
@@ -107,7 +107,6 @@ subtest 'what can\'t be begun' => sub {
         for '', '-1', '1e3', '9' x 20;
     is(begun(size => 2**20 + 1)->{problem}, 'request_too_large', 'a file that is too large is');
     is(begun(replaces => 999_999)->{status}, 404, 'no file is there to be replaced');
-    is(begun(replaces => 1)->{status} != 500, 1, 'whatever it names');
     my $used = $token;
     begun(name => 'once.zip');
     my $reply = visit('staff', 'POST', $list,
