@@ -23,6 +23,8 @@ extern const mdl_route_t mdl_order_action_routes[];
 extern const mdl_route_t mdl_order_assign_routes[];
 extern const mdl_route_t mdl_order_history_routes[];
 extern const mdl_route_t mdl_pack_routes[];
+extern const mdl_route_t mdl_search_routes[];
+extern const mdl_route_t mdl_statistics_routes[];
 extern const mdl_route_t mdl_upload_routes[];
 extern const mdl_route_t mdl_webhook_routes[];
 

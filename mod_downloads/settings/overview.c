@@ -2,27 +2,16 @@
 
 #include <apr_time.h>
 
-#include "base/names.h"
 #include "base/text/present.h"
 #include "core/order/job_control.h"
 #include "core/order/attention.h"
 #include "core/shop/staff_email.h"
 #include "settings/frame.h"
+#include "settings/import_error.h"
 #include "settings/orders.h"
 
 #define LINES  20 /* of each kind */
 #define RECENT apr_time_from_sec(30 * 86400)
-
-/* The errors of an import for which the template says what to do. */
-static const char *const import_errors[] = {
-    "source_host_not_allowed",    "source_address_forbidden",
-    "source_not_found",           "source_refused",
-    "source_redirects",           "source_name_unknown",
-    "source_certificate_invalid", "source_is_html",
-    "source_unavailable",         "source_timeout",
-    "source_too_large",           "checksum_mismatch",
-    "upload_incomplete",          "insufficient_storage",
-    "storage_quota_exceeded",     NULL};
 
 /* What needs attention, and who is told by email. */
 typedef struct {
@@ -50,15 +39,11 @@ static void overview_add_imports(mdl_json_t *data, const mdl_attention_list_t *l
         const mdl_failed_import_t *each = APR_ARRAY_IDX(list->found, i,
                                                         const mdl_failed_import_t *);
         mdl_json_t *to = mdl_json_add_object(imports, NULL);
-        mdl_json_t *error = mdl_json_add_object(to, "import_error");
-        int known = mdl_names_find(import_errors, each->error_code);
 
         mdl_json_add_string(to, "job_id", each->job_id);
         mdl_json_add_string(to, "filename", each->filename);
         mdl_json_add_int(to, "asset_id", each->asset_id);
-        mdl_json_add_string(to, "error_message", each->error_message);
-        mdl_frame_add_choice(error, import_errors, known);
-        mdl_json_add_bool(error, "other", known < 0);
+        mdl_import_error_add(to, each->error_code, each->error_message);
         mdl_present_date(to, "at", each->finished_at);
     }
 }

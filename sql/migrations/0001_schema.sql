@@ -182,7 +182,7 @@ CREATE TABLE asset (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     category_id BIGINT REFERENCES category (id),
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'ready', 'failed'))}},
-    filename TEXT NOT NULL,
+    filename {{key_text}} NOT NULL,
     filename_guessed SMALLINT NOT NULL DEFAULT 0, -- from source_url, until the source says its own
     title TEXT NOT NULL,
     title_guessed SMALLINT NOT NULL DEFAULT 0,
@@ -289,6 +289,12 @@ CREATE TABLE mapping (
 {{pgsql: ALTER TABLE mapping ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0; -- as asset_shop
+
+CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND id > 0;
+CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id) WHERE deleted_at IS NULL;
+CREATE INDEX mapping_number ON mapping (shop_id,
+    (substr(storefront_product_id, length(rtrim(storefront_product_id, '0123456789')) + 1) {{pgsql: COLLATE "C"}}), id)
+    WHERE deleted_at IS NULL;
 
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
@@ -549,6 +555,18 @@ CREATE TABLE download_transfer (
 CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
 
 
+-- The words by which staff find orders, customers, products and files (mod_downloads/core/search_word.h).
+CREATE TABLE search_word (
+    shop_id BIGINT NOT NULL,
+    kind SMALLINT NOT NULL, -- 1: order, 2: customer, 3: mapping, 4: asset
+    word {{key_text}} NOT NULL,
+    ref BIGINT NOT NULL, -- its id
+    PRIMARY KEY (shop_id, kind, word, ref)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX search_word_ref ON search_word (ref, kind);
+{{pgsql: ALTER TABLE search_word ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+
 -- Emails and jobs
 
 -- An email to a customer.
@@ -653,6 +671,15 @@ CREATE TABLE event_count (
     last BIGINT NOT NULL
 );
 
+-- What a shop had on each day, added as events get their numbers (mod_downloads/core/shop/day_count.h).
+CREATE TABLE day_count (
+    shop_id BIGINT NOT NULL,
+    day BIGINT NOT NULL, -- since 1970-01-01, in UTC
+    kind SMALLINT NOT NULL, -- 0: orders, 1: downloads, 2: bytes, 3: emails
+    n BIGINT NOT NULL,
+    PRIMARY KEY (shop_id, day, kind)
+) {{sqlite3: WITHOUT ROWID}};
+
 -- The numbering that event numbers belong to: after a backup was restored they are given again.
 CREATE TABLE event_feed (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -755,4 +782,6 @@ CREATE TABLE storage_hold (
 {{pgsql: ALTER TABLE license_key SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
 {{pgsql: ALTER TABLE email SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE search_word SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}

@@ -91,6 +91,10 @@ created_at, updated_at
 -- name: mapping_by_id
 SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 
+-- name: mapping_names
+SELECT id, storefront_product_id, title, is_active FROM mapping
+WHERE +shop_id = %lld AND id {{in_given}} AND +deleted_at IS NULL
+
 -- name: mapping_page
 SELECT {{mapping_columns}} FROM mapping
 WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld:before AND id > 0

@@ -18,7 +18,14 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
             CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
             CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
         THEN excluded.updated_at ELSE customer.updated_at END
-RETURNING id, email, first_name, last_name, locale, updated_at
+RETURNING id, email, first_name, last_name, locale, updated_at, created_at
+
+-- name: customer_names
+SELECT shop_id, storefront_customer_id, email, first_name, last_name FROM customer WHERE id = %lld
+
+-- name: customers_by_id
+SELECT id, storefront_customer_id, email, first_name, last_name, locale FROM customer
+WHERE +shop_id = %lld AND id {{in_given}}
 
 -- For a customer that customer_upsert has made. The update locks the order's row, so that assignments of one
 -- order run one after the other.

@@ -80,6 +80,23 @@ FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
     ORDER BY q.created_at DESC, q.id DESC LIMIT %lld) o
 ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
 
+-- The newest orders of customers.
+-- name: orders_of_customers
+-- dialect: sqlite3
+SELECT o.id
+FROM (SELECT value AS id FROM json_each(%ids)) c CROSS JOIN orders o
+WHERE o.id IN (SELECT q.id FROM orders q WHERE q.customer_id = c.id
+    ORDER BY q.created_at DESC, q.id DESC LIMIT %lld)
+ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
+
+-- name: orders_of_customers
+-- dialect: pgsql
+SELECT o.id
+FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
+    SELECT q.id, q.created_at FROM orders q WHERE q.customer_id = c.id
+    ORDER BY q.created_at DESC, q.id DESC LIMIT %lld) o
+ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
+
 -- name: customer_of_number
 SELECT id FROM customer
 WHERE shop_id = %lld AND storefront_customer_id = %s

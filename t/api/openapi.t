@@ -408,6 +408,10 @@ call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
 call_of('getOrderDiagnosis', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
 call_of('listOrders', '/orders', '200 no error', 'after several actions');
 
+call_of('search', '/search?q=a&limit=100', '200 no error', 'a short word');
+call_of('search', '/search?q=%23', '200 no error', 'without a word');
+call_of('search', '/search?q=', '400 invalid_request', 'for nothing');
+
 call_of('listEvents', '/events?after=latest', '200 no error', 'the end');
 call_of('listEvents', '/events?limit=100', '200 no error', 'a whole page');
 call_of('listEvents', '/events?after=x', '400 invalid_request', 'with no number');

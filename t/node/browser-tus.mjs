@@ -115,6 +115,7 @@ async function uploadLarge(page) {
     await stopped;
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused').waitFor();
+    stalled.destroy(); // nobody reads there that the browser has closed it
     // The last that is said comes before the server is asked how far it is.
     const deadline = Date.now() + PATIENCE;
     do {

@@ -109,6 +109,23 @@ sub orders
     return;
 }
 
+# The list of files, the page of one that failed, and a pack.
+sub files
+{
+    my ($shop) = @_;
+    my $to = "$settings/$shop->{shop_id}";
+    my $pack = api('POST', '/packs', key => $shop->{token},
+        json => { name => 'Album', file_ids => [ ready_asset($shop, 'a.mp3', 'a')->{id} ] });
+    task('owner', 'open', url => "$to/packs/$pack->{json}{id}");
+    seen('owner', 'pack');
+    task('owner', 'open', url => "$to/files");
+    seen('owner', 'files');
+    like(task('owner', 'press', name => 'lost.pdf')->{text}, qr/could not be had.*Try again/s,
+        'a file that failed has a page');
+    seen('owner', 'file');
+    return;
+}
+
 # What needs somebody, and an import that is tried again.
 sub needs
 {
@@ -131,6 +148,8 @@ sub needs
             .*came\ back.*License\ keys\ that\ run\ low/sx,
         'then much does');
     seen('owner', 'overview-needs');
+    files($shop);
+    task('owner', 'open', url => "$settings/$shop->{shop_id}/");
     $source->offer('lost.pdf', { body => 'found' });
     like(task('owner', 'press', name => 'Try again')->{text}, qr/The import is on its way again/,
         'an import is tried again');

@@ -40,6 +40,7 @@ static const struct {
     {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category",
      "the second filter is applied to each row"},
+    {MDL_Q_ASSET_LIST_OF_PREFIX, "SCAN a", "scans the thousand rows that it has found before"},
     {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "scans a_rows, which the statement has found before"},
     {MDL_Q_API_KEYS_REVOKE_UNSIGNED, "api_key", "an operator's command, run once for a secret"},
     {MDL_Q_API_KEYS_UNSIGNED, "api_key", "an operator's command"},
@@ -107,6 +108,7 @@ static const struct {
 
 /* Columns, of every table or of one, in which a large part of the rows may have the same value. */
 static const char *const wide[] = {
+    "kind",
     "shop_id",
     "status",
     "lane",

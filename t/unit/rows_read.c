@@ -211,6 +211,22 @@ static void test_search(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);
 }
 
+/* All customers have "buyer.test", of which a thousand are looked at. */
+static void test_find(apr_pool_t *p)
+{
+    static const char *const texts[] = {"o1001", "c1@buyer", "buyer.test", "buyer c1"};
+    mdl_find_t find = {.shop_id = 1, .limit = 20};
+
+    allowance = 8;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        find.text = texts[i];
+        reads_little(mdl_db_read, mdl_find_effect, &find,
+                     apr_pstrcat(p, "a search for ", texts[i], NULL), p);
+        ok(find.orders->nelts > 0, "  it finds orders");
+    }
+    allowance = 1;
+}
+
 /* Customer 1 has a tenth of all orders, all emails were sent, each order has its own product. */
 static void test_filters(apr_pool_t *p)
 {
@@ -538,6 +554,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     }
     test_orders(p);
     test_search(p);
+    test_find(p);
     test_filters(p);
     test_job_pages(p);
     test_assignments(p);

@@ -11,6 +11,7 @@
 #include "core/order/timeline.h"
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
+#include "core/order/order_words.h"
 #include "core/order/quantity.h"
 #include "core/catalog/mapping.h"
 #include "core/catalog/product.h"
@@ -28,6 +29,7 @@ typedef struct {
     apr_int64_t customer_id;
     const char *email; /* of the customer, or NULL */
     int customer_changed;
+    int customer_is_new;
     int is_new; /* the order */
     int held;
     int send_email;     /* as asked for, unless no item is left */
@@ -217,6 +219,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     run->customer_id = mdl_rows_int(asked->customer, 0);
     run->email = mdl_rows_text(asked->customer, 1);
     run->customer_changed = mdl_rows_int(asked->customer, 5) == run->now;
+    run->customer_is_new = mdl_rows_int(asked->customer, 6) == run->now;
     run->order_id = mdl_rows_int(asked->order, 0);
     if (mdl_rows_int(asked->order, 1) != run->customer_id &&
         (rv = order_change_customer(db, run, p)) != APR_SUCCESS) {
@@ -240,6 +243,32 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     }
     run->held = access == MDL_ORDER_HELD;
     return run->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
+}
+
+/* Stores the words of what is new, by one statement, and anew those of a customer who changed. */
+static apr_status_t assignment_store_words(mdl_db_t *db, const run_t *run, const asked_t *asked,
+                                           apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    const mdl_customer_t customer = {
+        .id = run->customer_id,
+        .storefront_customer_id = assign->customer.storefront_customer_id,
+        .email = run->email,
+        .first_name = mdl_rows_text(asked->customer, 2),
+        .last_name = mdl_rows_text(asked->customer, 3)};
+    mdl_search_words_t words = mdl_search_words(assign->shop_id, p);
+    apr_status_t rv = APR_SUCCESS;
+
+    if (run->is_new) {
+        mdl_order_words(&words, run->order_id, assign->storefront_order_id, p);
+    }
+    if (run->customer_changed) {
+        mdl_customer_words(&words, &customer, p);
+    }
+    if (run->customer_changed && !run->customer_is_new) {
+        rv = mdl_search_remove(db, MDL_SEARCH_CUSTOMER, customer.id, p);
+    }
+    return rv == APR_SUCCESS ? mdl_search_store(db, &words, p) : rv;
 }
 
 /* Has the storefront asked for what neither this request nor an earlier one gave. */
@@ -594,6 +623,7 @@ static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t
         return APR_SUCCESS;
     }
     mdl_json_add_copy(data, "assignment_ids", run->ids);
+    mdl_json_add_bool(data, "is_new", run->is_new);
     mdl_json_add_string(data, "title", run->title);
     event.data = mdl_json_text(data, NULL, p);
     return mdl_event_add(db, &event, p);
@@ -675,6 +705,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     if ((rv = assignment_ask(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = items_match(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignment_read_order(db, &run, &asked, p)) != APR_SUCCESS ||
+        (rv = assignment_store_words(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignments_insert(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 
 #include "base/mail/mime.h"
+#include "core/ids.h"
 
 #define LOOKED    1000 /* orders, if some of them may not fit the filter */
 #define CUSTOMERS 100
@@ -244,35 +245,32 @@ static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_
     return APR_SUCCESS;
 }
 
+apr_status_t mdl_order_lines(mdl_db_t *db, const apr_array_header_t *ids,
+                             apr_array_header_t **found, apr_pool_t *p)
+{
+    apr_array_header_t *lines = apr_array_make(p, ids->nelts, sizeof(mdl_order_line_t *));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(ORDER_LINES_BY_ID, ids));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(lines, mdl_order_line_t *) = line_of_row(rows, p);
+    }
+    *found = mdl_ids_sort(ids, lines, p);
+    return rv;
+}
+
 /* Reads the lines of the orders that the filter found, in the same order. */
 static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, search->filter.limit, sizeof(apr_int64_t));
     const apr_array_header_t *places;
-    apr_array_header_t *lines = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
-    mdl_rows_t *rows = NULL;
     apr_status_t rv = mdl_order_filter(db, p, &search->filter);
 
     places = search->filter.places;
     for (int i = 0; rv == APR_SUCCESS && i < places->nelts; i++) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
     }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, &rows, p, MDL_Q(ORDER_LINES_BY_ID, ids));
-    }
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(lines, mdl_order_line_t *) = line_of_row(rows, p);
-    }
-    for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i++) {
-        for (int j = 0; j < lines->nelts; j++) {
-            mdl_order_line_t *line = APR_ARRAY_IDX(lines, j, mdl_order_line_t *);
-
-            if (line->id == APR_ARRAY_IDX(ids, i, apr_int64_t)) {
-                APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
-            }
-        }
-    }
-    return rv;
+    return rv == APR_SUCCESS ? mdl_order_lines(db, ids, &search->found, p) : rv;
 }
 
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search)

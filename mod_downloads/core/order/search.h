@@ -23,6 +23,10 @@ typedef struct {
     mdl_email_status_t email_status; /* of the newest email */
 } mdl_order_line_t;
 
+/** Reads the orders with these ids (apr_int64_t), in their order: mdl_order_line_t *. */
+apr_status_t mdl_order_lines(mdl_db_t *db, const apr_array_header_t *ids,
+                             apr_array_header_t **found, apr_pool_t *p);
+
 /**
  * Effect: finds a shop's orders that fit all given filters, newest first: by created_at, by
  * updated_at with updated_since, by id with product, or by the email's id with an email_status that

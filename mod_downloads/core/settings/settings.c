@@ -30,25 +30,17 @@ const char *const mdl_settings_template_names[] = {"email.subject",
                                                    "message.html",
                                                    NULL};
 
-const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
-                                                       "overview.html",
-                                                       "keys.html",
-                                                       "key_created.html",
-                                                       "key_revoke.html",
-                                                       "webhooks.html",
-                                                       "webhook.html",
-                                                       "webhook_secret.html",
-                                                       "webhook_delete.html",
-                                                       "shops.html",
-                                                       "shop_block.html",
-                                                       "members.html",
-                                                       "audit.html",
-                                                       "upload.html",
-                                                       "uploads.html",
-                                                       "orders.html",
-                                                       "order.html",
-                                                       "message.html",
-                                                       NULL};
+const char *const mdl_settings_tab_template_names[] = {
+    "sign_in.html",     "overview.html",       "keys.html",
+    "key_created.html", "key_revoke.html",     "webhooks.html",
+    "webhook.html",     "webhook_secret.html", "webhook_delete.html",
+    "shops.html",       "shop_block.html",     "members.html",
+    "audit.html",       "orders.html",         "order.html",
+    "products.html",    "product.html",        "product_delete.html",
+    "files.html",       "file.html",           "packs.html",
+    "pack.html",        "links.html",          "link.html",
+    "categories.html",  "category.html",       "upload.html",
+    "uploads.html",     "message.html",        NULL};
 
 #define AT(member_) offsetof(mdl_settings_t, member_)
 

@@ -339,6 +339,15 @@ my %REQUESTS = (
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
 
+    listStatistics => sub {
+        my ($shop) = @_;
+        order($shop);
+        wait_for(sub { @{ api('GET', '/statistics', key => $shop->{token})->{json}{data} } }, 60,
+            'a count');
+        return '/statistics';
+    },
+    search => sub { '/search' },
+
     listEvents => sub { order($_[0]); '/events' },
 
     listWebhookEndpoints  => sub { webhook($_[0]); '/webhook-endpoints' },
