@@ -29,6 +29,10 @@ void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,
                    const mdl_html_policy_t *policy);
 
+/** Answers a script of a page. */
+void mdl_html_send_json(request_rec *r, int status, const mdl_json_t *data,
+                        const mdl_html_policy_t *policy);
+
 /** The same as plain text. */
 void mdl_html_send_text(request_rec *r, int status, const char *text,
                         const mdl_html_policy_t *policy);

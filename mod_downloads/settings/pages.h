@@ -25,6 +25,7 @@ extern const mdl_page_t mdl_pack_pages[];
 extern const mdl_page_t mdl_search_pages[];
 extern const mdl_page_t mdl_shop_pages[];
 extern const mdl_page_t mdl_sign_in_pages[];
+extern const mdl_page_t mdl_upload_pages[];
 extern const mdl_page_t mdl_webhook_pages[];
 
 /** The sign-in page, which needs no user. */

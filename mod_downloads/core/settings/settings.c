@@ -59,6 +59,8 @@ const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
                                                        "link.html",
                                                        "categories.html",
                                                        "category.html",
+                                                       "upload.html",
+                                                       "uploads.html",
                                                        "message.html",
                                                        NULL};
 
