@@ -94,6 +94,17 @@ void mdl_html_send_text(request_rec *r, int status, const char *text,
     html_write(r, text, length, 1);
 }
 
+void mdl_html_send_json(request_rec *r, int status, const mdl_json_t *data,
+                        const mdl_html_policy_t *policy)
+{
+    apr_size_t length;
+    const char *text = mdl_json_text(data, &length, r->pool);
+
+    html_head(r, status, "application/json", length, html_policy(NULL, policy, r->pool),
+              policy->referrer_policy);
+    html_write(r, text, length, 1);
+}
+
 /* A page larger than a piece is rendered twice: in memory, the largest would take 30 MB. */
 void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,

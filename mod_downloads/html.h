@@ -30,6 +30,10 @@ void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,
                    const mdl_html_policy_t *policy);
 
+/** Answers a script of a page. */
+void mdl_html_send_json(request_rec *r, int status, const mdl_json_t *data,
+                        const mdl_html_policy_t *policy);
+
 /** The hash of a style element's text, after a space (CSP Level 3, section 2.3.1). */
 const char *mdl_html_hash(const char *text, apr_pool_t *p);
 

@@ -134,6 +134,14 @@ WHERE m.deleted_at IS NOT NULL
 -- part: type_shown
 type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND type <> 'logo'
 
+-- Where the emails of an order go: its own address, or its customer's.
+-- part: recipient
+COALESCE({{}}.recipient, (SELECT r.email FROM customer r WHERE r.id = {{}}.customer_id))
+
+-- A customer's number at the storefront. NULL: a guest, who is the customer of one order.
+-- part: customer_number
+CASE WHEN substr({{}}.storefront_customer_id, 1, 6) = 'order:' THEN NULL ELSE {{}}.storefront_customer_id END
+
 -- The state of an email, as mod_downloads/core/order/email.c reads it.
 -- part: email_columns
 e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at

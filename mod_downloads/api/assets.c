@@ -3,26 +3,21 @@
 #include <string.h>
 
 #include <apr_strings.h>
-#include <http_log.h>
 
 #include "api/list.h"
 #include "api/resource.h"
 #include "api/routes.h"
 #include "core/job_source.h"
 #include "base/http/media_type.h"
-#include "child_storage.h"
 #include "core/identifier.h"
 
-APLOG_USE_MODULE(downloads);
-
-#define MAX_FILENAME 255
 #define SHA256_CHARS "0123456789abcdefABCDEF"
 
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
 {
-    const char *name = mdl_members_text(members, "filename", presence, MAX_FILENAME);
+    const char *name = mdl_members_text(members, "filename", presence, MDL_FILENAME_MAX);
 
-    if (name != NULL && strlen(name) > MAX_FILENAME) {
+    if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
         mdl_members_fault(members, "filename", "wrong_length",
                           "This member must have at most 255 bytes.");
         return NULL;
@@ -55,21 +50,6 @@ const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presen
 apr_int64_t mdl_asset_category_id(mdl_members_t *members)
 {
     return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, MDL_IDENTIFIER_MAX, 0);
-}
-
-apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size)
-{
-    const mdl_storage_t *storage = mdl_child_storage();
-
-    if (storage == NULL || !APR_STATUS_IS_ENOSPC(mdl_storage_room(storage, size > 0 ? size : 0))) {
-        return APR_SUCCESS;
-    }
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
-                  "MDL0212: %s %s is refused: the disk that holds %s has less than "
-                  "DownloadsStorageReserve left",
-                  request->r->method, request->path, request->service->settings->storage.folder);
-    return mdl_problem_set(&request->problem, 507, "insufficient_storage",
-                           "The service has no room to store this.");
 }
 
 static int is_sha256(const char *text)
@@ -129,7 +109,7 @@ static apr_status_t asset_parse_list(mdl_request_t *request)
 
     list->status = mdl_list_choice(query, "status", mdl_asset_status_names);
     list->category_id = mdl_list_id(query, "category_id");
-    list->filename = mdl_list_text(query, "filename", MAX_FILENAME);
+    list->filename = mdl_list_text(query, "filename", MDL_FILENAME_MAX);
     if (sha256 != NULL && !is_sha256(sha256)) {
         mdl_list_fault(query, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
     } else if (sha256 != NULL) {

@@ -19,7 +19,4 @@ apr_int64_t mdl_asset_category_id(mdl_members_t *members);
 /** The digest in lower case. */
 const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p);
 
-/** Refuses new bytes with 507 insufficient_storage when the disk is full.  size: -1 if unknown. */
-apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size);
-
 #endif

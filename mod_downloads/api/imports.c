@@ -10,10 +10,10 @@
 #include "api/uploads.h"
 #include "base/http/url.h"
 #include "base/ulid.h"
+#include "child_storage.h"
 #include "core/identifier.h"
 #include "core/catalog/import.h"
 
-#define MAX_URL       8192
 #define MAX_UPLOAD_ID 64
 
 /* New bytes for an asset: from an upload if upload.id is set, else from an import. */
@@ -27,7 +27,7 @@ static const char *import_source(mdl_request_t *request, mdl_members_t *members,
                                  mdl_presence_t presence, mdl_http_result_t *host,
                                  const char **filename)
 {
-    const char *url = mdl_members_text(members, "source_url", presence, MAX_URL);
+    const char *url = mdl_members_text(members, "source_url", presence, MDL_IMPORT_URL_MAX);
 
     *host = MDL_HTTP_OK;
     *filename = NULL;
@@ -84,18 +84,9 @@ static apr_status_t import_parse(mdl_request_t *request)
         (rv = import_check_host(request, members, host)) != APR_SUCCESS) {
         return rv;
     }
-    if (asset->filename == NULL) {
-        asset->filename_guessed = 1;
-        asset->title_guessed = asset->title == NULL;
-        asset->filename = last_segment != NULL && mdl_asset_filename_valid(last_segment)
-                              ? last_segment
-                              : "download";
-    }
-    if (asset->title == NULL) {
-        asset->title = asset->filename;
-    }
+    mdl_import_name(asset, last_segment);
     request->arg = import;
-    return mdl_asset_check_room(request, -1);
+    return mdl_child_storage_admit(request->r, -1, &request->problem);
 }
 
 static void import_write_queued(mdl_request_t *request, const mdl_import_t *import)
@@ -156,7 +147,7 @@ static apr_status_t version_parse(mdl_request_t *request)
     }
     request->arg = new;
     if (upload_id == NULL) {
-        return mdl_asset_check_room(request, -1);
+        return mdl_child_storage_admit(request->r, -1, &request->problem);
     }
     new->upload.asset_id = version->asset_id;
     return mdl_ulid_valid("upl_", upload_id)

@@ -3,10 +3,7 @@
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
-#include "base/http/url.h"
 #include "core/catalog/link.h"
-
-#define MAX_URL 2048
 
 static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
@@ -22,9 +19,9 @@ static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, co
 
 static const char *link_url_of(mdl_members_t *members, mdl_presence_t presence)
 {
-    const char *url = mdl_members_text(members, "url", presence, MAX_URL);
+    const char *url = mdl_members_text(members, "url", presence, MDL_LINK_URL_MAX);
 
-    if (url != NULL && !mdl_http_url_is_https(url)) {
+    if (url != NULL && !mdl_link_url_valid(url)) {
         mdl_members_fault(members, "url", "invalid",
                           "This member must be an absolute https URL with a host, without user or "
                           "password, in ASCII.");

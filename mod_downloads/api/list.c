@@ -14,7 +14,6 @@
 #define MAX_LIMIT     100
 #define MAC_LENGTH    16
 #define MAX_POSITION  64
-#define NEWEST        "~" /* after every id that is text */
 #define WORD          "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
 typedef struct {
@@ -285,7 +284,7 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
     }
     page->shop_id = list->request->caller.shop_id;
     page->before = list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
-    page->before_text = list->after != NULL ? list->after : NEWEST;
+    page->before_text = list->after != NULL ? list->after : MDL_LIST_NEWEST;
     page->after = list->after;
     page->limit = list->limit + 1;
     page->summary = list->summary;

@@ -6,6 +6,7 @@
 #include "core/identifier.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
+#include "core/order/change.h"
 #include "core/order/resend.h"
 
 /* The ids, or NULL when the member is absent.  An empty list is refused, since a client may mean
@@ -110,6 +111,49 @@ MDL_EFFECT(mdl_access_grant, mdl_access_grant_t *)
 
 typedef struct {
     mdl_request_t *request;
+    mdl_order_change_t change;
+} change_t;
+
+static apr_status_t change_parse(mdl_request_t *request)
+{
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    change_t *own = apr_pcalloc(request->r->pool, sizeof *own);
+    mdl_order_change_t *change = &own->change;
+
+    own->request = request;
+    access_read(&change->access, members, request);
+    change->name = mdl_members_text(members, "name", MDL_NULLABLE, MDL_ORDER_NAME_MAX);
+    change->name_given = mdl_members_given(members, "name");
+    change->email = mdl_members_text(members, "email", MDL_NULLABLE, 254);
+    change->email = mdl_members_email(members, "email", change->email);
+    change->email_given = mdl_members_given(members, "email");
+    change->rotate_link = mdl_members_bool(members, "rotate_link", 0);
+    change->send_email = mdl_members_bool(members, "send_email", 0);
+    change->mail_host = mdl_settings_public_host(request->service->settings, request->r->pool);
+    if (change->rotate_link && !change->email_given) {
+        mdl_members_fault(members, "email", "required",
+                          "Give email: rotate_link goes with a new address.");
+    }
+    request->arg = own;
+    return order_action_end(members, request);
+}
+
+static apr_status_t change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    change_t *own = arg;
+    apr_status_t rv = mdl_order_change(db, p, &own->change);
+
+    own->request->retry_after = own->change.retry_after;
+    return rv;
+}
+
+static void change_write(mdl_request_t *request)
+{
+    mdl_order_write(request->response, request, ((change_t *)request->arg)->change.access.order);
+}
+
+typedef struct {
+    mdl_request_t *request;
     mdl_order_resend_t resend;
 } resend_t;
 
@@ -172,6 +216,8 @@ static void quantity_write(mdl_request_t *request)
 }
 
 const mdl_route_t mdl_order_action_routes[] = {
+    {"PATCH", "/orders/{}", "order", "changed", .versioned = 1, .parse = change_parse,
+     .effect = change_effect, .write = change_write},
     {"POST", "/orders/{}/revoke", "order", "revoked", .versioned = 1, .optional_body = 1,
      .parse = access_parse, .effect = mdl_access_revoke_effect, .write = access_write},
     {"POST", "/orders/{}/restore", "order", "restored", .versioned = 1, .optional_body = 1,

@@ -139,7 +139,9 @@ static apr_status_t assign_parse(mdl_request_t *request)
     assign->versions = request->versions;
     assign->must_exist = apr_table_get(request->r->headers_in, "If-Match") != NULL;
     assign->customer.storefront_customer_id = mdl_members_digits(members, "storefront_customer_id",
-                                                                 MDL_REQUIRED);
+                                                                 MDL_NULLABLE);
+    assign->name = mdl_members_text(members, "name", MDL_NULLABLE, MDL_ORDER_NAME_MAX);
+    assign->name_given = mdl_members_given(members, "name");
     assign->items = assign_parse_items(request, members);
     assign->unmapped = mdl_members_choice(members, "unmapped", mdl_unmapped_names,
                                           MDL_UNMAPPED_REFUSE);

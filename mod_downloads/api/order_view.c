@@ -144,6 +144,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_t *object;
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
+    mdl_json_add_string(to, "name", order->name);
     object = mdl_json_add_object(to, "access");
     mdl_json_add_string(object, "status", mdl_order_access_names[order->state.access]);
     mdl_json_add_string(object, "reason", order->access_reason);
@@ -155,6 +156,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(object, "last_name", order->customer.last_name);
     mdl_json_add_string(object, "locale", order->customer.locale);
+    mdl_json_add_string(to, "recipient", order->own_address);
     if (order->assignments != NULL) {
         order_write_assignments(to, request, order);
     } else {

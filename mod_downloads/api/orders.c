@@ -36,11 +36,13 @@ static apr_status_t order_parse_list(mdl_request_t *request)
     filter->product = order_parse_id(query, "storefront_product_id", mdl_identifier_is_product,
                                      "This parameter must be like gid://platform/Product/123.");
     filter->email_status = mdl_list_choice(query, "email_status", mdl_email_status_names);
+    filter->attention = mdl_list_choice(query, "attention", mdl_order_attention_names);
     filter->created_since = mdl_list_time(query, "created_since");
     filter->created_before = mdl_list_time(query, "created_before");
     filter->updated_since = mdl_list_time(query, "updated_since");
     mdl_list_view(query);
     list->default_download_limit = request->service->settings->download_limit;
+    filter->default_download_limit = list->default_download_limit;
     request->arg = list;
     if ((rv = mdl_list_end(query, &list->page)) == APR_SUCCESS && list->page.after != NULL) {
         filter->after = list->page.after;

@@ -10,6 +10,7 @@
 extern const mdl_route_t mdl_asset_routes[];
 extern const mdl_route_t mdl_assignment_routes[];
 extern const mdl_route_t mdl_category_routes[];
+extern const mdl_route_t mdl_customer_routes[];
 extern const mdl_route_t mdl_event_routes[];
 extern const mdl_route_t mdl_health_routes[];
 extern const mdl_route_t mdl_import_routes[];
@@ -23,7 +24,9 @@ extern const mdl_route_t mdl_order_action_routes[];
 extern const mdl_route_t mdl_order_assign_routes[];
 extern const mdl_route_t mdl_order_history_routes[];
 extern const mdl_route_t mdl_pack_routes[];
+extern const mdl_route_t mdl_search_routes[];
 extern const mdl_route_t mdl_shop_routes[];
+extern const mdl_route_t mdl_statistics_routes[];
 extern const mdl_route_t mdl_upload_routes[];
 extern const mdl_route_t mdl_webhook_routes[];
 

@@ -121,7 +121,8 @@ static apr_status_t upload_parse_begin(mdl_request_t *request)
     begin->problem = &request->problem;
     request->arg = begin;
     rv = upload_check_storage(request);
-    return rv == APR_SUCCESS ? mdl_asset_check_room(request, upload->size) : rv;
+    return rv == APR_SUCCESS ? mdl_child_storage_admit(request->r, upload->size, &request->problem)
+                             : rv;
 }
 
 static void upload_write_begin(mdl_request_t *request)

@@ -21,6 +21,23 @@ int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id)
     return 0;
 }
 
+apr_array_header_t *mdl_ids_sort(const apr_array_header_t *ids, const apr_array_header_t *entities,
+                                 apr_pool_t *p)
+{
+    apr_array_header_t *sorted = apr_array_make(p, ids->nelts, sizeof(apr_int64_t *));
+
+    for (int i = 0; i < ids->nelts; i++) {
+        for (int j = 0; j < entities->nelts; j++) {
+            apr_int64_t *entity = APR_ARRAY_IDX(entities, j, apr_int64_t *);
+
+            if (*entity == APR_ARRAY_IDX(ids, i, apr_int64_t)) {
+                APR_ARRAY_PUSH(sorted, apr_int64_t *) = entity;
+            }
+        }
+    }
+    return sorted;
+}
+
 static void ids_fill(mdl_json_t *array, const apr_array_header_t *ids)
 {
     for (int i = 0; i < ids->nelts; i++) {

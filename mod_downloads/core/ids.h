@@ -14,6 +14,10 @@ apr_array_header_t *mdl_ids_of(apr_int64_t id, apr_pool_t *p);
 /** Whether id is one of ids. */
 int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id);
 
+/** The entities (pointers to structs that begin with their id) in the order of ids. */
+apr_array_header_t *mdl_ids_sort(const apr_array_header_t *ids, const apr_array_header_t *entities,
+                                 apr_pool_t *p);
+
 /** Adds the ids to a document, as an array. */
 void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids);
 

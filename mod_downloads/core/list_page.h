@@ -7,6 +7,8 @@
 
 #include <apr_tables.h>
 
+#define MDL_LIST_NEWEST "~" /* before_text of the first page: behind every id */
+
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t before;        /* only lower ids */

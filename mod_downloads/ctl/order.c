@@ -102,7 +102,7 @@ static shown_t order_shown(const mdl_order_t *order)
     return (shown_t){.storefront_order_id = order->storefront_order_id,
                      .shop_id = order->shop_id,
                      .shop = order->shop_name,
-                     .customer = order->customer.email,
+                     .customer = order->address,
                      .access = (int)order->state.access,
                      .access_reason = order->access_reason,
                      .fraud_decision = (int)order->state.decision,

@@ -84,7 +84,7 @@ mdl_view_customer_t mdl_customer_view(const mdl_service_t *service, const mdl_or
                                  .shop_email = order->shop_email,
                                  .brand = &order->brand,
                                  .locale = order->customer.locale,
-                                 .order_id = order->storefront_order_id,
+                                 .order_id = mdl_order_called(order),
                                  .page_url = mdl_view_page_url(service, order->page_id, p),
                                  .reason = shows_reason(order) ? order->access_reason : NULL};
 }

@@ -28,7 +28,7 @@ typedef struct {
     const char *shop_email; /* or NULL, like the rest */
     const mdl_brand_t *brand;
     const char *locale;
-    const char *order_id; /* the storefront's */
+    const char *order_id; /* as people call the order */
     const char *page_url;
     const char *reason; /* why the shop revoked or rejected the order */
 } mdl_view_customer_t;

@@ -10,9 +10,9 @@
 
 /** A look-up.  Ids are decimal digits. */
 typedef struct {
-    const char *url;   /* the storefront's API, without a trailing slash */
-    const char *token; /* the access token */
-    const char *customer_id;
+    const char *url;         /* the storefront's API, without a trailing slash */
+    const char *token;       /* the access token */
+    const char *customer_id; /* NULL: a guest, whom only the order knows */
     const char *order_id;
     int with_order; /* also look up the order's risk and IP address */
 } mdl_platform_question_t;
@@ -47,8 +47,8 @@ typedef struct {
     void (*ask)(mdl_http_post_request_t *request, const mdl_platform_question_t *question,
                 apr_pool_t *p);
     /** Parses the untrusted response; the answer is in p. */
-    void (*read)(mdl_platform_answer_t *answer, const mdl_http_response_t *http, int with_order,
-                 apr_pool_t *p);
+    void (*read)(mdl_platform_answer_t *answer, const mdl_http_response_t *http,
+                 const mdl_platform_question_t *question, apr_pool_t *p);
 } mdl_platform_t;
 
 extern const mdl_platform_t mdl_shopify; /* its Admin GraphQL API */

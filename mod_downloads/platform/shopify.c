@@ -31,6 +31,14 @@ static const char query[] =
     " order(id: $order) @include(if: $withOrder) { clientIp risk { assessments { riskLevel } } } "
     "}";
 
+/* For a guest: the order has what the buyer typed. */
+static const char guest_query[] =
+    "query Lookup($order: ID!, $withOrder: Boolean!) {"
+    " order(id: $order) { email customerLocale billingAddress { firstName lastName }"
+    " clientIp @include(if: $withOrder) risk @include(if: $withOrder) { assessments { riskLevel } "
+    "} "
+    "} }";
+
 static void shopify_ask(mdl_http_post_request_t *request, const mdl_platform_question_t *question,
                         apr_pool_t *p)
 {
@@ -38,10 +46,12 @@ static void shopify_ask(mdl_http_post_request_t *request, const mdl_platform_que
     mdl_json_t *variables;
     apr_array_header_t *headers = apr_array_make(p, 1, sizeof(const char *));
 
-    mdl_json_add_string(document, "query", query);
+    mdl_json_add_string(document, "query", question->customer_id != NULL ? query : guest_query);
     variables = mdl_json_add_object(document, "variables");
-    mdl_json_add_string(variables, "customer",
-                        apr_pstrcat(p, "gid://shopify/Customer/", question->customer_id, NULL));
+    if (question->customer_id != NULL) {
+        mdl_json_add_string(variables, "customer",
+                            apr_pstrcat(p, "gid://shopify/Customer/", question->customer_id, NULL));
+    }
     mdl_json_add_string(variables, "order",
                         apr_pstrcat(p, "gid://shopify/Order/", question->order_id, NULL));
     mdl_json_add_bool(variables, "withOrder", question->with_order);
@@ -210,23 +220,42 @@ static const char *shopify_text_of(const mdl_json_t *object, const char *name, a
     return text != NULL && mdl_utf8_is_text(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
+/* The members of an address, a person's names and a language; faulty ones are left out. */
+static void shopify_take_person(mdl_platform_found_t *found, const char *email,
+                                const mdl_json_t *names, const char *locale, apr_pool_t *p)
+{
+    found->email = email != NULL ? mdl_mime_address_of(mdl_utf8_trimmed(email, p), p) : NULL;
+    found->first_name = shopify_text_of(names, "firstName", MAX_NAME, p);
+    found->last_name = shopify_text_of(names, "lastName", MAX_NAME, p);
+    found->locale = locale != NULL && mdl_language_tag_valid(locale) ? locale : NULL;
+}
+
 static int shopify_read_customer(mdl_platform_found_t *found, const mdl_json_t *customer,
                                  apr_pool_t *p)
 {
     const mdl_json_t *address = mdl_json_member(customer, "defaultEmailAddress");
-    const char *email = mdl_json_string(mdl_json_member(address, "emailAddress"));
-    const char *locale;
 
     if (!shopify_is_object(customer) || !shopify_is_object(address) ||
         !shopify_is_text(address, "emailAddress") || !shopify_is_text(customer, "firstName") ||
         !shopify_is_text(customer, "lastName") || !shopify_is_text(customer, "locale")) {
         return 0;
     }
-    found->email = email != NULL ? mdl_mime_address_of(mdl_utf8_trimmed(email, p), p) : NULL;
-    found->first_name = shopify_text_of(customer, "firstName", MAX_NAME, p);
-    found->last_name = shopify_text_of(customer, "lastName", MAX_NAME, p);
-    locale = shopify_text_of(customer, "locale", MAX_LOCALE, p);
-    found->locale = locale != NULL && mdl_language_tag_valid(locale) ? locale : NULL;
+    shopify_take_person(found, mdl_json_string(mdl_json_member(address, "emailAddress")), customer,
+                        shopify_text_of(customer, "locale", MAX_LOCALE, p), p);
+    return 1;
+}
+
+static int shopify_read_guest(mdl_platform_found_t *found, const mdl_json_t *order, apr_pool_t *p)
+{
+    const mdl_json_t *names = mdl_json_member(order, "billingAddress");
+
+    if (!shopify_is_object(order) || !shopify_is_object(names) ||
+        !shopify_is_text(order, "email") || !shopify_is_text(order, "customerLocale") ||
+        !shopify_is_text(names, "firstName") || !shopify_is_text(names, "lastName")) {
+        return 0;
+    }
+    shopify_take_person(found, mdl_json_string(mdl_json_member(order, "email")), names,
+                        shopify_text_of(order, "customerLocale", MAX_LOCALE, p), p);
     return 1;
 }
 
@@ -277,14 +306,22 @@ static int shopify_read_order(mdl_platform_found_t *found, const mdl_json_t *ord
     return shopify_read_risk(found, mdl_json_member(order, "risk"), pending);
 }
 
-static void shopify_read_data(mdl_platform_answer_t *answer, const mdl_json_t *data, int with_order,
-                              apr_pool_t *p)
+static int shopify_read_buyer(mdl_platform_found_t *found, const mdl_json_t *data,
+                              const mdl_platform_question_t *question, apr_pool_t *p)
+{
+    return question->customer_id != NULL
+               ? shopify_read_customer(found, mdl_json_member(data, "customer"), p)
+               : shopify_read_guest(found, mdl_json_member(data, "order"), p);
+}
+
+static void shopify_read_data(mdl_platform_answer_t *answer, const mdl_json_t *data,
+                              const mdl_platform_question_t *question, apr_pool_t *p)
 {
     int pending = 0;
 
     if (mdl_json_type(data) != MDL_JSON_OBJECT ||
-        !shopify_read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
-        (with_order &&
+        !shopify_read_buyer(&answer->found, data, question, p) ||
+        (question->with_order &&
          !shopify_read_order(&answer->found, mdl_json_member(data, "order"), &pending, p))) {
         answer->found = (mdl_platform_found_t){0};
         if (answer->outcome == MDL_PLATFORM_ANSWERED) {
@@ -297,7 +334,7 @@ static void shopify_read_data(mdl_platform_answer_t *answer, const mdl_json_t *d
 }
 
 static void shopify_read(mdl_platform_answer_t *answer, const mdl_http_response_t *http,
-                         int with_order, apr_pool_t *p)
+                         const mdl_platform_question_t *question, apr_pool_t *p)
 {
     const mdl_json_t *errors;
     mdl_json_t *document;
@@ -317,7 +354,7 @@ static void shopify_read(mdl_platform_answer_t *answer, const mdl_http_response_
     for (apr_size_t i = 0; i < mdl_json_length(errors); i++) {
         shopify_read_error(answer, document, mdl_json_element(errors, i));
     }
-    shopify_read_data(answer, mdl_json_member(document, "data"), with_order, p);
+    shopify_read_data(answer, mdl_json_member(document, "data"), question, p);
 }
 
 const mdl_platform_t mdl_shopify = {.ask = shopify_ask, .read = shopify_read};

@@ -12,27 +12,20 @@
 #define LINES 50
 
 /* The nouns and actions that templates have words for; the filter offers the nouns. */
-static const char *const nouns[] = {"order",  "asset", "upload",           "job",     "category",
-                                    "pack",   "link",  "license_key_tag",  "mapping", "api_key",
-                                    "member", "shop",  "webhook_endpoint", NULL};
+static const char *const nouns[] = {"order",    "customer", "asset", "upload",           "job",
+                                    "category", "pack",     "link",  "license_key_tag",  "mapping",
+                                    "api_key",  "member",   "shop",  "webhook_endpoint", NULL};
 
-static const char *const actions[] = {"created",      "changed",
-                                      "saved",        "deleted",
-                                      "imported",     "version_added",
-                                      "keys_added",   "begun",
-                                      "aborted",      "completed",
-                                      "cancelled",    "retried",
-                                      "assigned",     "revoked",
-                                      "restored",     "downloads_granted",
-                                      "email_resent", "link_rotated",
-                                      "approved",     "rejected",
-                                      "suspended",    "blocked",
-                                      "unblocked",    "secret_rotated",
-                                      "tested",       "event_resent",
-                                      "key_deleted",  "quantity_changed",
-                                      "asked",        "confirmed",
-                                      "signed_out",   "logo_changed",
-                                      "logo_deleted", NULL};
+static const char *const actions[] = {
+    "created",         "changed",       "saved",        "deleted",
+    "imported",        "version_added", "keys_added",   "begun",
+    "aborted",         "completed",     "cancelled",    "retried",
+    "assigned",        "revoked",       "restored",     "downloads_granted",
+    "email_resent",    "link_rotated",  "approved",     "rejected",
+    "suspended",       "blocked",       "unblocked",    "secret_rotated",
+    "tested",          "event_resent",  "key_deleted",  "quantity_changed",
+    "asked",           "confirmed",     "signed_out",   "exported",
+    "address_changed", "logo_changed",  "logo_deleted", NULL};
 
 MDL_EFFECT(mdl_audit_list, mdl_audit_list_t *)
 

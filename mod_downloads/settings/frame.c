@@ -104,6 +104,13 @@ const char *mdl_frame_shop_state(const mdl_shop_t *shop, apr_pool_t *p)
                        shop->blocked_at != 0 ? "-blocked" : "", NULL);
 }
 
+static void frame_add_token(mdl_json_t *to, const mdl_visit_t *visit)
+{
+    mdl_json_add_string(
+        to, "form_token",
+        mdl_form_token(visit->service->secret, visit->user, apr_time_now(), visit->r->pool));
+}
+
 mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
 {
     mdl_json_t *data = mdl_json_object(visit->r->pool);
@@ -116,9 +123,7 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
     mdl_json_add_bool(data, "operates", visit->role >= MDL_ROLE_OPERATOR);
     mdl_json_add_bool(data, "signs_in", visit->service->settings->settings_sign_in != NULL);
     if (visit->user != NULL) {
-        mdl_json_add_string(
-            data, "form_token",
-            mdl_form_token(visit->service->secret, visit->user, apr_time_now(), visit->r->pool));
+        frame_add_token(data, visit);
     }
     mdl_navigation_add(data, visit);
     if (visit->shop != NULL) {
@@ -189,6 +194,16 @@ int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_j
     } else {
         mdl_html_send_text(visit->r, HTTP_INTERNAL_SERVER_ERROR, PLAIN_TEXT, &policy);
     }
+    return OK;
+}
+
+int mdl_frame_answer(mdl_visit_t *visit, int status, mdl_json_t *data)
+{
+    const mdl_html_policy_t policy = frame_policy(visit);
+
+    frame_add_token(data, visit);
+    mdl_visit_end(visit);
+    mdl_html_send_json(visit->r, status, data, &policy);
     return OK;
 }
 

@@ -37,6 +37,10 @@ const char *mdl_frame_shop_state(const mdl_shop_t *shop, apr_pool_t *p);
 int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
                    const mdl_template_list_t *list);
 
+/** Answers a page's script, which asks for JSON, with data and, to send its next form with, the
+    member form_token. */
+int mdl_frame_answer(mdl_visit_t *visit, int status, mdl_json_t *data);
+
 /** Sends message.html with the member state set, such as "not_found". */
 int mdl_frame_message(mdl_visit_t *visit, int status, const char *state);
 

@@ -15,6 +15,12 @@ typedef struct {
 static const entry_t entries[] = {
     {"overview", "overview", "{}/", MDL_ROLE_READ_ONLY},
     {"orders", "orders", "{}/orders", MDL_ROLE_READ_ONLY},
+    {"products", "all_products", "{}/products", MDL_ROLE_READ_ONLY},
+    {"products", "license_keys", "{}/license-keys", MDL_ROLE_READ_ONLY},
+    {"files", "all_files", "{}/files", MDL_ROLE_READ_ONLY},
+    {"files", "packs", "{}/packs", MDL_ROLE_READ_ONLY},
+    {"files", "links", "{}/links", MDL_ROLE_READ_ONLY},
+    {"files", "categories", "{}/categories", MDL_ROLE_READ_ONLY},
     {"settings", "shop", "{}/shop", MDL_ROLE_OWNER},
     {"settings", "members", "{}/members", MDL_ROLE_OWNER},
     {"settings", "api_keys", "{}/keys", MDL_ROLE_READ_ONLY},

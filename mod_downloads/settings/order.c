@@ -11,6 +11,7 @@
 #include "core/order/resend.h"
 #include "core/order/timeline.h"
 #include "settings/frame.h"
+#include "settings/order_address.h"
 #include "settings/order_view.h"
 
 static int order_show(mdl_visit_t *visit)
@@ -171,6 +172,16 @@ static int order_set_quantity(mdl_visit_t *visit)
     return order_run(visit, mdl_access_set_quantity_effect, &change);
 }
 
+static int order_change_address(mdl_visit_t *visit)
+{
+    mdl_access_t access = order_access(visit);
+    void *address = order_reason(visit, &access.reason) ? mdl_order_address_read(visit, &access)
+                                                        : NULL;
+
+    return address != NULL ? order_run(visit, mdl_order_address_effect, address)
+                           : mdl_order_view_send(visit, HTTP_BAD_REQUEST);
+}
+
 const mdl_page_t mdl_order_pages[] = {
     {"{}/orders/{}", .sees = MDL_ROLE_READ_ONLY, .get = order_show},
     {"{}/orders/{}/revoke", "order", "revoked", .acts = MDL_ROLE_STAFF, .post = order_act,
@@ -189,5 +200,7 @@ const mdl_page_t mdl_order_pages[] = {
      .done = "email_resent"},
     {"{}/orders/{}/quantity", "order", "quantity_changed", .acts = MDL_ROLE_STAFF,
      .post = order_set_quantity, .done = "quantity_changed"},
+    {"{}/orders/{}/address", "order", "address_changed", .acts = MDL_ROLE_STAFF,
+     .post = order_change_address, .done = "address_changed"},
     {0},
 };

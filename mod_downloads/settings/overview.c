@@ -2,32 +2,23 @@
 
 #include <apr_time.h>
 
-#include "base/names.h"
 #include "base/text/present.h"
 #include "core/order/job_control.h"
 #include "core/order/attention.h"
 #include "core/shop/staff_email.h"
 #include "settings/frame.h"
+#include "settings/import_error.h"
 #include "settings/orders.h"
+#include "settings/overview_days.h"
 
 #define LINES  20 /* of each kind */
 #define RECENT apr_time_from_sec(30 * 86400)
 
-/* The errors of an import for which the template says what to do. */
-static const char *const import_errors[] = {
-    "source_host_not_allowed",    "source_address_forbidden",
-    "source_not_found",           "source_refused",
-    "source_redirects",           "source_name_unknown",
-    "source_certificate_invalid", "source_is_html",
-    "source_unavailable",         "source_timeout",
-    "source_too_large",           "checksum_mismatch",
-    "upload_incomplete",          "insufficient_storage",
-    "storage_quota_exceeded",     NULL};
-
-/* What needs attention, and who is told by email. */
+/* What needs attention, who is told by email, and what happened lately. */
 typedef struct {
     mdl_attention_t *attention;
     apr_array_header_t *recipients;
+    mdl_list_page_t days;
 } overview_t;
 
 static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -35,9 +26,21 @@ static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     overview_t *overview = arg;
     apr_status_t rv = mdl_attention_read(db, p, overview->attention);
 
-    return rv == APR_SUCCESS ? mdl_staff_email_recipients(db, overview->attention->shop_id,
-                                                          &overview->recipients, p)
-                             : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_staff_email_recipients(db, overview->attention->shop_id, &overview->recipients, p);
+    }
+    return rv == APR_SUCCESS ? mdl_day_count_list(db, p, &overview->days) : rv;
+}
+
+/* Adds how many purchases wait, if any do, and whether there may be more. */
+static void overview_add_waiting(mdl_json_t *to, apr_int64_t waiting)
+{
+    mdl_json_t *object = waiting > 0 ? mdl_json_add_object(to, "waiting") : NULL;
+
+    if (object != NULL) {
+        mdl_json_add_int(object, "waiting_count", waiting);
+        mdl_json_add_bool(object, "at_least", waiting == MDL_WAITING_MAX);
+    }
 }
 
 static void overview_add_imports(mdl_json_t *data, const mdl_attention_list_t *list)
@@ -50,16 +53,13 @@ static void overview_add_imports(mdl_json_t *data, const mdl_attention_list_t *l
         const mdl_failed_import_t *each = APR_ARRAY_IDX(list->found, i,
                                                         const mdl_failed_import_t *);
         mdl_json_t *to = mdl_json_add_object(imports, NULL);
-        mdl_json_t *error = mdl_json_add_object(to, "import_error");
-        int known = mdl_names_find(import_errors, each->error_code);
 
         mdl_json_add_string(to, "job_id", each->job_id);
         mdl_json_add_string(to, "filename", each->filename);
         mdl_json_add_int(to, "asset_id", each->asset_id);
-        mdl_json_add_string(to, "error_message", each->error_message);
-        mdl_frame_add_choice(error, import_errors, known);
-        mdl_json_add_bool(error, "other", known < 0);
+        mdl_import_error_add(to, each->error_code, each->error_message);
         mdl_present_date(to, "at", each->finished_at);
+        overview_add_waiting(to, each->waiting);
     }
 }
 
@@ -98,11 +98,46 @@ static void overview_add_tags(mdl_json_t *data, const mdl_attention_list_t *list
     }
 }
 
+static void overview_add_owed(mdl_json_t *data, const mdl_attention_list_t *list)
+{
+    mdl_json_t *tags = mdl_json_add_array(data, "owed_tags");
+
+    mdl_json_add_bool(data, "has_owed", list->found->nelts > 0);
+    mdl_json_add_bool(data, "more_owed", list->more);
+    for (int i = 0; i < list->found->nelts; i++) {
+        const mdl_owed_tag_t *each = APR_ARRAY_IDX(list->found, i, const mdl_owed_tag_t *);
+        mdl_json_t *to = mdl_json_add_object(tags, NULL);
+
+        mdl_json_add_int(to, "tag_id", each->id);
+        mdl_json_add_string(to, "tag_name", each->name);
+        overview_add_waiting(to, each->waiting);
+    }
+}
+
+static void overview_add_webhooks(mdl_json_t *data, const apr_array_header_t *webhooks)
+{
+    mdl_json_t *list = mdl_json_add_array(data, "failing_webhooks");
+
+    mdl_json_add_bool(data, "has_webhooks", webhooks->nelts > 0);
+    for (int i = 0; i < webhooks->nelts; i++) {
+        const mdl_webhook_t *each = APR_ARRAY_IDX(webhooks, i, const mdl_webhook_t *);
+        mdl_json_t *to = mdl_json_add_object(list, NULL);
+
+        mdl_json_add_int(to, "webhook_id", each->id);
+        mdl_json_add_string(to, "url", each->url);
+        mdl_json_add_bool(to, "disabled", each->disabled_at != 0);
+        mdl_present_date(to, "at",
+                         each->disabled_at != 0 ? each->disabled_at : each->failing_since);
+    }
+}
+
 static int overview_show(mdl_visit_t *visit)
 {
     mdl_attention_t attention = {
         .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
-    overview_t overview = {.attention = &attention};
+    overview_t overview = {
+        .attention = &attention,
+        .days = {.shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = MDL_OVERVIEW_DAYS}};
     apr_status_t rv = mdl_visit_read(visit, overview_effect, &overview);
     mdl_json_t *data;
 
@@ -118,10 +153,14 @@ static int overview_show(mdl_visit_t *visit)
     overview_add_imports(data, &attention.imports);
     overview_add_emails(data, &attention.emails);
     overview_add_tags(data, &attention.tags);
+    overview_add_owed(data, &attention.owed);
+    overview_add_webhooks(data, attention.webhooks);
     mdl_json_add_bool(data, "nothing",
                       attention.held.found->nelts + attention.imports.found->nelts +
-                              attention.emails.found->nelts + attention.tags.found->nelts ==
+                              attention.emails.found->nelts + attention.tags.found->nelts +
+                              attention.owed.found->nelts + attention.webhooks->nelts ==
                           0);
+    mdl_overview_add_days(data, overview.days.found, apr_time_now(), visit->r->pool);
     return mdl_frame_send(visit, HTTP_OK, "overview.html", data, NULL);
 }
 

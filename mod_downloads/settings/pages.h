@@ -7,14 +7,26 @@
 #include "settings/visit.h"
 
 extern const mdl_page_t mdl_audit_pages[];
+extern const mdl_page_t mdl_category_pages[];
+extern const mdl_page_t mdl_file_list_pages[];
+extern const mdl_page_t mdl_file_pages[];
 extern const mdl_page_t mdl_key_pages[];
+extern const mdl_page_t mdl_link_pages[];
+extern const mdl_page_t mdl_license_key_pages[];
 extern const mdl_page_t mdl_member_pages[];
 extern const mdl_page_t mdl_order_list_pages[];
+extern const mdl_page_t mdl_order_by_hand_pages[];
 extern const mdl_page_t mdl_order_pages[];
 extern const mdl_page_t mdl_overview_pages[];
 extern const mdl_page_t mdl_own_shop_pages[];
+extern const mdl_page_t mdl_product_list_pages[];
+extern const mdl_page_t mdl_product_pages[];
+extern const mdl_page_t mdl_pack_list_pages[];
+extern const mdl_page_t mdl_pack_pages[];
+extern const mdl_page_t mdl_search_pages[];
 extern const mdl_page_t mdl_shop_pages[];
 extern const mdl_page_t mdl_sign_in_pages[];
+extern const mdl_page_t mdl_upload_pages[];
 extern const mdl_page_t mdl_webhook_pages[];
 
 /** The sign-in page, which needs no user. */

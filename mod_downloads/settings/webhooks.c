@@ -119,6 +119,18 @@ static void delivery_add(mdl_json_t *to, const mdl_webhook_delivery_t *delivery,
     mdl_present_date(to, "next_attempt", delivery->attempts > 0 ? delivery->due_at : 0);
 }
 
+static int same_text(const char *text, const char *other)
+{
+    return text == NULL || other == NULL ? text == other : strcmp(text, other) == 0;
+}
+
+/* Whether two deliveries failed in the same way, so that it needs to be said only once. */
+static int delivery_fails_alike(const mdl_webhook_delivery_t *a, const mdl_webhook_delivery_t *b)
+{
+    return a->error != NULL && a->response_status == b->response_status &&
+           same_text(a->error, b->error) && same_text(a->response_body, b->response_body);
+}
+
 static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, apr_pool_t *p)
 {
     mdl_json_t *deliveries = mdl_json_add_array(data, "deliveries");
@@ -126,8 +138,12 @@ static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, ap
 
     mdl_json_add_bool(data, "has_deliveries", found->nelts > 0);
     for (int i = 0; i < found->nelts && i < LINES; i++) {
+        const mdl_webhook_delivery_t *before = each;
+        mdl_json_t *delivery = mdl_json_add_object(deliveries, NULL);
+
         each = APR_ARRAY_IDX(found, i, const mdl_webhook_delivery_t *);
-        delivery_add(mdl_json_add_object(deliveries, NULL), each, p);
+        delivery_add(delivery, each, p);
+        mdl_json_add_bool(delivery, "same", before != NULL && delivery_fails_alike(before, each));
     }
     mdl_json_add_int_if(data, "before", each != NULL ? each->id : 0, found->nelts > LINES);
 }

@@ -5,8 +5,20 @@
 
 #define PREFLIGHT_LIFETIME "7200" /* seconds; no browser keeps it longer */
 
-static const char *cors_allowed(const apr_array_header_t *origins, const char *origin)
+/* A page of the settings uploads files. */
+static int cors_is_of_settings(const mdl_settings_t *settings, const char *origin)
 {
+    apr_size_t length = strlen(origin);
+
+    return settings->settings_url != NULL &&
+           strncasecmp(settings->settings_url, origin, length) == 0 &&
+           strchr("/", settings->settings_url[length]) != NULL;
+}
+
+static const char *cors_allowed(const mdl_settings_t *settings, const char *origin)
+{
+    const apr_array_header_t *origins = settings->upload_origins;
+
     for (int i = 0; i < origins->nelts; i++) {
         const char *entry = APR_ARRAY_IDX(origins, i, const char *);
 
@@ -14,7 +26,7 @@ static const char *cors_allowed(const apr_array_header_t *origins, const char *o
             return strcmp(entry, "*") == 0 ? entry : origin;
         }
     }
-    return NULL;
+    return cors_is_of_settings(settings, origin) ? origin : NULL;
 }
 
 void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings)
@@ -24,11 +36,11 @@ void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings)
     const char *origin = apr_table_get(r->headers_in, "Origin");
     const char *response;
 
-    if (settings->upload_origins->nelts == 0) {
+    if (settings->upload_origins->nelts == 0 && settings->settings_url == NULL) {
         return;
     }
     apr_table_mergen(headers, "Vary", "Origin");
-    if (origin == NULL || (response = cors_allowed(settings->upload_origins, origin)) == NULL) {
+    if (origin == NULL || (response = cors_allowed(settings, origin)) == NULL) {
         return;
     }
     apr_table_setn(headers, "Access-Control-Allow-Origin", response);

@@ -8,7 +8,8 @@
 
 #include "core/settings/settings.h"
 
-/** Sets the response's CORS headers if the request's origin is one of DownloadsUploadOrigin; those
+/** Sets the response's CORS headers if the request's origin is one of DownloadsUploadOrigin, or
+    the settings'; those
     of a preflight too when the request is one. */
 void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings);
 

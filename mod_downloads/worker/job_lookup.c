@@ -64,6 +64,17 @@ static apr_status_t lookup_prepare(mdl_db_t *db, mdl_task_t *task)
     return APR_SUCCESS;
 }
 
+static mdl_platform_question_t lookup_question(const lookup_t *lookup)
+{
+    const mdl_lookup_t *subject = &lookup->subject;
+
+    return (mdl_platform_question_t){.url = subject->url,
+                                     .token = lookup->token,
+                                     .customer_id = subject->storefront_customer_id,
+                                     .order_id = subject->storefront_order_id,
+                                     .with_order = subject->for_risk};
+}
+
 static void lookup_on_done(void *baton, const mdl_http_response_t *http)
 {
     static const mdl_outcome_t outcomes[] = {
@@ -73,10 +84,11 @@ static void lookup_on_done(void *baton, const mdl_http_response_t *http)
     };
     mdl_task_t *task = baton;
     lookup_t *lookup = task->data;
+    const mdl_platform_question_t question = lookup_question(lookup);
     mdl_platform_answer_t answer;
 
     lookup->post = NULL;
-    mdl_shopify.read(&answer, http, lookup->subject.for_risk, task->pool);
+    mdl_shopify.read(&answer, http, &question, task->pool);
     lookup->found = answer.found;
     task->retry_after = answer.retry_after;
     task->job->error_code = answer.code;
@@ -95,13 +107,7 @@ static void lookup_start(mdl_task_t *task)
     const mdl_lookup_t *subject = &lookup->subject;
     const mdl_http_policy_t *policy = mdl_storefront_policy(task->service->settings, subject->url,
                                                             task->pool);
-    const mdl_platform_question_t question = {
-        .url = subject->url,
-        .token = lookup->token,
-        .customer_id = subject->storefront_customer_id,
-        .order_id = subject->storefront_order_id,
-        .with_order = subject->for_risk,
-    };
+    const mdl_platform_question_t question = lookup_question(lookup);
     mdl_http_post_request_t request;
 
     mdl_shopify.ask(&request, &question, task->pool);

@@ -34,7 +34,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
     mdl_brand_json(object, &order->brand, task->service->settings->public_url, p);
     object = mdl_json_add_object(data, "customer");
     mdl_json_add_string(object, "first_name", order->customer.first_name);
-    mdl_json_add_string(data, "order_id", order->storefront_order_id);
+    mdl_json_add_string(data, "order_id", mdl_order_called(order));
     mdl_json_add_string(data, "page_url",
                         mdl_signed_url_page(task->service->secret,
                                             task->service->settings->public_url, order->page_id,
@@ -219,6 +219,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
     apr_status_t rv = find.id != 0 ? APR_SUCCESS : APR_ENOENT;
 
     mail->order = NULL; /* valid only during this turn */
+    mail->email.to = apr_pstrdup(task->pool, mail->email.to);
     apr_pool_create(&scratch, task->pool);
     apr_pool_tag(scratch, "mdl_mail_prepare");
     if (order == NULL && rv == APR_SUCCESS &&
@@ -242,15 +243,18 @@ static void mail_start(mdl_task_t *task)
 static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const mdl_job_t *job = task->job;
+    const mail_t *mail = task->data;
     mdl_email_status_t status = task->outcome == MDL_TASK_SUCCEEDED ? MDL_EMAIL_SENT
                                 : task->outcome == MDL_TASK_FAILED  ? MDL_EMAIL_FAILED
                                                                     : MDL_EMAIL_QUEUED;
     apr_status_t rv = APR_SUCCESS;
 
     if (task->outcome != MDL_TASK_RELEASED) {
-        rv = mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
+        const char *to = mail != NULL && status != MDL_EMAIL_QUEUED ? mail->email.to : NULL;
+
+        rv = mdl_email_result(db, job->email_id, status, job->attempts, to, job->error_message, p);
     } else if (job->error_message != NULL && job->attempts == 1) {
-        rv = mdl_email_result(db, job->email_id, status, 0, job->error_message, p);
+        rv = mdl_email_result(db, job->email_id, status, 0, NULL, job->error_message, p);
     }
     if (rv == APR_SUCCESS && status == MDL_EMAIL_QUEUED) {
         rv = mdl_email_hold_again(db, job->email_id, job->id, p);

@@ -1,6 +1,7 @@
 #include "worker/publish.h"
 
 #include "base/clock.h"
+#include "core/shop/day_count.h"
 #include "core/shop/webhook_delivery.h"
 
 #define PAUSE  apr_time_from_msec(100) /* so that many writes share a transaction */
@@ -37,6 +38,9 @@ static apr_status_t publish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = mdl_event_number(db, p, &publish->number);
 
     publish->queued = 0;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_day_count_add(db, publish->number.events, p);
+    }
     return rv == APR_SUCCESS && publish->number.ids->nelts > 0
                ? mdl_webhook_queue(db, publish->number.ids, &publish->queued, p)
                : rv;

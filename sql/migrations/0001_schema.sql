@@ -36,6 +36,7 @@ CREATE TABLE shop (
     logo_width INTEGER, -- pixels
     logo_height INTEGER,
     logo_fault TEXT, -- why the last image that it sent could not become its logo
+    orders_by_hand BIGINT NOT NULL DEFAULT 0, -- how many orders have got their number here
     storefront_url TEXT,
     storefront_token TEXT, -- sealed with the server's secret
     created_at BIGINT NOT NULL,
@@ -204,7 +205,7 @@ CREATE TABLE asset (
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     category_id BIGINT REFERENCES category (id),
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('pending', 'ready', 'failed'))}},
-    filename TEXT NOT NULL,
+    filename {{key_text}} NOT NULL,
     filename_guessed SMALLINT NOT NULL DEFAULT 0, -- from source_url, until the source says its own
     title TEXT NOT NULL,
     title_guessed SMALLINT NOT NULL DEFAULT 0,
@@ -312,6 +313,12 @@ CREATE TABLE mapping (
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0; -- as asset_shop
 
+CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND id > 0;
+CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id) WHERE deleted_at IS NULL;
+CREATE INDEX mapping_number ON mapping (shop_id,
+    (substr(storefront_product_id, length(rtrim(storefront_product_id, '0123456789')) + 1) {{pgsql: COLLATE "C"}}), id)
+    WHERE deleted_at IS NULL;
+
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
     storefront_variant_id TEXT NOT NULL,
@@ -378,8 +385,9 @@ CREATE INDEX mapping_license_key_tag_tag ON mapping_license_key_tag (tag_id, map
 CREATE TABLE customer (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
-    storefront_customer_id TEXT NOT NULL,
+    storefront_customer_id TEXT NOT NULL, -- 'order:' and the order's number for a guest
     email TEXT,
+    email_replaced TEXT, -- by a person; a source that repeats it changes nothing
     first_name TEXT,
     last_name TEXT,
     locale TEXT,
@@ -393,7 +401,9 @@ CREATE TABLE orders (
     id {{identity}},
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     storefront_order_id TEXT NOT NULL,
+    name TEXT, -- as the shop calls it: "A-1043"
     customer_id BIGINT NOT NULL {{sqlite3: REFERENCES customer (id)}},
+    recipient TEXT, -- its own address, which goes before its customer's
     page_id TEXT NOT NULL UNIQUE,
     page_replaced_at BIGINT, -- when the shop replaced the page's address; NULL: never
     access_status TEXT NOT NULL
@@ -412,6 +422,7 @@ CREATE TABLE orders (
 );
 {{pgsql: ALTER TABLE orders ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX orders_customer ON orders (customer_id, created_at, id);
+CREATE INDEX orders_recipient ON orders (shop_id, lower(recipient), created_at, id) WHERE recipient IS NOT NULL;
 -- Orders in the order of time, for each filter that can come first. The conditions are true for all rows; they
 -- keep other statements from using these indexes.
 CREATE INDEX orders_created ON orders (shop_id, created_at, id) WHERE created_at > 0;
@@ -454,8 +465,10 @@ CREATE TABLE assignment (
     UNIQUE (order_id, storefront_product_id, storefront_variant_id)
 );
 -- Finds whether an order follows a mapping that may have any number of other orders.
-CREATE INDEX assignment_mapping ON assignment (mapping_id, content);
+CREATE INDEX assignment_mapping ON assignment (mapping_id, content, order_id);
 CREATE INDEX assignment_product ON assignment (shop_id, storefront_product_id, order_id) WHERE shop_id > 0;
+CREATE INDEX assignment_expires ON assignment (shop_id, expires_at, order_id)
+    WHERE expires_at > 0 AND status = 'active';
 
 -- The content of an assignment with pinned content. A pack is pinned by its files.
 CREATE TABLE assignment_file (
@@ -508,9 +521,11 @@ CREATE TABLE license_claim (
     tag_id BIGINT NOT NULL REFERENCES license_key_tag (id),
     wanted BIGINT NOT NULL,
     assigned BIGINT NOT NULL,
+    shop_id BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (assignment_id, tag_id)
 );
 CREATE INDEX license_claim_waiting ON license_claim (tag_id, assignment_id) WHERE assigned < wanted;
+CREATE INDEX license_claim_owed ON license_claim (shop_id, assignment_id) WHERE assigned < wanted AND shop_id > 0;
 
 
 -- Downloads
@@ -571,6 +586,18 @@ CREATE TABLE download_transfer (
 CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
 
 
+-- The words by which staff find orders, customers, products and files (mod_downloads/core/search_word.h).
+CREATE TABLE search_word (
+    shop_id BIGINT NOT NULL,
+    kind SMALLINT NOT NULL, -- 1: order, 2: customer, 3: mapping, 4: asset
+    word {{key_text}} NOT NULL,
+    ref BIGINT NOT NULL, -- its id
+    PRIMARY KEY (shop_id, kind, word, ref)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX search_word_ref ON search_word (ref, kind);
+{{pgsql: ALTER TABLE search_word ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+
 -- Emails and jobs
 
 -- An email to a customer.
@@ -592,6 +619,7 @@ CREATE TABLE email (
 CREATE INDEX email_order ON email (order_id, id);
 CREATE INDEX email_undelivered ON email (shop_id, id)
     WHERE status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL;
+CREATE INDEX email_held ON email (shop_id, id) WHERE held <> 0;
 
 -- An email to the staff of a shop, as long as its job has not ended.
 CREATE TABLE staff_email (
@@ -667,6 +695,7 @@ CREATE TABLE event (
 );
 CREATE INDEX event_waiting ON event (id) WHERE number IS NULL;
 CREATE INDEX event_number ON event (shop_id, number) WHERE number > 0;
+CREATE INDEX event_limit_reached ON event (shop_id, order_id) WHERE type = 'download.limit_reached';
 {{pgsql: ALTER TABLE event ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 -- The last number assigned to a shop's events, by the shop's id.
@@ -674,6 +703,15 @@ CREATE TABLE event_count (
     id {{sqlite3: INTEGER}}{{pgsql: BIGINT}} PRIMARY KEY,
     last BIGINT NOT NULL
 );
+
+-- What a shop had on each day, added as events get their numbers (mod_downloads/core/shop/day_count.h).
+CREATE TABLE day_count (
+    shop_id BIGINT NOT NULL,
+    day BIGINT NOT NULL, -- since 1970-01-01, in UTC
+    kind SMALLINT NOT NULL, -- 0: orders, 1: downloads, 2: bytes, 3: emails
+    n BIGINT NOT NULL,
+    PRIMARY KEY (shop_id, day, kind)
+) {{sqlite3: WITHOUT ROWID}};
 
 -- The numbering that event numbers belong to: after a backup was restored they are given again.
 CREATE TABLE event_feed (
@@ -777,4 +815,6 @@ CREATE TABLE storage_hold (
 {{pgsql: ALTER TABLE license_key SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
 {{pgsql: ALTER TABLE email SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}
+{{pgsql: ALTER TABLE search_word SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_freeze_min_age = 0);}}

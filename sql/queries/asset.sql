@@ -13,6 +13,10 @@ a.category_id, a.created_at, a.updated_at
 SELECT {{asset_columns}} FROM asset a
 WHERE a.id = %lld AND +a.shop_id = %lld AND +a.deleted_at IS NULL
 
+-- name: assets_by_id
+SELECT {{asset_columns}} FROM asset a
+WHERE +a.shop_id = %lld AND a.id {{in_given}} AND +a.deleted_at IS NULL
+
 -- Locks an asset, also against new references to it.
 -- name: asset_lock
 SELECT id FROM asset WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
@@ -47,6 +51,24 @@ WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %ll
     AND (%s:filename IS NULL OR a.filename = %s) AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0)
     AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
+
+-- The files whose names begin alike: of the first thousand those that fit the filters.
+-- name: asset_list_of_prefix
+SELECT {{asset_columns}} FROM (
+    SELECT {{asset_columns}} FROM asset a
+    WHERE a.shop_id = %lld AND a.filename >= %s:prefix AND a.filename < %s:prefix_end AND a.deleted_at IS NULL
+    ORDER BY a.filename, a.id LIMIT 1000
+) a
+WHERE (%s:status IS NULL OR a.status = %s) AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0)
+ORDER BY a.filename, a.id LIMIT %lld
+
+-- How many mappings and packs have each of some assets, up to a limit.
+-- name: asset_uses
+SELECT a.id,
+    (SELECT count(*) FROM (SELECT 1 FROM mapping_file h CROSS JOIN mapping m
+        WHERE h.asset_id = a.id AND m.id = h.mapping_id AND +m.deleted_at IS NULL LIMIT %lld) h_rows) AS mappings,
+    (SELECT count(*) FROM (SELECT 1 FROM pack_file h WHERE h.asset_id = a.id LIMIT %lld) h_rows) AS packs
+FROM asset a WHERE a.id {{in_given}}
 
 -- Members that a request leaves out stay unchanged; a flag says whether the two that may be cleared are
 -- given.
@@ -91,13 +113,14 @@ UPDATE asset SET deleted_at = %lld:now, updated_at = %lld:now WHERE id = %lld
 
 -- The resources that refer to an asset.
 -- name: asset_mappings
-SELECT h.mapping_id FROM mapping_file h CROSS JOIN mapping m
+SELECT h.mapping_id, m.title, m.storefront_product_id FROM mapping_file h CROSS JOIN mapping m
 WHERE h.asset_id = %lld:id AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld
 
 -- name: asset_packs
-SELECT pack_id FROM pack_file WHERE asset_id = %lld:id ORDER BY pack_id LIMIT %lld
+SELECT h.pack_id, (SELECT k.name FROM pack k WHERE k.id = h.pack_id) AS name, NULL AS product FROM pack_file h
+WHERE h.asset_id = %lld:id ORDER BY h.pack_id LIMIT %lld
 
 -- name: asset_orders
 SELECT o.storefront_order_id

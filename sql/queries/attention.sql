@@ -5,7 +5,11 @@
 -- name: imports_failed
 SELECT j_rows.id, j_rows.asset_id,
     (SELECT a.filename FROM asset a WHERE a.id = j_rows.asset_id AND +a.deleted_at IS NULL) AS filename,
-    j_rows.error_code, j_rows.error_message, j_rows.finished_at
+    j_rows.error_code, j_rows.error_message, j_rows.finished_at,
+    CASE WHEN (SELECT a.status FROM asset a WHERE a.id = j_rows.asset_id) = 'ready' THEN 0
+        ELSE (SELECT count(*) FROM (SELECT 1 AS one FROM mapping_file f CROSS JOIN assignment s
+            WHERE f.asset_id = j_rows.asset_id AND s.mapping_id = f.mapping_id AND s.content = 'live'
+            LIMIT 20) w_rows) END AS waiting
 FROM (
     SELECT id, asset_id, error_code, error_message, finished_at FROM job
     WHERE shop_id = %lld AND status = 'failed' AND {{type_shown}} ORDER BY id DESC LIMIT %lld
@@ -37,3 +41,18 @@ FROM (
 ) t_rows
 WHERE t_rows.available <= t_rows.low_stock_threshold
 ORDER BY t_rows.id DESC
+
+-- Tags of which purchases wait for keys, and how many do, up to 20.
+-- name: license_tags_owed
+SELECT q_rows.id, q_rows.name, q_rows.waiting
+FROM (
+    SELECT t_rows.id, t_rows.name,
+        (SELECT count(*) FROM (SELECT 1 AS one FROM license_claim c
+            WHERE c.tag_id = t_rows.id AND c.assigned < c.wanted LIMIT 20) c_rows) AS waiting
+    FROM (
+        SELECT id, name FROM license_key_tag
+        WHERE shop_id = %lld AND deleted_at IS NULL ORDER BY id DESC LIMIT %lld
+    ) t_rows
+) q_rows
+WHERE q_rows.waiting > 0
+ORDER BY q_rows.id DESC

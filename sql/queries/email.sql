@@ -30,10 +30,9 @@ WHERE o.id = (SELECT order_id FROM email WHERE id = %lld)
 UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld:now
 WHERE id = %s AND status = 'queued'
 
--- Held emails go to the customer's current address.
+-- Held emails go to the order's current address.
 -- name: email_release
-UPDATE email SET held = 0, recipient = COALESCE((SELECT c.email FROM orders o
-    JOIN customer c ON c.id = o.customer_id WHERE o.id = email.order_id), recipient)
+UPDATE email SET held = 0, recipient = COALESCE((SELECT {{recipient:o}} FROM orders o WHERE o.id = email.order_id), recipient)
 WHERE order_id = %lld AND held = 1
 RETURNING id, recipient
 
@@ -43,8 +42,12 @@ RETURNING id, recipient
 UPDATE email SET recipient = %s,
     held = (SELECT CASE WHEN o.access_status = 'held' THEN 1 ELSE 0 END FROM orders o
         WHERE o.id = email.order_id)
-WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
+WHERE order_id {{in_given}} AND recipient IS NULL AND status = 'queued'
 RETURNING id, held
+
+-- An email that is being sent goes there if it is tried again.
+-- name: emails_redirect
+UPDATE email SET recipient = %s WHERE order_id {{in_given}} AND recipient IS NOT NULL AND status = 'queued'
 
 -- name: email_no_recipient
 UPDATE email SET status = 'no_recipient', held = 0, last_error = %s
@@ -72,9 +75,10 @@ UPDATE job SET due_at = due_at WHERE status = 'queued' AND attempts = 0 AND due_
     AND email_id = (SELECT max(id) FROM email WHERE order_id = %lld)
 RETURNING id
 
--- A bounce can arrive before the result that the message was accepted.
+-- A bounce can arrive before the result that the message was accepted. The order's address may have changed
+-- while the email was being sent to the former one.
 -- name: email_result
-UPDATE email SET status = %s, attempts = %lld,
+UPDATE email SET status = %s, attempts = %lld, recipient = COALESCE(%s:sent_to, recipient),
     last_error = CASE WHEN bounced_at IS NULL THEN %s:error ELSE last_error END, sent_at = %lld?0
 WHERE id = %lld
 

@@ -64,19 +64,20 @@ GROUP BY o.shop_id, o.id
 -- files, may have been the last that the assignment allows.
 -- part: given_downloads
 -- dialect: sqlite3
-(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id FROM json_each(%s:downloads)) g
+(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id, value ->> 'bytes' AS bytes
+    FROM json_each(%s:downloads)) g
 
 -- part: given_downloads
 -- dialect: pgsql
-jsonb_to_recordset(%s:downloads::jsonb) g (assignment_id bigint, asset_id bigint)
+jsonb_to_recordset(%s:downloads::jsonb) g (assignment_id bigint, asset_id bigint, bytes bigint)
 
 -- part: data_of_download
 -- dialect: sqlite3
-json_object('assignment_id', a.id, 'file_id', g.asset_id, 'title', a.title)
+json_object('assignment_id', a.id, 'file_id', g.asset_id, 'title', a.title, 'bytes', g.bytes)
 
 -- part: data_of_download
 -- dialect: pgsql
-json_build_object('assignment_id', a.id, 'file_id', g.asset_id, 'title', a.title)::text
+json_build_object('assignment_id', a.id, 'file_id', g.asset_id, 'title', a.title, 'bytes', g.bytes)::text
 
 -- name: events_insert_downloads
 INSERT INTO event (shop_id, type, order_id, data, created_at)
@@ -108,7 +109,8 @@ INDEXED BY event_waiting
 -- dialect: pgsql
 
 -- name: events_waiting
-SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM event_count c WHERE c.id = n.shop_id), 0) AS last
+SELECT n.id, n.shop_id, COALESCE((SELECT c.last FROM event_count c WHERE c.id = n.shop_id), 0) AS last,
+    n.type, n.data, n.created_at
 FROM event n {{by_waiting}} WHERE n.number IS NULL AND n.id >= %lld:from ORDER BY n.id LIMIT %lld
 
 -- name: event_first_waiting

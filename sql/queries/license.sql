@@ -71,6 +71,16 @@ WHERE c.tag_id = %lld:id AND c.assigned < c.wanted
     AND a.status = 'active' AND o.access_status IN ('active', 'held')
 ORDER BY c.assignment_id LIMIT %lld
 
+-- How many orders wait for keys of each tag, counted up to a limit.
+-- name: license_tags_owed
+SELECT t.id, (SELECT count(*) FROM (
+        SELECT c.assignment_id
+        FROM license_claim c JOIN assignment a ON a.id = c.assignment_id JOIN orders o ON o.id = a.order_id
+        WHERE c.tag_id = t.id AND c.assigned < c.wanted
+            AND a.status = 'active' AND o.access_status IN ('active', 'held')
+        ORDER BY c.assignment_id LIMIT %lld) waiting_rows) AS owed
+FROM license_key_tag t WHERE t.id {{in_given}}
+
 -- name: license_keys_insert
 -- dialect: sqlite3
 INSERT INTO license_key (tag_id, created_at, license_key)
@@ -108,8 +118,9 @@ ORDER BY id FOR NO KEY UPDATE
 
 -- Only locked tags, without a tag that the mapping got a moment ago.
 -- name: license_claims_insert
-INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
-SELECT %lld:assignment_id, %lld:wanted, 0, tag_id FROM mapping_license_key_tag
+INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id, shop_id)
+SELECT %lld:assignment_id, %lld:wanted, 0, tag_id, (SELECT shop_id FROM mapping WHERE id = %lld:mapping_id)
+FROM mapping_license_key_tag
 WHERE mapping_id = %lld AND tag_id {{in_given}}
 
 -- Revoked orders may still wait when a tag is deleted; they get no more keys.
@@ -243,7 +254,9 @@ SELECT k.id, k.license_key,
     COALESCE((SELECT sealed FROM data_key WHERE data_key.id = 1), '') AS data_key,
     k.assignment_id, k.assigned_at, k.withdrawn_at, k.created_at,
     (SELECT o.storefront_order_id FROM assignment a JOIN orders o ON o.id = a.order_id
-        WHERE a.id = k.assignment_id) AS storefront_order_id
+        WHERE a.id = k.assignment_id) AS storefront_order_id,
+    (SELECT COALESCE({{recipient:o}}, {{customer_number:c}}) FROM assignment a JOIN orders o ON o.id = a.order_id
+        JOIN customer c ON c.id = o.customer_id WHERE a.id = k.assignment_id) AS customer
 FROM (
     SELECT * FROM (SELECT * FROM license_key
         WHERE tag_id = %lld AND id < %lld:before AND assignment_id IS NULL AND %lld:available = 1
@@ -259,6 +272,9 @@ FROM (
         ORDER BY id DESC LIMIT %lld) withdrawn_rows
 ) k
 ORDER BY k.id DESC LIMIT %lld
+
+-- name: license_key_by_text
+SELECT id FROM license_key WHERE tag_id = %lld AND license_key = %s
 
 -- The tag is locked.
 -- name: license_key_of_tag

@@ -1,3 +1,19 @@
+-- A mapping as staff choose it, with the first of its variants.
+-- part: choice_columns
+m.id, m.storefront_product_id, m.title,
+(SELECT v.storefront_variant_id FROM mapping_variant v WHERE v.mapping_id = m.id ORDER BY v.position LIMIT 1)
+    AS variant,
+(SELECT v.title FROM mapping_variant v WHERE v.mapping_id = m.id ORDER BY v.position LIMIT 1) AS variant_title,
+m.is_active
+
+-- The newest of a shop.
+-- name: mapping_choices
+SELECT {{choice_columns}} FROM mapping m
+WHERE m.shop_id = %lld AND m.deleted_at IS NULL AND m.id > 0 ORDER BY m.id DESC LIMIT %lld
+
+-- name: mapping_choice
+SELECT {{choice_columns}} FROM mapping m WHERE m.id = %lld AND +m.shop_id = %lld AND +m.deleted_at IS NULL
+
 -- As {{later}}.  updated_at is created_at only in a row that nobody has changed.
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, title, note, download_type, is_active,
@@ -90,6 +106,10 @@ created_at, updated_at
 
 -- name: mapping_by_id
 SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
+
+-- name: mapping_names
+SELECT id, storefront_product_id, title, is_active FROM mapping
+WHERE +shop_id = %lld AND id {{in_given}} AND +deleted_at IS NULL
 
 -- name: mapping_page
 SELECT {{mapping_columns}} FROM mapping

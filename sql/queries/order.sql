@@ -1,42 +1,73 @@
+-- A request's address for a customer. The address that a person has replaced is not taken again.
+-- part: email_given
+CASE WHEN %lld:no_email = 1 THEN NULL
+    WHEN lower(excluded.email) = lower(customer.email_replaced) THEN customer.email
+    ELSE COALESCE(excluded.email, customer.email) END
+
+-- Whose order it is: the customer of the given number, or the order's customer so far, or a guest.
+-- part: customer_key
+COALESCE(%s:storefront_customer_id, (SELECT k.storefront_customer_id FROM orders g JOIN customer k ON k.id = g.customer_id
+        WHERE g.shop_id = %lld:shop_id AND g.storefront_order_id = %s:storefront_order_id),
+    'order:' || %s:storefront_order_id)
+
 -- Members that a request leaves out stay unchanged; null clears them.  updated_at is that of the last
 -- change of one of them.
 -- name: customer_upsert
 INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_name, locale,
     created_at, updated_at)
-VALUES (%lld:shop_id, %s:storefront_customer_id, %s:email, %s:first_name, %s:last_name, %s:locale, %lld:now,
+VALUES (%lld:shop_id, {{customer_key}}, %s:email, %s:first_name, %s:last_name, %s:locale, %lld:now,
     %lld:now)
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
-    email = CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+    email = {{email_given}},
+    email_replaced = CASE WHEN %lld:no_email = 1
+        OR lower(excluded.email) NOT IN (lower(customer.email), lower(customer.email_replaced)) THEN NULL
+        ELSE customer.email_replaced END,
     first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name)
         END,
     last_name = CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
     locale = CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END,
     updated_at = CASE WHEN (customer.email, customer.first_name, customer.last_name, customer.locale)
         IS DISTINCT FROM (
-            CASE WHEN %lld:no_email = 1 THEN NULL ELSE COALESCE(excluded.email, customer.email) END,
+            {{email_given}},
             CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name) END,
             CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
             CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
         THEN excluded.updated_at ELSE customer.updated_at END
-RETURNING id, email, first_name, last_name, locale, updated_at
+RETURNING id, email, first_name, last_name, locale, updated_at, created_at
+
+-- name: order_names
+SELECT shop_id, storefront_order_id, name, recipient FROM orders WHERE id = %lld
+
+-- name: customer_names
+SELECT shop_id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name FROM customer WHERE id = %lld
+
+-- name: customers_by_id
+SELECT id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name, locale FROM customer
+WHERE +shop_id = %lld AND id {{in_given}}
 
 -- For a customer that customer_upsert has made. The update locks the order's row, so that assignments of one
 -- order run one after the other.
 -- name: order_upsert
-INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
+INSERT INTO orders (shop_id, storefront_order_id, name, customer_id, page_id, client_ip, access_status,
     fraud_decision, created_at, updated_at)
-SELECT c.shop_id, %s:storefront_order_id, c.id, %s:page_id, %s:client_ip, 'active', 'not_checked', %lld:now,
+SELECT c.shop_id, %s:storefront_order_id, %s:name, c.id, %s:page_id, %s:client_ip, 'active', 'not_checked', %lld:now,
     %lld:now
-FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
+FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = {{customer_key}}
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
-RETURNING id, customer_id, access_status, page_id, updated_at
+RETURNING id, customer_id, access_status, page_id, updated_at, {{recipient:orders}} AS address, name
 
--- To a customer who has the same address as the former customer.
+-- To a customer who has the address of the order, or the same as the former customer now or before a person
+-- replaced it. The order keeps its address.
 -- name: order_change_customer
-UPDATE orders SET customer_id = %lld
-WHERE id = %lld AND (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id)
-    = (SELECT lower(c.email) FROM customer c WHERE c.id = %lld:customer_id)
+UPDATE orders SET customer_id = %lld, recipient = CASE
+    WHEN lower({{recipient:orders}}) = (SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id)
+    THEN orders.recipient ELSE {{recipient:orders}} END
+WHERE id = %lld AND (SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id) IN (
+    lower(orders.recipient),
+    (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id),
+    (SELECT lower(c.email_replaced) FROM customer c WHERE c.id = orders.customer_id))
+RETURNING {{recipient:orders}} AS address
 
 -- Locks an order until the commit, before it is read and changed. Entries can still be added to its timeline.
 -- name: order_lock
@@ -44,6 +75,9 @@ SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no
 
 -- name: order_set_access
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s WHERE id = %lld
+
+-- name: order_set_name
+UPDATE orders SET name = %s WHERE id = %lld
 
 -- name: order_replace_page
 UPDATE orders SET page_id = %s, page_replaced_at = %lld:now WHERE id = %lld
@@ -56,7 +90,8 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
-o.created_at, c.id AS customer_id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
+o.name AS order_name, o.recipient AS own_address, {{recipient:o}} AS address,
+o.created_at, c.id AS customer_id, {{customer_number:c}} AS storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
 s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, s.accent, s.logo_sha256, s.logo_width,
 s.logo_height, o.fraud_level, o.fraud_signals,
 o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}

@@ -12,8 +12,8 @@ SELECT status, error_message FROM job WHERE order_id = %lld ORDER BY id DESC LIM
 
 -- The order of a look-up, and whether an email or the fraud check still waits for it.
 -- name: lookup_subject
-SELECT o.shop_id, o.storefront_order_id, o.customer_id, c.storefront_customer_id, c.email,
-    s.storefront_url, s.storefront_token,
+SELECT o.shop_id, o.storefront_order_id, o.customer_id, {{customer_number:c}} AS storefront_customer_id,
+    {{recipient:o}} AS email, s.storefront_url, s.storefront_token,
     CASE WHEN o.fraud_decision = 'held' THEN o.risk_pending ELSE 0 END AS for_risk,
     (SELECT count(*) FROM email e
      WHERE e.order_id = o.id AND e.recipient IS NULL AND e.status = 'queued') AS for_email

@@ -3,6 +3,11 @@ INSERT INTO order_timeline (order_id, action, assignment_ids, key_id, user_name,
 VALUES (%lld:order_id, %s:action, %s:assignment_ids, %s:key_id, %s:user_name, %s:reason, %s:details,
     %lld:created_at)
 
+-- name: timeline_insert_all
+{{given_rows}}
+INSERT INTO order_timeline (order_id, action, key_id, user_name, reason, details, created_at)
+SELECT id, %s:action, %s:key_id, %s:user_name, %s:reason, %s:details, %lld:created_at FROM given_rows
+
 -- name: timeline_of_order
 SELECT t.id, t.action, t.assignment_ids, t.key_id,
     (SELECT k.name FROM api_key k WHERE k.id = t.key_id) AS key_name, t.user_name, t.reason, t.details,

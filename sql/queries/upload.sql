@@ -24,6 +24,12 @@ RETURNING expires_at
 -- name: upload_open_of_shop
 SELECT id FROM upload WHERE shop_id = %lld AND status = 'open' AND expires_at > {{now}} ORDER BY id
 
+-- Those that members have begun, without those that wait for a form. A shop has few open uploads.
+-- name: upload_begun_of_shop
+SELECT {{upload_columns}} FROM upload
+WHERE shop_id = %lld AND status = 'open' AND expires_at > {{now}} AND begun_by IS NOT NULL AND returns_to IS NULL
+ORDER BY id
+
 -- name: upload_reserve
 UPDATE upload SET reserved = %lld:size, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > {{now}}

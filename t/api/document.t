@@ -35,11 +35,12 @@ is($html->{status}, 200, 'the page, without a key');
 is($html->{headers}{'content-type'}, 'text/html; charset=utf-8', 'it is HTML');
 is($html->{headers}{'cache-control'}, 'no-cache', 'it may be stored, and is asked for again');
 my ($style) = $html->{body} =~ m{<style>(.*?)</style>}s;
+my ($script) = $html->{body} =~ m{<script>(.*?)</script>}s;
 is($html->{headers}{'content-security-policy'},
     "default-src 'none'; style-src 'sha256-" . sha256_base64($style) . "=';"
-    . " form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
-    'it may show its own style, and nothing else');
-ok($html->{body} !~ /<(?:script|img|link|iframe|object)\b|\bon\w+=|url\(|\@import/,
+    . " script-src 'sha256-" . sha256_base64($script) . "='; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    'it may show its own style and run its own script, and nothing else');
+ok($html->{body} !~ /<(?:script[ ]|img|link|iframe|object)\b|\bon\w+=|url\(|\@import/,
     'it needs nothing else');
 my $seen = api('GET', '/docs', headers => { 'If-None-Match' => $html->{headers}{etag} });
 is("$seen->{status} $seen->{body}", '304 ', 'with its tag it is not sent again');

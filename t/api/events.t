@@ -87,7 +87,7 @@ my $first   = $order->{json}{assignments}[0]{id};
 my @sent    = next_events(2, 'an order with an email');
 is_deeply(told($sent[0]),
     [ [ 'order.assigned', { storefront_order_id => $id, assignment_ids => [$first],
-        title => 'Sketchbook' } ] ],
+        is_new => $true, title => 'Sketchbook' } ] ],
     'an order is assigned');
 is($sent[1]{type}, 'email.sent', 'and its email sent');
 is_deeply([ sort keys %{ $sent[1]{data} } ], [qw(email_id storefront_order_id)],
@@ -153,7 +153,7 @@ for my $nth (1, 2) {
     is(page('GET', $link)->{status}, 200, 'a download');
     settled($buy);
     my $data = { storefront_order_id => $buy->{id}, assignment_id => $buy->{assignment},
-        file_id => $file->{id}, title => $buy->{title} };
+        file_id => $file->{id}, title => $buy->{title}, bytes => length 'two' };
     is_deeply(told(next_events($nth, "download $nth")),
         [ [ 'download.completed', $data ], $nth == 2 ? [ 'download.limit_reached', $data ] : () ],
         $nth == 1 ? 'one of two downloads is completed' : 'the last one is, too');

@@ -183,7 +183,8 @@ is_deeply($added->{json}, { added => 2, duplicates => 1, handed_out => 0 },
     'a key that is in the request twice is added once');
 is_stock($tag->{id}, 2, 0, 'the tag has them');
 is_deeply(add($tag->{id}, [ 'AAAA-2', 'aaaa-2', 'AAAA-3' ])->{json},
-    { added => 2, duplicates => 1, handed_out => 0 }, 'an existing key is not added again; keys are case-sensitive');
+    { added => 2, duplicates => 1, handed_out => 0 },
+    'an existing key is not added again; keys are case-sensitive');
 is_stock($tag->{id}, 4, 0, 'the tag has four');
 is(call('GET', "/$tag->{id}")->{json}{updated_at}, $tag->{updated_at},
     'adding keys does not change updated_at of the tag');
@@ -212,7 +213,8 @@ is_deeply(add($pasted->{id},
     [ 'AAAA-1111', 'AAAA-1111 ', "\x{feff}AAAA-1111", "AAAA-1111\r\n", "\t\xa0AAAA-1111\x{3000}",
     "AAAA-1111\x{200b}\x{2060}", "\x{200e}AAAA-1111\x{2028}", "AAAA-1111\x{85}",
     "AA\x{a0}\x{200b}BB" ])->{json},
-    { added => 2, duplicates => 7, handed_out => 0 }, 'nor has a key: what differs in that alone is one key');
+    { added => 2, duplicates => 7, handed_out => 0 },
+    'nor has a key: what differs in that alone is one key');
 is_deeply([ bought($pasted->{id}, 2) ], [ 'AAAA-1111', "AA\x{a0}\x{200b}BB" ],
     'which is given away without them');
 
@@ -300,7 +302,8 @@ is_deeply(timed('10,000 keys of 500 bytes', sub { add($bulk->{id}, \@many) })->{
     { added => 10_000, duplicates => 0, handed_out => 0 }, '10,000 keys in one request');
 is_stock($bulk->{id}, 10_000, 0, 'are all stored');
 is_deeply(timed('the same once more', sub { add($bulk->{id}, \@many) })->{json},
-    { added => 0, duplicates => 10_000, handed_out => 0 }, 'the second time they are all duplicates');
+    { added => 0, duplicates => 10_000, handed_out => 0 },
+    'the second time they are all duplicates');
 is_stock($bulk->{id}, 10_000, 0, 'and nothing is added');
 is_deeply([ bought($bulk->{id}, 600) ], [ @many[ 0 .. 599 ] ],
     'they are given away in the order of the request');
@@ -366,7 +369,8 @@ sub events
 
 my $wanted = tag(name => 'Wanted');
 my @waiting = waiting($wanted->{id}, 4, 2);
-is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0, handed_out => 5 },
+is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json},
+    { added => 5, duplicates => 0, handed_out => 5 },
     'five keys for four assignments that need two each');
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'go to the oldest first');
 is_stock($wanted->{id}, 0, 5, 'and are counted as assigned');

@@ -363,6 +363,8 @@ call_of('updateAssignment', "/orders/$UNKNOWN->{digits}/assignments/$item", '404
 call_of('updateLicenseKeyTag', "/license-key-tags/$tag", '200 no error', 'that reclaims',
     json => { reclaim_on_revoke => JSON::PP::true });
 call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an address');
+my %send = (json => { send_email => JSON::PP::true });
+call_of('updateOrder', "/orders/$order", '422 no_recipient', 'without an address', %send);
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address',
     json => { email => 'ada@buyer.example' });
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address',
@@ -395,6 +397,7 @@ call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls", '40
 call_of('updateAssignment', "/orders/$order/assignments/$item", '409 access_revoked',
     'of a revoked order', json => { quantity => 3 });
 call_of('resendEmail', "/orders/$order/resend", '409 access_revoked', 'of a revoked order');
+call_of('updateOrder', "/orders/$order", '409 access_revoked', 'of a revoked order', %send);
 call_of('assignOrder', "/orders/$order/assignments", '409 access_revoked', 'to a revoked order',
     json => \%assign);
 call_of('assignOrder', "/orders/$order/assignments", '412 precondition_failed',
@@ -413,6 +416,10 @@ call_of('getDownloadUrls', "/orders/$UNKNOWN->{digits}/assignments/1/download-ur
 call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
 call_of('getOrderDiagnosis', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
 call_of('listOrders', '/orders', '200 no error', 'after several actions');
+
+call_of('search', '/search?q=a&limit=100', '200 no error', 'a short word');
+call_of('search', '/search?q=%23', '200 no error', 'without a word');
+call_of('search', '/search?q=', '400 invalid_request', 'for nothing');
 
 call_of('listEvents', '/events?after=latest', '200 no error', 'the end');
 call_of('listEvents', '/events?limit=100', '200 no error', 'a whole page');
@@ -434,6 +441,7 @@ my ($held_item) = map { $_->{id} }
 call_of('getDownloadUrls', "/orders/$held/assignments/$held_item/download-urls", '409 order_held',
     'of a held order');
 call_of('resendEmail', "/orders/$held/resend", '409 order_held', 'of a held order');
+call_of('updateOrder', "/orders/$held", '409 order_held', 'of a held order', %send);
 call_of('restoreOrder', "/orders/$held/restore", '409 order_held', 'of a held order');
 call_of('rejectOrder', "/orders/$held/reject", '200 no error', 'that is held',
     json => { reason => 'why' });

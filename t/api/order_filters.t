@@ -138,7 +138,7 @@ is_deeply(found('email_status=sent'), ['105'], 'what is behind thousands that do
 is_deeply([ map { $_->{storefront_order_id} }
     @{ api('GET', '/orders?email_status=bounced', key => $shop->{token})->{json}{data} } ],
     ['104'], 'at once where an email has not arrived');
-my $page = api('GET', '/orders?email_status=held', key => $shop->{token});
+my $page = api('GET', '/orders?email_status=queued', key => $shop->{token});
 is_deeply($page->{json}{data}, [], 'a page of them has none');
 ok($page->{json}{has_more}, 'and says that there may be more');
 my $all = found('customer=12&limit=100');
@@ -189,5 +189,50 @@ my $ours = api('GET', "/orders?storefront_product_id=$book&status=active", key =
     ->{json}{data};
 is_deeply([ map { $_->{storefront_order_id} } @$ours ], [qw(105 101)],
     "another shop's orders of a product are not looked at");
+
+# --- what may keep the customer from downloading -------------------------------------------------
+
+sub of { my ($order) = @_; return "(SELECT id FROM orders WHERE shop_id = $shop->{shop_id} "
+    . "AND storefront_order_id = '$order')" }
+
+sub kept
+{
+    my ($attention, $expected, $name) = @_;
+    for my $more ('', '&limit=1', '&status=active') {
+        is_deeply(found("attention=$attention$more"), $expected, "$attention$more: $name");
+    }
+    return;
+}
+
+kept($_, [], 'no order') for qw(expired limit_reached preparing keys_owed);
+sql('UPDATE assignment SET expires_at = 1000 WHERE order_id = ' . of(101));
+sql('UPDATE assignment SET expires_at = 2000 WHERE order_id = ' . of(102));
+sql('UPDATE assignment SET expires_at = 3000 WHERE order_id = ' . of(103));
+kept('expired', [qw(103 101)], 'those whose access has ended and is not revoked, the latest first');
+is_deeply(found('attention=expired&customer=11'), ['101'], 'also of a customer');
+sql('UPDATE assignment SET expires_at = NULL WHERE shop_id = ' . $shop->{shop_id});
+
+my ($item, $used) = @{ (sql('SELECT a.id, f.asset_id FROM assignment a JOIN mapping_file f '
+    . 'ON f.mapping_id = a.mapping_id WHERE a.order_id = ' . of(104)))[0] };
+sql("INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra) "
+    . "VALUES ($item, $used, 100, 0)");
+sql("INSERT INTO event (shop_id, type, order_id, data, created_at) SELECT $shop->{shop_id}, "
+    . "'download.limit_reached', id, '{}', 1 FROM orders WHERE id IN (" . of(103) . ', ' . of(104)
+    . ')');
+kept('limit_reached', ['104'], 'those with a file that is used up, not those with more downloads');
+
+sql("UPDATE asset SET status = 'pending' WHERE id = $used");
+kept('preparing', [qw(105 104 103 101)], 'those that wait for a file');
+sql("UPDATE asset SET status = 'ready' WHERE id = $used");
+
+my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
+    ->{json}{id};
+assign($shop, 9000 + $_, [ mapping_of($shop, [], license_key_tag_ids => [$tag])
+    ->{storefront_product_id} ]) for 1, 2;
+kept('keys_owed', [qw(9002 9001)], 'those that wait for license keys');
+api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => [qw(K1 K2)] });
+kept('keys_owed', [], 'until they have them');
+is_error(api('GET', '/orders?attention=late', key => $shop->{token}), 400, 'invalid_request',
+    'an attention that there is not', '/attention');
 
 done_testing();

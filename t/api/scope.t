@@ -61,6 +61,7 @@ sub furnish
     my $order = made(
         assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }));
     $has{assignment} = $order->{assignments}[0]{id};
+    $has{customer}   = $order->{customer}{id};
     return \%has;
 }
 
@@ -70,7 +71,8 @@ my $own    = furnish($mine);
 # Unknown ids of the same form.
 my %nobody = (
     (map { $_ => '9007199254740991' }
-        qw(asset category pack link tag mapping assignment webhook delivery license_key)),
+        qw(asset category pack link tag mapping assignment webhook delivery license_key
+            customer)),
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -110,6 +112,9 @@ my @operations = (
     [ 'PATCH',  '/mappings/{mapping}',             { is_active => JSON::PP::true() } ],
     [ 'DELETE', '/mappings/{mapping}' ],
     [ 'GET',    '/orders/{order}' ],
+    [ 'PATCH',  '/orders/{order}', { email => 'b@example.com' } ],
+    [ 'GET',    '/customers/{customer}' ],
+    [ 'PATCH',  '/customers/{customer}', { email => 'b@example.com' } ],
     [ 'GET',    '/orders/{order}/assignments' ],
     (map { [ 'GET', "/orders/{order}/$_" ] } qw(events downloads emails)),
     [ 'GET',    '/orders/{order}/assignments/{assignment}' ],

@@ -68,7 +68,8 @@ is_deeply(changed(storefront_variant_ids => [ '9', '7' ])->{variant_titles},
 # --- kept by an order ----------------------------------------------------------------------------
 
 my $product = $mapping{storefront_product_id};
-my $bare    = named(file_ids => [ $file->{id} ])->{json}{storefront_product_id};
+my $plain   = ready_asset($shop, 'plain.zip', 'of a product without a title');
+my $bare    = named(file_ids => [ $plain->{id} ])->{json}{storefront_product_id};
 my ($number) = $bare =~ /(\d+)\z/;
 my $id      = digits();
 my $after   = api('GET', '/events?after=latest', key => $shop->{token})->{json}{next_after};
@@ -110,7 +111,8 @@ like($html, qr{KEY-1</code> <span class="soft">&middot; <bdi>Brushes},
     'a key is that of a product');
 like($html, qr{<p class="soft"><bdi>Brushes [^<]*</bdi> &middot; <bdi>brushes\.zip},
     'so is a file');
-unlike($html, qr/Product \d/, 'a number tells a customer nothing');
+like($html, qr{<p class="soft"><bdi>plain\.zip},
+    'a number, which tells a customer nothing, is not shown');
 my $mail = wait_mail('titles@buyer.example', 60);
 like($mail->{text},
     qr/^\Q$named[0]:\E\r?\nFirst <unpack>\.\r?\nThen read\tme\.\r?$/m,

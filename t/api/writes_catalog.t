@@ -9,5 +9,5 @@ use warnings;
 use MDL::Writes;
 use Test::More;
 
-try_writes(qr{^/(?!(?:orders|mappings|license-key-tags)\b)});
+try_writes(qr{^/(?!(?:orders|customers|mappings|license-key-tags)\b)});
 done_testing();

@@ -33,8 +33,15 @@ const schema = buildSchema(`
     }
     type Order {
         id: ID!
+        email: String
+        customerLocale: String
+        billingAddress: MailingAddress
         clientIp: String
         risk: OrderRiskSummary!
+    }
+    type MailingAddress {
+        firstName: String
+        lastName: String
     }
     type OrderRiskSummary {
         assessments: [OrderRiskAssessment!]!
@@ -76,6 +83,9 @@ function orderOf(plan, id) {
     const order = plan.orders?.[id.replace('gid://shopify/Order/', '')];
     return order && {
         id,
+        email: order.email,
+        customerLocale: order.locale,
+        billingAddress: order.first_name && { firstName: order.first_name, lastName: order.last_name },
         clientIp: order.client_ip,
         risk: {
             assessments: (order.risks ?? []).map((riskLevel) => ({ riskLevel })),

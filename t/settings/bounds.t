@@ -40,6 +40,7 @@ my %LONG = (
         my $domain = ('d' x 61 . '.') x 3;
         'a' x ($_[0] - length($domain) - 3) . "\@${domain}de";
     },
+    name    => sub { 'x' x $_[0] },
     number  => sub { $_[0] },
 );
 
@@ -47,6 +48,7 @@ my %LONG = (
 # field's member.
 my $ORDER = "/$id/orders/7001";
 my $HOOK  = "/$id/webhooks/$webhook->{json}{id}";
+my $FILE  = "/$id/files/$asset->{id}";
 my @REASON = ([ reason => 'reason', 'text' ]);
 my @HOOK   = ([ url => 'url', 'url' ], [ description => 'description', 'text' ]);
 my @FORMS  = (
@@ -64,6 +66,9 @@ my @FORMS  = (
     [ "/$id/webhooks", "/$id/webhooks", { url => 'https://shop.example/' }, 'createWebhookEndpoint',
         @HOOK ],
     [ $HOOK, $HOOK, { url => 'https://shop.example/' }, 'updateWebhookEndpoint', @HOOK ],
+    [ $FILE, $FILE, { title => 'Book', filename => 'book.pdf' }, 'updateAsset',
+        [ title => 'title', 'text' ], [ filename => 'filename', 'name' ] ],
+    [ "/$id/files", "/$id/files", {}, 'importAsset', [ source_url => 'source_url', 'url' ] ],
 );
 
 my %tried;

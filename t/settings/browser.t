@@ -109,6 +109,23 @@ sub orders
     return;
 }
 
+# The list of files, the page of one that failed, and a pack.
+sub files
+{
+    my ($shop) = @_;
+    my $to = "$settings/$shop->{shop_id}";
+    my $pack = api('POST', '/packs', key => $shop->{token},
+        json => { name => 'Album', file_ids => [ ready_asset($shop, 'a.mp3', 'a')->{id} ] });
+    task('owner', 'open', url => "$to/packs/$pack->{json}{id}");
+    seen('owner', 'pack');
+    task('owner', 'open', url => "$to/files");
+    seen('owner', 'files');
+    like(task('owner', 'press', name => 'lost.pdf')->{text}, qr/could not be had.*Try again/s,
+        'a file that failed has a page');
+    seen('owner', 'file');
+    return;
+}
+
 # What needs somebody, and an import that is tried again.
 sub needs
 {
@@ -131,10 +148,26 @@ sub needs
             .*came\ back.*License\ keys\ that\ run\ low/sx,
         'then much does');
     seen('owner', 'overview-needs');
+    files($shop);
+    task('owner', 'open', url => "$settings/$shop->{shop_id}/");
     $source->offer('lost.pdf', { body => 'found' });
     like(task('owner', 'press', name => 'Try again')->{text}, qr/The import is on its way again/,
         'an import is tried again');
     is(wait_job($shop, $import->{job}{id})->{status}, 'succeeded', 'and succeeds');
+    return;
+}
+
+# A stock of license keys is filled.
+sub license_keys
+{
+    my ($shop) = @_;
+    task('owner', 'open', url => "$settings/$shop->{shop_id}/license-keys");
+    seen('owner', 'license-keys');
+    task('owner', 'press', name => 'Pro licenses');
+    task('owner', 'fill', values => { 'Keys, one on each line' => "PRO-1\nPRO-2\nPRO-1" });
+    like(task('owner', 'press', name => 'Add keys')->{text},
+        qr/2 keys were added\. 1 was there already.*PRO-2/s, 'license keys are pasted');
+    seen('owner', 'license-key-stock');
     return;
 }
 
@@ -171,7 +204,7 @@ sub webhooks
             . "WHERE endpoint_id = $hook->{id} AND attempts = 1 RETURNING id");
     }, 20, 'an answer, which is the only one');
     like(task('owner', 'open', url => "$tab/$hook->{id}")->{text},
-        qr/A test.*waiting.*1 try, next on.*500/s, 'the endpoint has what came of it');
+        qr/A test.*failing.*1 try, next on.*500/s, 'the endpoint has what came of it');
     task('owner', 'press', name => '500: what it said');
     seen('owner', 'webhook-failing');
     $receiver->answers('hook', {});
@@ -272,6 +305,7 @@ sub story
     told('member', 'remove', "clerk $_", '--shop', $shop) for 1 .. 10;
     orders($shop, $order->{json}{storefront_order_id}, $token);
     needs($customer, $order->{json}{storefront_order_id});
+    license_keys($customer);
     webhooks($customer);
     task('owner', 'open', url => "$settings/$shop/");
     task('owner', 'press', name => 'Settings');

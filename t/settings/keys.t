@@ -112,7 +112,7 @@ unlike(visit('owner', 'GET', "/$id/keys")->{body}, qr{keys/$orders->{id}/revoke}
 $ask = visit('owner', 'GET', "/$id/keys/$orders->{id}/revoke");
 like($ask->{body}, qr{<h1>The key <bdi>Orders</bdi> is revoked already</h1>},
     'who asks for it is told');
-unlike($ask->{body}, qr/<form/, 'without a form');
+unlike($ask->{body}, qr/<form method="post"/, 'without a form');
 $revoked = submit('owner', visit('owner', 'GET', "/$id/keys"),
     "/$id/keys/$orders->{id}/revoke", {});
 is($revoked->{status}, 409, 'a form for it is refused');
@@ -137,7 +137,7 @@ my %role = (staff => 'staff', reader => 'read-only');
 for my $user (sort keys %role) {
     my $seen = visit($user, 'GET', "/$id/keys");
     is($seen->{status}, 200, "$user sees the keys");
-    unlike($seen->{body}, qr/<form/, 'without a form');
+    unlike($seen->{body}, qr/<form method="post"/, 'without a form');
     is(submit($user, own_form($user, $role{$user}, "/$id/keys"), "/$id/keys",
         { name => 'Mine', scope => 'full', expires => '' })->{status}, 403, 'and may not make one');
     is(visit($user, 'GET', "/$id/keys/$reports->{id}/revoke")->{status}, 403,
@@ -264,7 +264,7 @@ told('member', 'add', 'owner', 'owner', '--shop', $pending);
 my $waits = visit('owner', 'GET', "/$pending/keys");
 like($waits->{body}, qr/not approved for the API yet/,
     'a shop that is not approved sees why it has no keys');
-unlike($waits->{body}, qr/<form/, 'and no form');
+unlike($waits->{body}, qr/<form method="post"/, 'and no form');
 is(submit('owner', $ask, "/$pending/keys", { name => 'Early', scope => 'full' })->{status}, 403,
     'a key can\'t be made');
 my $shops = visit('owner', 'GET', '/');

@@ -9,6 +9,7 @@ use MDL::Contract;
 use MDL::Settings;
 use MDL::Source;
 use MDL::Test;
+use POSIX qw(strftime);
 use Test::More;
 
 my $XSS = '"><script>alert(1)</script>';
@@ -66,7 +67,7 @@ like($line, qr/There is no file at its address\..* The reason: .*\bTry again: lo
     'what to do, why, and a button');
 is(scalar(section('Imports that failed')), 1, "without another shop's");
 is(nothing(), 0, 'so something needs somebody');
-unlike(overview('reader'), qr/<form/, 'a reader sees no button');
+unlike(overview('reader'), qr/<form method="post"/, 'a reader sees no button');
 unlike(overview(), qr/theirs|<img/, 'and what was typed is text');
 like(overview('staff', headers => { 'accept-language' => 'de' }),
     qr/Unter der Adresse gibt es keine Datei\..*Erneut versuchen/s, 'also in German');
@@ -111,7 +112,7 @@ my $old = import_from($shop, 'old.pdf', status => 404);
 sql("UPDATE job SET finished_at = finished_at - 31 * 86400000000 WHERE id = '$old->{job}{id}'");
 is(nothing(), 1, 'or failed long ago');
 {
-    my $errors = MDL::Target::slurp(MDL::Target::top_dir() . '/mod_downloads/settings/overview.c');
+    my $errors = MDL::Target::slurp(MDL::Target::top_dir() . '/mod_downloads/settings/import_error.c');
     sql("UPDATE job SET finished_at = finished_at + 31 * 86400000000 WHERE id = '$old->{job}{id}'");
     for my $code (($errors =~ /import_errors\[\] = \{(.*?)NULL/s)[0] =~ /"(\w+)"/g,
         'internal_error') {
@@ -186,6 +187,63 @@ is_deeply([ section('License keys that run low') ],
     'license keys that run low are there');
 api('POST', "/license-key-tags/$tag->{id}/keys", %key, json => { keys => [qw(a b)] });
 is(nothing(), 1, 'and gone when there are enough');
+
+# --- what customers wait for ---------------------------------------------------------------------
+
+my $owed  = api('POST', '/license-key-tags', %key, json => { name => "Seats $XSS" })->{json}{id};
+my $seats = mapping_of($shop, [], license_key_tag_ids => [$owed])->{storefront_product_id};
+assign($shop, 8010, [ { storefront_product_id => $seats, quantity => 2 } ],
+    storefront_customer_id => '8010');
+is_deeply([ section('Customers wait for license keys') ],
+    ['Seats &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt; one purchase waits'],
+    'a customer who waits for a key');
+api('POST', "/license-key-tags/$owed/keys", %key, json => { keys => [qw(a b)] });
+is(nothing(), 1, 'is served when keys come');
+
+my $gone = import_from($shop, 'gone.pdf', status => 404)->{asset}{id};
+my $sold = mapping_of($shop, [$gone])->{storefront_product_id};
+assign($shop, $_, [$sold], storefront_customer_id => $_) for qw(8011 8012);
+like((section('Imports that failed'))[0], qr/ 2 purchases wait /, 'customers who wait for a file');
+unlike(overview('reader', headers => { 'accept-language' => 'de' }), qr/purchases/, 'in German');
+my $there = api('POST', "/assets/$gone/versions", %key,
+    json => { source_url => $source->offer('there.pdf', { body => 'there' }) });
+wait_job($shop, $there->{json}{job}{id});
+is(nothing(), 1, 'have it once it is there');
+
+my $hook = api('POST', '/webhook-endpoints', %key,
+    json => { url => source_url('hook'), event_types => ['shop.blocked'] })->{json}{id};
+is(nothing(), 1, 'a webhook endpoint needs nobody');
+sql("UPDATE webhook_endpoint SET failing_since = 1700000000000000 WHERE id = $hook");
+like((section('Webhook endpoints that fail'))[0],
+    qr{^http\S+/hook failing since .*14 November 2023}, 'until it fails');
+like(overview(), qr{<a href="/settings/$id/webhooks/$hook">}, 'with a link to it');
+sql("UPDATE webhook_endpoint SET is_active = 0, disabled_at = 1700000000000000 WHERE id = $hook");
+like((section('Webhook endpoints that fail'))[0], qr/hook switched off on/,
+    'or was switched off for it');
+is(api('DELETE', "/webhook-endpoints/$hook", %key)->{status}, 204, 'it is deleted');
+is(nothing(), 1, 'and needs nobody');
+
+# --- 30 days -------------------------------------------------------------------------------------
+
+my $quiet = new_shop();
+told('member', 'add', 'staff', 'staff', '--shop', $quiet->{shop_id});
+my $plain = visit('staff', 'GET', "/$quiet->{shop_id}/")->{body};
+like($plain, qr/Nothing was sold, downloaded or sent yet/, 'a new shop has no plots');
+unlike($plain, qr/<svg/, 'nor an empty one');
+my $today = int(time / 86400);
+sql('INSERT INTO day_count (shop_id, day, kind, n) VALUES '
+    . join ', ', map { "($quiet->{shop_id}, $_->[0], $_->[1], $_->[2])" }
+    [ $today, 0, 3 ], [ $today, 2, 5_000_000 ], [ $today - 29, 0, 1 ], [ $today - 30, 0, 70 ]);
+my $plots  = visit('staff', 'GET', "/$quiet->{shop_id}/")->{body};
+my @titles = $plots =~ m{<title>(\d{4}-\d\d-\d\d: [^<]+)</title>}g;
+is(scalar @titles, 120, 'four plots of 30 days');
+my @date = map { strftime('%Y-%m-%d', gmtime($_ * 86400)) } $today - 29, $today;
+is_deeply([ @titles[ 0, 29 ] ], [ "$date[0]: 1", "$date[1]: 3" ], 'each day has its value');
+like($titles[89], qr/^$date[1]: 5\.0\D+MB$/, 'bytes as a size');
+like($plots, qr{<figcaption>New orders <strong>4</strong>}, 'and all of them the sum');
+like($plots, qr{<td>$date[1]</td><td class="number" data-label="New orders">3</td>},
+    'the table has the same');
+unlike($plots, qr/style=/, 'without inline style');
 
 # --- many ----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@
 #include "core/order/job_control.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
+#include "core/order/find.h"
 #include "core/order/order.h"
 #include "core/order/search.h"
 #include "core/prune.h"
@@ -41,6 +42,7 @@ EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
 EFFECT(mdl_blob_released, mdl_blob_released_t *)
 EFFECT(mdl_blob_sweep, const mdl_blob_sweep_t *)
 EFFECT(mdl_category_create, mdl_category_edit_t *)
+EFFECT(mdl_find, mdl_find_t *)
 EFFECT(mdl_job_beats, apr_array_header_t **)
 EFFECT(mdl_job_cancel, mdl_job_control_t *)
 EFFECT(mdl_job_claim, mdl_job_claim_t *)

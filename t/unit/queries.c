@@ -40,6 +40,7 @@ static const struct {
     {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category",
      "the second filter is applied to each row"},
+    {MDL_Q_ASSET_LIST_OF_PREFIX, "SCAN a", "scans the thousand rows that it has found before"},
     {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "scans a_rows, which the statement has found before"},
     {MDL_Q_API_KEYS_REVOKE_UNSIGNED, "api_key", "an operator's command, run once for a secret"},
     {MDL_Q_API_KEYS_UNSIGNED, "api_key", "an operator's command"},
@@ -71,6 +72,12 @@ static const struct {
     {MDL_Q_JOBS_RESUME, "job_shop", "an operator's command that reads a shop's jobs, once"},
     {MDL_Q_EVENT_FIRST_WAITING, "event_waiting", "reads the index forwards and stops at its LIMIT"},
     {MDL_Q_EVENTS_WAITING, "event_waiting", "reads the index forwards and stops at its LIMIT"},
+    {MDL_Q_ORDER_WALK_OF_EXPIRED, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_ORDER_WALK_OF_HELD_EMAIL, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_ORDER_WALK_OF_KEYS_OWED, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_ORDER_WALK_OF_LIMIT_REACHED, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_ORDER_WALK_OF_MAPPINGS, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_MAPPINGS_UNFINISHED, "SCAN s", "scans s, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_PRODUCT, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_ORDER_WALK_OF_UNDELIVERED, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_JOB_SOURCES, "job", "an operator's command, run once for a secret"},
@@ -115,6 +122,7 @@ static const struct {
 
 /* Columns, of every table or of one, in which a large part of the rows may have the same value. */
 static const char *const wide[] = {
+    "kind",
     "shop_id",
     "status",
     "lane",

@@ -211,6 +211,22 @@ static void test_search(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);
 }
 
+/* All customers have "buyer.test", of which a thousand are looked at. */
+static void test_find(apr_pool_t *p)
+{
+    static const char *const texts[] = {"o1001", "c1@buyer", "buyer.test", "buyer c1"};
+    mdl_find_t find = {.shop_id = 1, .limit = 20};
+
+    allowance = 8;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        find.text = texts[i];
+        reads_little(mdl_db_read, mdl_find_effect, &find,
+                     apr_pstrcat(p, "a search for ", texts[i], NULL), p);
+        ok(find.orders->nelts > 0, "  it finds orders");
+    }
+    allowance = 1;
+}
+
 /* Customer 1 has a tenth of all orders, all emails were sent, each order has its own product. */
 static void test_filters(apr_pool_t *p)
 {
@@ -230,6 +246,11 @@ static void test_filters(apr_pool_t *p)
         {"of a time", {.created_since = 10, .created_before = 1000}, 0},
         {"whose email failed: none", {.email_status = "failed"}, 1},
         {"whose email was sent", {.email_status = "sent"}, 1},
+        {"whose email is held: none", {.email_status = "held"}, 1},
+        {"whose access has ended: none", {.attention = "expired"}, 1},
+        {"whose limit is reached: none", {.attention = "limit_reached"}, 1},
+        {"that wait for files", {.attention = "preparing"}, 1},
+        {"that wait for license keys", {.attention = "keys_owed"}, 1},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -538,6 +559,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     }
     test_orders(p);
     test_search(p);
+    test_find(p);
     test_filters(p);
     test_job_pages(p);
     test_assignments(p);

@@ -116,8 +116,14 @@ SELECT 1, 'key' || i, CASE WHEN i % 2 = 0 THEN i END,
     CASE WHEN i % 2 = 0 THEN i END, i
 FROM seed ORDER BY seed.i;
 
-INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
-SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END FROM seed;
+INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned, shop_id)
+SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END, CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END FROM seed;
+
+-- Each order and customer has a word of its own, and all have one.
+INSERT INTO search_word (shop_id, kind, word, ref)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 1, 'o' || i, i FROM seed
+UNION ALL SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 2, 'c' || i || '@buyer.test', i FROM seed
+UNION ALL SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 2, 'buyer.test', i FROM seed;
 
 INSERT INTO email (shop_id, order_id, recipient, message_id, status, attempts, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', 'message' || i,
@@ -170,6 +176,9 @@ SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'order.assigned', i, '{}', i, C
 FROM seed ORDER BY seed.i;
 
 INSERT INTO event_count (id, last) SELECT i, i FROM seed;
+
+INSERT INTO day_count (shop_id, day, kind, n) SELECT 1 + i % 2, i, k.n, 1 FROM seed
+CROSS JOIN (SELECT 0 AS n UNION ALL SELECT 1) k;
 
 INSERT INTO webhook_endpoint (shop_id, job_id, url, secret, is_active, created_at, updated_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'job_w' || i, 'https://a.test/', 'sealed', 1, i, i FROM seed

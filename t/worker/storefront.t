@@ -60,6 +60,24 @@ subtest 'a customer without data is looked up, and gets the email' => sub {
     is check($shop, $order, 'recipient')->{status}, 'ok', 'the diagnosis finds no fault';
 };
 
+subtest 'a guest is known by the order alone' => sub {
+    my $shop  = shop_with_product();
+    my $order = number();
+    $storefront->order($order, email => 'guest@buyer.example', first_name => 'Gus',
+        last_name => 'Guest', locale => 'fr');
+    order_of($shop, order => $order, customer_id => undef);
+    is wait_email($shop, $order, 'sent')->{to}, 'guest@buyer.example', 'the email goes there';
+    my $of = order($shop, $order)->{customer};
+    is_deeply [ @$of{qw(storefront_customer_id email first_name last_name locale)} ],
+        [ undef, 'guest@buyer.example', 'Gus', 'Guest', 'fr' ], 'the order has the guest';
+    my ($request) = $storefront->requests($order);
+    is $request->{errors}, undef, 'by a query that the schema allows'
+        or diag explain $request->{errors};
+    is_deeply $request->{variables},
+        { order => "gid://shopify/Order/$order", withOrder => JSON::PP::false() },
+        'which asks for no customer';
+};
+
 subtest 'names count in characters, and domains beyond ASCII get their email' => sub {
     my $shop     = shop_with_product();
     my $customer = number();

@@ -30,3 +30,35 @@ const char *mdl_text_fold(const char *name, apr_pool_t *p)
     free(folded);
     return key;
 }
+
+#define APOSTROPHE 0x2019 /* as word processors write it */
+
+static utf8proc_int32_t to_searched(utf8proc_int32_t c, void *data)
+{
+    utf8proc_category_t category = utf8proc_category(c);
+
+    (void)data;
+    if (c == APOSTROPHE) {
+        return '\'';
+    }
+    return c < 0x80 || (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO) ||
+                   category == UTF8PROC_CATEGORY_CF /* marks of direction, soft hyphens */
+               ? utf8proc_toupper(c)
+               : ' ';
+}
+
+const char *mdl_text_fold_search(const char *text, apr_pool_t *p)
+{
+    const utf8proc_option_t fold = UTF8PROC_NULLTERM | UTF8PROC_STABLE | UTF8PROC_COMPAT |
+                                   UTF8PROC_DECOMPOSE | UTF8PROC_IGNORE | UTF8PROC_CASEFOLD |
+                                   UTF8PROC_STRIPMARK;
+    utf8proc_uint8_t *folded = NULL;
+    const char *searched = "";
+
+    if (utf8proc_map_custom((const utf8proc_uint8_t *)text, 0, &folded, fold, to_searched, NULL) >=
+        0) {
+        searched = apr_pstrdup(p, (const char *)folded);
+    }
+    free(folded);
+    return searched;
+}

@@ -1,5 +1,5 @@
 /*
- * Comparing names as file systems do.
+ * Comparing names as file systems do, and texts as people do who search.
  */
 #ifndef MDL_BASE_TEXT_FOLD_H
 #define MDL_BASE_TEXT_FOLD_H
@@ -16,5 +16,12 @@
  * the name.
  */
 const char *mdl_text_fold(const char *name, apr_pool_t *p);
+
+/**
+ * A text in UTF-8 as a search compares it, in p: in small letters, without accents and other marks,
+ * compatible characters as one ("ﬁ" is "fi"), and with a space for each character outside ASCII
+ * that is no letter, digit or mark.  "" if the text is malformed.
+ */
+const char *mdl_text_fold_search(const char *text, apr_pool_t *p);
 
 #endif

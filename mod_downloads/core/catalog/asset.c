@@ -3,19 +3,23 @@
 #include <string.h>
 #include <strings.h>
 
+#include <apr_hash.h>
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/http/media_type.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
 #include "core/catalog/references.h"
+#include "core/ids.h"
 #include "core/job.h"
 #include "core/shop/event.h"
 #include "core/shop/shop.h"
 #include "core/version.h"
+#include "core/search_word.h"
 
-#define ANY_JOB      "~" /* sorts after every id */
-#define MAX_FILENAME 255 /* bytes */
+#define ANY_JOB        "~"                /* sorts after every id */
+#define LAST_CHARACTER "\xf4\x8f\xbf\xbf" /* U+10FFFF: behind every text that begins alike */
 
 const char *const mdl_asset_status_names[] = {[MDL_ASSET_PENDING] = "pending",
                                               [MDL_ASSET_READY] = "ready",
@@ -34,13 +38,33 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
 
 int mdl_asset_filename_valid(const char *name)
 {
-    return *name != '\0' && strlen(name) <= MAX_FILENAME && strpbrk(name, "/\\") == NULL &&
+    return *name != '\0' && strlen(name) <= MDL_FILENAME_MAX && strpbrk(name, "/\\") == NULL &&
            strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
 static apr_status_t asset_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "asset_not_found", "There is no such asset.");
+}
+
+/* Stores the words by which the file is found. */
+static apr_status_t asset_store_words(mdl_db_t *db, apr_int64_t shop_id, const mdl_asset_t *asset,
+                                      apr_pool_t *p)
+{
+    mdl_search_words_t words = mdl_search_words(shop_id, p);
+
+    mdl_search_add(&words, MDL_SEARCH_FILE, asset->id, asset->title, p);
+    mdl_search_add(&words, MDL_SEARCH_FILE, asset->id, asset->filename, p);
+    return mdl_search_store(db, &words, p);
+}
+
+/* The same for an asset that has another name or title now. */
+static apr_status_t asset_renew_words(mdl_db_t *db, apr_int64_t shop_id, const mdl_asset_t *asset,
+                                      apr_pool_t *p)
+{
+    apr_status_t rv = mdl_search_remove(db, MDL_SEARCH_FILE, asset->id, p);
+
+    return rv == APR_SUCCESS ? asset_store_words(db, shop_id, asset, p) : rv;
 }
 
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
@@ -62,10 +86,11 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
                                  .filename_guessed = asset->filename_guessed,
                                  .title_guessed = asset->title_guessed,
                                  .created_at = asset->created_at, .updated_at = asset->updated_at));
-    if (rv == APR_SUCCESS) {
-        asset->id = mdl_rows_int(row, 0);
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
-    return rv;
+    asset->id = mdl_rows_int(row, 0);
+    return asset_store_words(db, shop_id, asset, p);
 }
 
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
@@ -79,6 +104,31 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
         *asset = asset_of_row(row, p);
     }
     return rv == APR_ENOENT ? asset_not_found(problem) : rv;
+}
+
+apr_status_t mdl_asset_find_all(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                apr_array_header_t **assets, apr_pool_t *p)
+{
+    apr_hash_t *by_id = apr_hash_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(ASSETS_BY_ID, .shop_id = shop_id, .ids = ids));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_asset_t *asset = asset_of_row(rows, p);
+
+        apr_hash_set(by_id, &asset->id, sizeof asset->id, asset);
+    }
+    *assets = apr_array_make(p, ids->nelts, sizeof(mdl_asset_t *));
+    for (int i = 0; i < ids->nelts; i++) {
+        mdl_asset_t *asset = apr_hash_get(by_id, &APR_ARRAY_IDX(ids, i, apr_int64_t),
+                                          sizeof(apr_int64_t));
+
+        if (asset != NULL) {
+            APR_ARRAY_PUSH(*assets, mdl_asset_t *) = asset;
+        }
+    }
+    return rv;
 }
 
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
@@ -102,6 +152,13 @@ static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list
     apr_int64_t before = list->page.before;
     apr_int64_t limit = list->page.limit;
 
+    if (list->prefix != NULL) {
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ASSET_LIST_OF_PREFIX, .shop_id = shop, .prefix = list->prefix,
+                                   .prefix_end = apr_pstrcat(p, list->prefix, LAST_CHARACTER, NULL),
+                                   .status = list->status, .category_id = list->category_id,
+                                   .limit = limit));
+    }
     if (list->sha256 != NULL) {
         return mdl_db_select(db, rows, p,
                              MDL_Q(ASSET_LIST_OF_SHA256, .shop_id = shop, .sha256 = list->sha256,
@@ -196,7 +253,12 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
                            .content_type = change->content_type,
                            .set_category = change->set_category, .category_id = change->category_id,
                            .now = apr_time_now(), .id = ref->id));
-    return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
+    if (rv != APR_SUCCESS || (rv = mdl_asset_get(db, p, ref)) != APR_SUCCESS) {
+        return rv;
+    }
+    return change->filename != NULL || change->title != NULL
+               ? asset_renew_words(db, ref->shop_id, ref->entity, p)
+               : APR_SUCCESS;
 }
 
 /* Locks jobs, then the asset, then its shop, as everywhere, to avoid deadlocks.  Cancels jobs again
@@ -219,7 +281,8 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
                                    "asset_in_use", "asset", p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, NULL, p,
                           MDL_Q(ASSET_DELETE, .now = apr_time_now(), .id = ref->id))) !=
-            APR_SUCCESS) {
+            APR_SUCCESS ||
+        (rv = mdl_search_remove(db, MDL_SEARCH_FILE, ref->id, p)) != APR_SUCCESS) {
         return rv;
     }
     asset = ref->entity;
@@ -300,6 +363,16 @@ static int asset_is_page_unasked(const asset_before_t *before, const mdl_asset_b
            !is_html_type(before->content_type) && !is_html_name(filename);
 }
 
+/* An import's source may have said the file's name. */
+static apr_status_t asset_named(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, &row, p,
+                                        MDL_Q(ASSET_BY_ID, .id = id, .shop_id = shop_id));
+
+    return rv == APR_SUCCESS ? asset_renew_words(db, shop_id, asset_of_row(row, p), p) : rv;
+}
+
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
@@ -325,6 +398,9 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
                                .content_type = bytes->content_type, .source_url = bytes->source_url,
                                .has_version = before.has_version, .filename = bytes->filename,
                                .now = apr_time_now(), .id = id));
+    }
+    if (rv == APR_SUCCESS && before.filename_guessed && bytes->filename != NULL) {
+        rv = asset_named(db, before.shop_id, id, p);
     }
     if (rv == APR_SUCCESS) {
         rv = asset_notify(db, id, &before, blob, p);

@@ -36,8 +36,10 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_asset_t;
 
-/** Whether a name is a valid filename without a path, of at most 255 bytes: customers' browsers
-    save files under it. */
+#define MDL_FILENAME_MAX 255 /* bytes */
+
+/** Whether a name is a valid filename without a path, of at most MDL_FILENAME_MAX bytes: customers'
+    browsers save files under it. */
 int mdl_asset_filename_valid(const char *name);
 
 /** Inserts a pending asset with the given source_url, filename, title, content_type and
@@ -50,8 +52,13 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_problem_t *problem, apr_pool_t *p);
 
-/** The same, and locks it until the end of the transaction: nobody else can change it or add a
-    reference to it. */
+/** Reads those of the assets with these ids (apr_int64_t) that the shop has, in the order of the
+    ids: mdl_asset_t *. */
+apr_status_t mdl_asset_find_all(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                apr_array_header_t **assets, apr_pool_t *p);
+
+/** Reads an asset as mdl_asset_find does, and locks it until the end of the transaction: nobody
+   else can change it or add a reference to it. */
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_problem_t *problem, apr_pool_t *p);
 
@@ -62,6 +69,8 @@ typedef struct {
     apr_int64_t category_id;
     const char *filename;
     const char *sha256;
+    const char *prefix; /* of filename, instead of it and sha256: orders by filename, ignores
+                           before, and looks at 1,000 files at most; or NULL */
 } mdl_asset_list_t;
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list);
 

@@ -22,6 +22,20 @@ static apr_status_t import_queue(mdl_db_t *db, mdl_import_t *import, const char 
     return mdl_job_insert(db, &import->job, p);
 }
 
+void mdl_import_name(mdl_asset_t *asset, const char *last_segment)
+{
+    if (asset->filename == NULL) {
+        asset->filename_guessed = 1;
+        asset->title_guessed = asset->title == NULL;
+        asset->filename = last_segment != NULL && mdl_asset_filename_valid(last_segment)
+                              ? last_segment
+                              : "download";
+    }
+    if (asset->title == NULL) {
+        asset->title = asset->filename;
+    }
+}
+
 apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import)
 {
     const char *source_url = import->asset.source_url;
@@ -29,6 +43,7 @@ apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import)
 
     import->asset.source_url = mdl_source_shown(source_url, p);
     rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->problem, p);
+    import->asset.source_url = source_url; /* it may run again */
     if (rv == APR_SUCCESS) {
         rv = import_queue(db, import, source_url, p);
     }

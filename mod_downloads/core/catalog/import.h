@@ -19,6 +19,12 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_import_t;
 
+#define MDL_IMPORT_URL_MAX 8192 /* bytes of a source_url */
+
+/** Gives an asset without a filename, or without a title, one that is guessed from last_segment, of
+    the source's path (or NULL), until the source says its own. */
+void mdl_import_name(mdl_asset_t *asset, const char *last_segment);
+
 /** Effect: makes a pending asset and queues its import.  Refused with 422 unknown_reference. */
 apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import);
 

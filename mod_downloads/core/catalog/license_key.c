@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/catalog/license.h"
+#include "core/shop/data_key.h"
 
 const char *const mdl_license_status_names[] = {"available", "assigned", "withdrawn", NULL};
 
@@ -12,7 +13,7 @@ static mdl_license_entry_t *license_key_of_row(const mdl_rows_t *row, apr_int64_
     mdl_license_entry_t *entry = apr_pcalloc(p, sizeof *entry);
 
     MDL_READ(row, license_key_page, entry, id, assignment_id, assigned_at, withdrawn_at, created_at,
-             storefront_order_id);
+             storefront_order_id, customer);
     entry->key = (mdl_license_key_t){.tag_id = tag_id,
                                      .text = MDL_TEXT(row, license_key_page, license_key),
                                      .data_key = MDL_TEXT(row, license_key_page, data_key)};
@@ -46,6 +47,47 @@ apr_status_t mdl_license_page(mdl_db_t *db, apr_pool_t *p, mdl_license_page_t *l
     while (mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_license_entry_t *) = license_key_of_row(rows, list->ref.id,
                                                                                 p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_find(mdl_db_t *db, apr_pool_t *p, mdl_license_find_t *find)
+{
+    mdl_license_page_t list = {.ref = find->ref, .page = {.limit = 1}};
+    mdl_secret_t *data_key;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if ((rv = mdl_data_key_find(db, find->secret, &data_key, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(
+             db, &row, p,
+             MDL_Q(LICENSE_KEY_BY_TEXT, .tag_id = find->ref.id,
+                   .license_key = mdl_license_key_seal(data_key, find->ref.id, find->text, p)))) !=
+            APR_SUCCESS) {
+        return rv;
+    }
+    list.page.before = mdl_rows_int(row, 0) + 1;
+    if ((rv = mdl_license_page(db, p, &list)) != APR_SUCCESS) {
+        return rv;
+    }
+    find->found = APR_ARRAY_IDX(list.page.found, 0, mdl_license_entry_t *);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_license_owed(mdl_db_t *db, const apr_array_header_t *tag_ids, apr_int64_t **owed,
+                              apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(LICENSE_TAGS_OWED, .limit = MDL_LICENSE_OWED_MAX + 1, .ids = tag_ids));
+
+    *owed = apr_pcalloc(p, ((apr_size_t)tag_ids->nelts + 1) * sizeof **owed);
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        for (int i = 0; i < tag_ids->nelts; i++) {
+            if (APR_ARRAY_IDX(tag_ids, i, apr_int64_t) == mdl_rows_int(rows, 0)) {
+                (*owed)[i] = mdl_rows_int(rows, 1);
+            }
+        }
     }
     return rv;
 }

@@ -20,8 +20,9 @@ typedef struct {
     apr_int64_t id;
     mdl_license_key_t key;
     mdl_license_status_t status;
-    apr_int64_t assignment_id;       /* 0: in stock, and the next three are unset */
+    apr_int64_t assignment_id;       /* 0: in stock, and the next four are unset */
     const char *storefront_order_id; /* or NULL */
+    const char *customer;            /* the order's: the address, else the id */
     apr_time_t assigned_at;
     apr_time_t withdrawn_at;
     apr_time_t created_at;
@@ -35,6 +36,24 @@ typedef struct {
     const char *status;   /* NULL: all */
 } mdl_license_page_t;
 apr_status_t mdl_license_page(mdl_db_t *db, apr_pool_t *p, mdl_license_page_t *list);
+
+/** Effect: finds a key of a tag by its whole text; APR_ENOENT: there is none.  Refused and
+    APR_EINVAL as by mdl_license_add. */
+typedef struct {
+    mdl_entity_ref_t ref; /* the tag */
+    const mdl_secret_t *secret;
+    const char *text;
+    mdl_license_entry_t *found; /* out */
+} mdl_license_find_t;
+apr_status_t mdl_license_find(mdl_db_t *db, apr_pool_t *p, mdl_license_find_t *find);
+
+/** How many orders are counted that wait for keys of a tag. */
+#define MDL_LICENSE_OWED_MAX 100
+
+/** Counts the orders that wait for keys of tags, by tag_ids (apr_int64_t).  *owed gets
+    an apr_int64_t for each, in their order: at most MDL_LICENSE_OWED_MAX + 1. */
+apr_status_t mdl_license_owed(mdl_db_t *db, const apr_array_header_t *tag_ids, apr_int64_t **owed,
+                              apr_pool_t *p);
 
 /** Effect: deletes a key that no customer has.  Refused: 404 license_key_tag_not_found and
     license_key_not_found, 409 license_key_assigned. */

@@ -1,7 +1,10 @@
 #include "core/catalog/link.h"
 
+#include <string.h>
+
 #include <apr_time.h>
 
+#include "base/http/url.h"
 #include "core/catalog/references.h"
 #include "core/version.h"
 
@@ -11,6 +14,11 @@ static mdl_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
 
     MDL_READ(row, link, link, id, title, url, created_at, updated_at);
     return link;
+}
+
+int mdl_link_url_valid(const char *url)
+{
+    return strlen(url) <= MDL_LINK_URL_MAX && mdl_http_url_is_https(url);
 }
 
 /* Runs a statement that selects the link. */

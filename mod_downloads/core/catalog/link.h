@@ -16,6 +16,11 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_link_t;
 
+#define MDL_LINK_URL_MAX 2048 /* characters */
+
+/** Whether a text can be a link's URL: absolute, https, with a host, without user or password. */
+int mdl_link_url_valid(const char *url);
+
 /** Argument of create and change.  Change, find and delete are refused with 404 link_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_link_t */

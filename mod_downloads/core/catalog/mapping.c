@@ -10,6 +10,7 @@
 #include "base/text/json.h"
 #include "core/ids.h"
 #include "core/version.h"
+#include "core/search_word.h"
 
 const char *const mdl_download_type_names[] = {
     [MDL_DOWNLOAD_ZIP] = "ZIP", [MDL_DOWNLOAD_FILES] = "FILES", NULL};
@@ -254,6 +255,19 @@ static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, ap
     return rv == APR_SUCCESS ? mapping_check_files(db, put, p) : rv;
 }
 
+/* Stores the words by which the product is found. */
+static apr_status_t mapping_store_words(mdl_db_t *db, const mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    const mdl_mapping_t *mapping = &put->mapping;
+    mdl_search_words_t words = mdl_search_words(put->shop_id, p);
+    apr_status_t rv = put->created ? APR_SUCCESS
+                                   : mdl_search_remove(db, MDL_SEARCH_PRODUCT, mapping->id, p);
+
+    mdl_search_add(&words, MDL_SEARCH_PRODUCT, mapping->id, mapping->storefront_product_id, p);
+    mdl_search_add(&words, MDL_SEARCH_PRODUCT, mapping->id, mapping->title, p);
+    return rv == APR_SUCCESS ? mdl_search_store(db, &words, p) : rv;
+}
+
 static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
 {
     MDL_READ(row, mapping_upsert, &put->mapping, id, created_at, updated_at);
@@ -285,7 +299,8 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
     }
     mapping_read_written(put, row);
     put->created = mapping->updated_at == mapping->created_at;
-    return mapping_write_lists(db, put, p);
+    rv = mapping_store_words(db, put, p);
+    return rv == APR_SUCCESS ? mapping_write_lists(db, put, p) : rv;
 }
 
 static apr_status_t mapping_not_found(mdl_problem_t *problem)
@@ -343,7 +358,8 @@ apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t 
     put->created = 0;
     if ((rv = mapping_replace_row(db, put, p)) != APR_SUCCESS ||
         (rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS ||
-        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
+        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS ||
+        (rv = mapping_store_words(db, put, p)) != APR_SUCCESS) {
         return rv;
     }
     return mapping_write_lists(db, put, p);
@@ -438,8 +454,8 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *f
         APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, &row, p, MDL_Q(MAPPING_ASSIGNED, find->id));
-    if (rv != APR_SUCCESS) {
+    if ((rv = mdl_search_remove(db, MDL_SEARCH_PRODUCT, find->id, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, &row, p, MDL_Q(MAPPING_ASSIGNED, find->id))) != APR_SUCCESS) {
         return rv;
     }
     if (MDL_INT(row, mapping_assigned, is_assigned)) {

@@ -8,6 +8,8 @@
 #include "core/list_page.h"
 #include "db/db.h"
 
+#define MDL_PACK_FILES_MAX 250
+
 typedef struct {
     apr_int64_t id;
     const char *name;

@@ -10,6 +10,10 @@
 #define MDL_PRODUCT_TITLE_MAX 255
 #define MDL_PRODUCT_NOTE_MAX  1000
 
+/** The most downloads of a file and days of access that a mapping can give. */
+#define MDL_PRODUCT_DOWNLOADS_MAX 1000000
+#define MDL_PRODUCT_DAYS_MAX      36500
+
 /** The number in a product's gid, as text. */
 const char *mdl_product_number(const char *product_id);
 

@@ -125,6 +125,18 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
     return rv;
 }
 
+apr_status_t mdl_upload_begun(mdl_db_t *db, apr_pool_t *p, mdl_upload_begun_t *begun)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(UPLOAD_BEGUN_OF_SHOP, begun->shop_id));
+
+    begun->uploads = apr_array_make(p, 4, sizeof(const mdl_upload_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(begun->uploads, const mdl_upload_t *) = upload_of_row(rows, p);
+    }
+    return rv;
+}
+
 apr_status_t mdl_upload_lock(mdl_db_t *db, const char *id, apr_pool_t *p)
 {
     mdl_rows_t *unread;

@@ -88,6 +88,14 @@ typedef struct {
 } mdl_upload_get_t;
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
+/** Effect: reads the open uploads that a shop's members have begun (mdl_upload_t *), oldest first,
+    without those that wait for a form. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_array_header_t *uploads; /* out */
+} mdl_upload_begun_t;
+apr_status_t mdl_upload_begun(mdl_db_t *db, apr_pool_t *p, mdl_upload_begun_t *begun);
+
 /** Locks an upload, if there is one, until the end of the transaction. */
 apr_status_t mdl_upload_lock(mdl_db_t *db, const char *id, apr_pool_t *p);
 

@@ -348,7 +348,7 @@ static void settlement_charge(settlement_t *settlement, settled_t *settled)
     session->status = settled_status(settled);
     if (session->status == MDL_SESSION_COUNTED && before != MDL_SESSION_COUNTED) {
         APR_ARRAY_PUSH(settlement->counted, mdl_event_download_t) = (mdl_event_download_t){
-            session->assignment_id, session->asset_id};
+            session->assignment_id, session->asset_id, session->size};
     }
 }
 

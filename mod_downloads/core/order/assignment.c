@@ -11,6 +11,7 @@
 #include "core/order/timeline.h"
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
+#include "core/order/order_words.h"
 #include "core/order/quantity.h"
 #include "core/catalog/mapping.h"
 #include "core/catalog/product.h"
@@ -26,8 +27,9 @@ typedef struct {
     apr_time_t now;
     apr_int64_t order_id;
     apr_int64_t customer_id;
-    const char *email; /* of the customer, or NULL */
-    int customer_changed;
+    const char *email;    /* of the order, or NULL */
+    int customer_changed; /* or the order's name */
+    int customer_is_new;
     int is_new; /* the order */
     int held;
     int send_email;     /* as asked for, unless no item is left */
@@ -79,6 +81,7 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
     if (rv == APR_SUCCESS) {
         rv = mdl_db_select(db, &asked->customer, p,
                            MDL_Q(CUSTOMER_UPSERT, .shop_id = assign->shop_id,
+                                 .storefront_order_id = assign->storefront_order_id,
                                  .storefront_customer_id = customer->storefront_customer_id,
                                  .email = customer->email, .first_name = customer->first_name,
                                  .last_name = customer->last_name, .locale = customer->locale,
@@ -90,8 +93,9 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                ? mdl_db_select(db, &asked->order, p,
                                MDL_Q(ORDER_UPSERT,
                                      .storefront_order_id = assign->storefront_order_id,
-                                     .page_id = asked->page_id, .client_ip = assign->client_ip,
-                                     .now = run->now, .shop_id = assign->shop_id,
+                                     .name = assign->name, .page_id = asked->page_id,
+                                     .client_ip = assign->client_ip, .now = run->now,
+                                     .shop_id = assign->shop_id,
                                      .storefront_customer_id = customer->storefront_customer_id))
                : rv;
 }
@@ -170,37 +174,56 @@ static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_
 
     order->id = run->order_id;
     order->storefront_order_id = assign->storefront_order_id;
+    order->name = assign->name;
     order->page_id = asked->page_id;
     order->state = (mdl_order_state_t){MDL_ORDER_ACTIVE, MDL_FRAUD_NOT_CHECKED};
     order->created_at = order->updated_at = run->now;
     order->shop_id = assign->shop_id;
+    order->address = run->email;
     order->customer = (mdl_customer_t){
         .id = run->customer_id,
         .storefront_customer_id = assign->customer.storefront_customer_id,
-        .email = run->email,
+        .email = mdl_rows_text(asked->customer, 1),
         .first_name = mdl_rows_text(asked->customer, 2),
         .last_name = mdl_rows_text(asked->customer, 3),
         .locale = mdl_rows_text(asked->customer, 4)};
     return order;
 }
 
-/* Only a customer with the same email address may take over: whoever has the page's address still
-   sees the order. */
+/* Only a customer with the order's address, or the former customer's, may take over: whoever has
+   the page's address still sees the order. */
 static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
-    apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(
-        db, &changed, p,
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p,
         MDL_Q(ORDER_CHANGE_CUSTOMER, .customer_id = run->customer_id, .id = run->order_id));
 
-    if (rv == APR_SUCCESS && changed == 0) {
+    if (rv == APR_ENOENT) {
         return mdl_problem_set(
             run->assign->problem, 409, "other_customer",
             "The order was assigned to another customer before. If the storefront has merged the "
             "two, send customer.email with the address that the order has.");
     }
-    run->customer_changed = 1;
+    if (rv == APR_SUCCESS) {
+        run->customer_changed = 1;
+        run->email = mdl_rows_text(row, 0);
+    }
     return rv;
+}
+
+static apr_status_t order_rename(mdl_db_t *db, run_t *run, const char *before, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    apr_status_t rv;
+
+    if (!assign->name_given ||
+        strcmp(assign->name != NULL ? assign->name : "", before != NULL ? before : "") == 0) {
+        return APR_SUCCESS;
+    }
+    run->customer_changed = 1;
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDER_SET_NAME, .name = assign->name, .id = run->order_id));
+    return rv == APR_SUCCESS ? mdl_order_store_words(db, run->order_id, p) : rv;
 }
 
 /* APR_EGENERAL: an upsert returned no row, which can't happen. */
@@ -215,8 +238,9 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
         return APR_EGENERAL;
     }
     run->customer_id = mdl_rows_int(asked->customer, 0);
-    run->email = mdl_rows_text(asked->customer, 1);
+    run->email = mdl_rows_text(asked->order, 5);
     run->customer_changed = mdl_rows_int(asked->customer, 5) == run->now;
+    run->customer_is_new = mdl_rows_int(asked->customer, 6) == run->now;
     run->order_id = mdl_rows_int(asked->order, 0);
     if (mdl_rows_int(asked->order, 1) != run->customer_id &&
         (rv = order_change_customer(db, run, p)) != APR_SUCCESS) {
@@ -225,6 +249,10 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
     run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
     if (run->is_new && assign->must_exist) {
         return mdl_order_refuse_unknown(assign->problem);
+    }
+    if (!run->is_new && assign->must_be_new) {
+        return mdl_problem_set(assign->problem, 409, "order_exists",
+                               "There is an order with this number already.");
     }
     if (run->is_new) {
         run->made = order_made(run, asked, p);
@@ -239,7 +267,38 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
                                "Access to this order was revoked; restore it first.");
     }
     run->held = access == MDL_ORDER_HELD;
+    if ((rv = order_rename(db, run, mdl_rows_text(asked->order, 6), p)) != APR_SUCCESS) {
+        return rv;
+    }
     return run->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
+}
+
+/* Stores the words of what is new, by one statement, and anew those of a customer who changed. */
+static apr_status_t assignment_store_words(mdl_db_t *db, const run_t *run, const asked_t *asked,
+                                           apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    const mdl_customer_t customer = {
+        .id = run->customer_id,
+        .storefront_customer_id = assign->customer.storefront_customer_id,
+        .email = mdl_rows_text(asked->customer, 1),
+        .first_name = mdl_rows_text(asked->customer, 2),
+        .last_name = mdl_rows_text(asked->customer, 3)};
+    mdl_search_words_t words = mdl_search_words(assign->shop_id, p);
+    apr_status_t rv = APR_SUCCESS;
+
+    if (run->is_new) {
+        mdl_order_words(&words, run->order_id, assign->storefront_order_id, assign->name, NULL, p);
+    }
+    if (run->customer_changed && !run->customer_is_new && customer.storefront_customer_id == NULL) {
+        rv = mdl_customer_store_words(db, customer.id, p); /* the request lacks the number */
+    } else if (run->customer_changed) {
+        mdl_customer_words(&words, &customer, p);
+    }
+    if (run->customer_changed && !run->customer_is_new && customer.storefront_customer_id != NULL) {
+        rv = mdl_search_remove(db, MDL_SEARCH_CUSTOMER, customer.id, p);
+    }
+    return rv == APR_SUCCESS ? mdl_search_store(db, &words, p) : rv;
 }
 
 /* Has the storefront asked for what neither this request nor an earlier one gave. */
@@ -572,6 +631,7 @@ static apr_status_t assignment_add_entry(mdl_db_t *db, const run_t *run, apr_poo
     mdl_timeline_entry_t entry = {.action = "assigned",
                                   .assignment_ids = mdl_json_text(run->ids, NULL, p),
                                   .key_id = run->assign->key_id,
+                                  .user = run->assign->user,
                                   .order_is_new = run->is_new};
 
     if (run->assign->created == 0 && !run->queued) {
@@ -594,6 +654,7 @@ static apr_status_t assignment_notify(mdl_db_t *db, const run_t *run, apr_pool_t
         return APR_SUCCESS;
     }
     mdl_json_add_copy(data, "assignment_ids", run->ids);
+    mdl_json_add_bool(data, "is_new", run->is_new);
     mdl_json_add_string(data, "title", run->title);
     event.data = mdl_json_text(data, NULL, p);
     return mdl_event_add(db, &event, p);
@@ -675,6 +736,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     if ((rv = assignment_ask(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = items_match(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignment_read_order(db, &run, &asked, p)) != APR_SUCCESS ||
+        (rv = assignment_store_words(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignments_insert(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -45,7 +45,8 @@ extern const char *const mdl_unmapped_names[];
  * the customer are stored all the same, but nothing is checked, looked up or sent.
  *
  * Refused: 422 product_not_mapped with a detail for each item; 409 other_customer when the order's
- * customer has another address, or none; 404 order_not_found; 412 precondition_failed; 409
+ * customer has another address, or none; 404 order_not_found, 409
+ * order_exists; 412 precondition_failed; 409
  * access_revoked, also for a new quantity of a revoked assignment; 422 too_many_items,
  * too_many_files, too_many_links and too_many_license_keys when the order would exceed a limit.
  */
@@ -54,7 +55,10 @@ typedef struct {
     const char *storefront_order_id;
     const apr_array_header_t *versions; /* of the order, as in mdl_entity_ref_t */
     int must_exist;                     /* whether a new order is refused */
-    mdl_customer_t customer;            /* without id */
+    int must_be_new;                    /* whether an earlier one is */
+    int name_given;                     /* whether the request has a name */
+    const char *name;                   /* of the order; NULL: none */
+    mdl_customer_t customer;            /* without id; without number: the order's, or a guest */
     int customer_given;                 /* whether the request has data of the customer */
     unsigned customer_cleared;          /* MDL_CUSTOMER_…: members that are null in it */
     const apr_array_header_t *items;    /* mdl_order_item_t */
@@ -65,7 +69,8 @@ typedef struct {
     const char *client_ip; /* as mdl_address_text writes it; NULL keeps the stored one */
     int default_download_limit;
     const char *mail_host;       /* right side of a Message-ID */
-    const char *key_id;          /* the API key that asks */
+    const char *key_id;          /* the API key that asks; NULL: user asks */
+    const char *user;            /* the member */
     int created;                 /* out: number of assignments made */
     int is_new;                  /* out: whether the order was made */
     apr_array_header_t *skipped; /* out: const mdl_order_item_t *, the items left out */

@@ -39,7 +39,7 @@ static void attention_take_imports(mdl_attention_t *attention, mdl_rows_t *rows,
         }
         import->job_id = MDL_TEXT(rows, imports_failed, id);
         MDL_READ(rows, imports_failed, import, asset_id, filename, error_code, error_message,
-                 finished_at);
+                 finished_at, waiting);
     }
 }
 
@@ -75,12 +75,40 @@ static void attention_take_tags(mdl_attention_t *attention, mdl_rows_t *rows, ap
     }
 }
 
+static void attention_take_owed(mdl_attention_t *attention, mdl_rows_t *rows, apr_pool_t *p)
+{
+    mdl_owed_tag_t *tag;
+
+    attention->owed = attention_list(attention->limit, p);
+    while (mdl_rows_next(rows) &&
+           (tag = attention_next(&attention->owed, attention->limit, sizeof *tag, p)) != NULL) {
+        MDL_READ(rows, license_tags_owed, tag, id, name, waiting);
+    }
+}
+
+static apr_status_t attention_read_webhooks(mdl_db_t *db, mdl_attention_t *attention, apr_pool_t *p)
+{
+    mdl_list_page_t page = {
+        .shop_id = attention->shop_id, .before = APR_INT64_MAX, .limit = MDL_WEBHOOKS_MAX};
+    apr_status_t rv = mdl_webhook_page(db, p, &page);
+
+    attention->webhooks = apr_array_make(p, MDL_WEBHOOKS_MAX, sizeof(mdl_webhook_t *));
+    for (int i = 0; rv == APR_SUCCESS && i < page.found->nelts; i++) {
+        mdl_webhook_t *webhook = APR_ARRAY_IDX(page.found, i, mdl_webhook_t *);
+
+        if (webhook->disabled_at != 0 || (webhook->is_active && webhook->failing_since != 0)) {
+            APR_ARRAY_PUSH(attention->webhooks, mdl_webhook_t *) = webhook;
+        }
+    }
+    return rv;
+}
+
 apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *attention)
 {
     mdl_order_search_t held = {.filter = {.shop_id = attention->shop_id,
                                           .access = mdl_order_access_names[MDL_ORDER_HELD],
                                           .limit = attention->limit}};
-    mdl_rows_t *imports, *emails, *tags;
+    mdl_rows_t *imports, *emails, *tags, *owed;
     apr_status_t rv;
 
     if ((rv = mdl_db_select(db, &imports, p,
@@ -92,6 +120,10 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
         (rv = mdl_db_select(db, &tags, p,
                             MDL_Q(LICENSE_TAGS_LOW, .shop_id = attention->shop_id,
                                   .limit = LOOKED_TAGS))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &owed, p,
+                            MDL_Q(LICENSE_TAGS_OWED, .shop_id = attention->shop_id,
+                                  .limit = LOOKED_TAGS))) != APR_SUCCESS ||
+        (rv = attention_read_webhooks(db, attention, p)) != APR_SUCCESS ||
         (rv = mdl_order_search(db, p, &held)) != APR_SUCCESS) {
         return rv;
     }
@@ -99,5 +131,6 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
     attention_take_imports(attention, imports, p);
     attention_take_emails(attention, emails, p);
     attention_take_tags(attention, tags, p);
+    attention_take_owed(attention, owed, p);
     return APR_SUCCESS;
 }

@@ -1,12 +1,15 @@
 /*
  * What a shop's staff must look after: orders to review, failed imports, emails that did not
- * arrive, and license keys that run out.
+ * arrive, license keys that run out or that customers wait for, and webhook endpoints that fail.
  */
 #ifndef MDL_CORE_ORDER_ATTENTION_H
 #define MDL_CORE_ORDER_ATTENTION_H
 
 #include "core/order/email.h"
+#include "core/shop/webhook.h"
 #include "db/db.h"
+
+#define MDL_WAITING_MAX 20 /* the most purchases that are counted */
 
 /** An import, or the hashing of an upload, that failed and can be tried again. */
 typedef struct {
@@ -16,6 +19,7 @@ typedef struct {
     const char *error_code;
     const char *error_message;
     apr_time_t finished_at;
+    apr_int64_t waiting; /* purchases that wait for its bytes, up to MDL_WAITING_MAX */
 } mdl_failed_import_t;
 
 /** An order whose newest email did not arrive. */
@@ -35,6 +39,13 @@ typedef struct {
     apr_int64_t threshold;
 } mdl_low_tag_t;
 
+/** A license-key tag of which purchases wait for keys. */
+typedef struct {
+    apr_int64_t id;
+    const char *name;
+    apr_int64_t waiting; /* up to MDL_WAITING_MAX */
+} mdl_owed_tag_t;
+
 /** Entries of one kind, the newest first. */
 typedef struct {
     apr_array_header_t *found; /* of pointers */
@@ -53,6 +64,8 @@ typedef struct {
     mdl_attention_list_t imports; /* out: mdl_failed_import_t * */
     mdl_attention_list_t emails;  /* out: mdl_undelivered_t * */
     mdl_attention_list_t tags;    /* out: mdl_low_tag_t * */
+    mdl_attention_list_t owed;    /* out: mdl_owed_tag_t * */
+    apr_array_header_t *webhooks; /* out: mdl_webhook_t *, that fail or were switched off for it */
 } mdl_attention_t;
 apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *attention);
 

@@ -64,7 +64,7 @@ static const mdl_assignment_t *diagnosis_assignment_at(const run_t *run, int i)
 
 static void diagnosis_check_recipient(run_t *run)
 {
-    const char *email = run->order->customer.email;
+    const char *email = run->order->address;
     int has_lookup = run->order->has_lookup;
     mdl_job_status_t status = run->order->lookup_status;
 

@@ -160,19 +160,37 @@ int mdl_email_is_awaited(const mdl_email_state_t *state)
            (state->status == MDL_EMAIL_QUEUED || state->status == MDL_EMAIL_HELD);
 }
 
-apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
-                               const char *to, apr_pool_t *p)
+static apr_status_t emails_address(mdl_db_t *db, apr_int64_t shop_id,
+                                   const apr_array_header_t *order_ids, const char *to,
+                                   apr_pool_t *p)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, &rows, p,
-                                    MDL_Q(EMAIL_ADDRESS, .recipient = to, .order_id = order_id));
+                                    MDL_Q(EMAIL_ADDRESS, .recipient = to, .ids = order_ids));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         rv = MDL_INT(rows, email_address, held)
                  ? APR_SUCCESS
                  : email_insert_job(db, shop_id, MDL_INT(rows, email_address, id), p);
     }
+    return rv;
+}
+
+apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               const char *to, apr_pool_t *p)
+{
+    apr_status_t rv = emails_address(db, shop_id, mdl_ids_of(order_id, p), to, p);
+
     return rv == APR_SUCCESS ? mdl_timeline_touch(db, order_id, p) : rv;
+}
+
+apr_status_t mdl_email_redirect(mdl_db_t *db, apr_int64_t shop_id,
+                                const apr_array_header_t *order_ids, const char *to, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(db, NULL, p,
+                                  MDL_Q(EMAILS_REDIRECT, .recipient = to, .ids = order_ids));
+
+    return rv == APR_SUCCESS ? emails_address(db, shop_id, order_ids, to, p) : rv;
 }
 
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
@@ -220,7 +238,7 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
 }
 
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
-                              const char *error, apr_pool_t *p)
+                              const char *sent_to, const char *error, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
     apr_time_t sent_at = status == MDL_EMAIL_SENT ? now : 0;
@@ -231,7 +249,8 @@ apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t s
     }
     rv = mdl_db_exec(db, NULL, p,
                      MDL_Q(EMAIL_RESULT, .status = mdl_email_status_names[status],
-                           .attempts = attempts, .error = error, .sent_at = sent_at, .id = id));
+                           .attempts = attempts, .sent_to = sent_to, .error = error,
+                           .sent_at = sent_at, .id = id));
     return rv == APR_SUCCESS && status != MDL_EMAIL_QUEUED
                ? mdl_event_add_of_email(
                      db, status == MDL_EMAIL_SENT ? MDL_EVENT_EMAIL_SENT : MDL_EVENT_EMAIL_FAILED,

@@ -57,7 +57,7 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
 /** Holds an order's unsent emails until mdl_email_release. */
 apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
-/** Queues the held emails of an order, to the customer's current address.  An email that waits for
+/** Queues the held emails of an order, to the order's current address.  An email that waits for
     an address goes on waiting. */
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                apr_pool_t *p);
@@ -68,6 +68,11 @@ int mdl_email_is_awaited(const mdl_email_state_t *state);
 /** Gives an address to the emails of an order that wait for it, and queues them unless held. */
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                const char *to, apr_pool_t *p);
+
+/** Sends the emails of orders that wait to be sent to another address.  The caller has locked the
+    orders, and moves their updated_at. */
+apr_status_t mdl_email_redirect(mdl_db_t *db, apr_int64_t shop_id,
+                                const apr_array_header_t *order_ids, const char *to, apr_pool_t *p);
 
 /** Records that these emails get no address; why is a sentence. */
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p);
@@ -97,9 +102,11 @@ typedef struct {
 apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
                                 apr_array_header_t **emails, apr_pool_t *p);
 
-/** Records the result of an attempt: QUEUED, SENT or FAILED, and the server's error, or NULL. */
+/** Records the result of an attempt: QUEUED, SENT or FAILED, where it went, which may be no longer
+    the order's address (NULL: it was not tried, or is tried again), and the server's error, or
+    NULL. */
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
-                              const char *error, apr_pool_t *p);
+                              const char *sent_to, const char *error, apr_pool_t *p);
 
 /** Effect: reads how the newest emails with an attempt ended, over all shops.  Looks at the newest
     1,000 emails. */

@@ -4,6 +4,7 @@
 
 #include "base/ulid.h"
 #include "core/order/email.h"
+#include "core/order/order_words.h"
 #include "core/order/timeline.h"
 
 /* The delay doubles each time: by default, this outlasts an outage of about six hours. */
@@ -87,7 +88,11 @@ static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
                    .client_ip = found->client_ip, .id = lookup->order_id))) != APR_SUCCESS) {
         return rv;
     }
-    return changed > 0 ? mdl_timeline_touch(db, lookup->order_id, p) : APR_SUCCESS;
+    if (changed == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_customer_store_words(db, lookup->customer_id, p);
+    return rv == APR_SUCCESS ? mdl_timeline_touch(db, lookup->order_id, p) : rv;
 }
 
 static apr_status_t lookup_settle_emails(mdl_db_t *db, const mdl_lookup_t *lookup,

@@ -23,17 +23,23 @@ mdl_order_t *mdl_order_make(apr_pool_t *p)
     return order;
 }
 
+const char *mdl_order_called(const mdl_order_t *order)
+{
+    return order->name != NULL ? order->name : order->storefront_order_id;
+}
+
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_t *order = mdl_order_make(p);
 
     MDL_READ(row, order, order, id, storefront_order_id, page_id, access_reason, created_at,
-             shop_id, shop_email, fraud_signals, risk_pending, updated_at);
+             shop_id, shop_email, fraud_signals, risk_pending, updated_at, own_address, address);
     order->state.access = MDL_ENUM(row, order, access_status, mdl_order_access_names);
     order->state.decision = MDL_ENUM(row, order, fraud_decision, mdl_fraud_decision_names);
     order->customer.id = MDL_INT(row, order, customer_id);
     MDL_READ(row, order, &order->customer, storefront_customer_id, email, first_name, last_name,
              locale);
+    order->name = MDL_TEXT(row, order, order_name);
     order->shop_name = MDL_TEXT(row, order, name);
     MDL_READ(row, order, &order->brand, accent, logo_sha256, logo_width, logo_height);
     if (order->fraud_signals != NULL) {

@@ -18,11 +18,13 @@
 
 typedef struct {
     apr_int64_t id;
-    const char *storefront_customer_id;
-    const char *email; /* NULL when not known, like the next three */
+    const char *storefront_customer_id; /* NULL: a guest, who is the customer of one order */
+    const char *email;                  /* NULL when not known, like the next three */
     const char *first_name;
     const char *last_name;
     const char *locale;
+    apr_time_t created_at; /* only by mdl_customer_find, like the next */
+    apr_time_t updated_at;
 } mdl_customer_t;
 
 /* The members of a customer that may be unknown, as bits. */
@@ -34,6 +36,7 @@ typedef struct {
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
+    const char *name; /* as the shop calls it, or NULL */
     const char *page_id;
     mdl_order_state_t state;
     const char *access_reason; /* or NULL */
@@ -45,6 +48,8 @@ typedef struct {
     apr_time_t updated_at; /* moves with every change but downloads; never back */
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;
+    const char *own_address; /* where its emails go instead of to the customer's address, or NULL */
+    const char *address;     /* where its emails go; NULL: no address is known */
     apr_int64_t shop_id;
     const char *shop_name;
     const char *shop_email; /* for customers to write to; or NULL */
@@ -65,6 +70,11 @@ typedef struct {
        none, or without with_lookup. */
     const char *waiting_tags;
 } mdl_order_t;
+
+#define MDL_ORDER_NAME_MAX 50 /* characters */
+
+/** What people call an order: its name, or its number. */
+const char *mdl_order_called(const mdl_order_t *order);
 
 /** Names an order by its id, its page_id, or its shop_id and storefront_order_id. */
 typedef struct {

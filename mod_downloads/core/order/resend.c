@@ -73,7 +73,7 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *r
     if ((rv = resend_check_access(resend)) != APR_SUCCESS) {
         return rv;
     }
-    to = resend->to != NULL ? resend->to : find.order->customer.email;
+    to = resend->to != NULL ? resend->to : find.order->address;
     if (to == NULL) {
         return mdl_problem_set(resend->problem, 422, "no_recipient",
                                "The customer has no email address: say where the email should go.");

@@ -10,8 +10,8 @@
 #define MDL_RESENDS_AN_HOUR 3
 
 /**
- * Effect: queues another delivery email and adds the timeline entry "email_resent".  The customer's
- * stored address does not change.  Refused: 404 order_not_found; 409 order_held; 409
+ * Effect: queues another delivery email and adds the timeline entry "email_resent".  The order's
+ * address does not change.  Refused: 404 order_not_found; 409 order_held; 409
  * access_revoked, also when none of the order's assignments is open; 422 no_recipient; 429
  * rate_limited with retry_after.
  */
@@ -21,7 +21,7 @@ typedef struct {
     const char *key_id;                 /* the API key that asks; NULL: user asks */
     const char *user;                   /* the member */
     const char *reason;                 /* or NULL */
-    const char *to;                     /* NULL: the customer's address */
+    const char *to;                     /* NULL: the order's address */
     const char *mail_host;              /* right side of the Message-ID */
     const apr_array_header_t *versions; /* as in mdl_entity_ref_t */
     int default_download_limit;

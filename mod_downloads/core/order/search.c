@@ -5,16 +5,26 @@
 #include <apr_strings.h>
 
 #include "base/mail/mime.h"
+#include "base/names.h"
+#include "core/catalog/asset.h"
+#include "core/ids.h"
 
 #define LOOKED    1000 /* orders, if some of them may not fit the filter */
+#define MAPPINGS  20   /* with files that are not there: of each kind */
 #define CUSTOMERS 100
 #define DIGITS    "0123456789"
+
+const char *const mdl_order_attention_names[] = {[MDL_ORDER_EXPIRED] = "expired",
+                                                 [MDL_ORDER_LIMIT_REACHED] = "limit_reached",
+                                                 [MDL_ORDER_PREPARING] = "preparing",
+                                                 [MDL_ORDER_KEYS_OWED] = "keys_owed",
+                                                 NULL};
 
 static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_line_t *line = apr_pcalloc(p, sizeof *line);
 
-    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, created_at,
+    MDL_READ(row, order_lines_by_id, line, id, storefront_order_id, name, created_at,
              storefront_customer_id, email, first_name, last_name);
     line->access = MDL_ENUM(row, order_lines_by_id, access_status, mdl_order_access_names);
     line->email_status = MDL_NULL(row, order_lines_by_id, email_status)
@@ -63,33 +73,33 @@ static const char *place_text(place_t place, apr_pool_t *p)
 #define FITS                                                                                       \
     .shop_id = filter->shop_id, .access = filter->access, .created_since = filter->created_since,  \
     .created_before = filter->created_before != 0 ? filter->created_before : APR_INT64_MAX,        \
-    .updated_since = filter->updated_since, .product = filter->product,                            \
-    .email_status = filter->email_status
+    .updated_since = filter->updated_since, .product = filter->product, .email = filter->email,    \
+    .email_status = filter->email_status, .attention = filter->attention, .now = apr_time_now(),   \
+    .download_limit = filter->default_download_limit
 
 static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
                                    mdl_rows_t **rows, apr_pool_t *p)
 {
     place_t from = place_begin(filter, 1);
     apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
-    const char *address = mdl_mime_address_of(filter->email, p);
-    const char *email = address != NULL ? address : filter->email;
     mdl_rows_t *customers;
     apr_status_t rv = filter->customer != NULL
                           ? mdl_db_select(db, &customers, p,
                                           MDL_Q(CUSTOMER_OF_NUMBER, .shop_id = filter->shop_id,
-                                                .storefront_customer_id = filter->customer,
-                                                .email = email))
+                                                .storefront_customer_id = filter->customer))
                           : mdl_db_select(db, &customers, p,
                                           MDL_Q(CUSTOMERS_OF_EMAIL, .shop_id = filter->shop_id,
-                                                .email = email, .limit = CUSTOMERS));
+                                                .email = filter->email, .limit = CUSTOMERS));
 
     while (rv == APR_SUCCESS && mdl_rows_next(customers)) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(customers, 0);
     }
-    return rv == APR_SUCCESS ? mdl_db_select(db, rows, p,
-                                             MDL_Q(ORDER_WALK_OF_CUSTOMERS, FITS, .ids = ids,
-                                                   .key = from.key, .id = from.id, .limit = look))
-                             : rv;
+    return rv == APR_SUCCESS
+               ? mdl_db_select(db, rows, p,
+                               MDL_Q(ORDER_WALK_OF_CUSTOMERS, FITS, .ids = ids,
+                                     .recipient = filter->customer == NULL ? filter->email : NULL,
+                                     .key = from.key, .id = from.id, .limit = look))
+               : rv;
 }
 
 /* Whether an index has the orders whose newest email has this status. */
@@ -98,6 +108,58 @@ static int email_is_undelivered(const char *status)
     return strcmp(status, mdl_email_status_names[MDL_EMAIL_FAILED]) == 0 ||
            strcmp(status, mdl_email_status_names[MDL_EMAIL_NO_RECIPIENT]) == 0 ||
            strcmp(status, mdl_email_status_names[MDL_EMAIL_BOUNCED]) == 0;
+}
+
+static apr_status_t walk_preparing(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
+                                   mdl_rows_t **rows, apr_pool_t *p)
+{
+    static const mdl_asset_status_t unfinished[] = {MDL_ASSET_PENDING, MDL_ASSET_FAILED};
+    place_t from = place_begin(filter, 0);
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
+    mdl_order_filter_t found = *filter; /* each order of these mappings lacks something */
+    apr_status_t rv = APR_SUCCESS;
+
+    found.attention = NULL;
+    found.access = filter->access != NULL ? filter->access
+                                          : mdl_order_access_names[MDL_ORDER_ACTIVE];
+    filter = &found;
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof unfinished / sizeof *unfinished; i++) {
+        mdl_rows_t *mappings;
+
+        rv = mdl_db_select(db, &mappings, p,
+                           MDL_Q(MAPPINGS_UNFINISHED, .shop_id = filter->shop_id,
+                                 .status = mdl_asset_status_names[unfinished[i]],
+                                 .limit = MAPPINGS));
+        while (rv == APR_SUCCESS && mdl_rows_next(mappings)) {
+            APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(mappings, 0);
+        }
+    }
+    return rv == APR_SUCCESS ? mdl_db_select(db, rows, p,
+                                             MDL_Q(ORDER_WALK_OF_MAPPINGS, FITS, .ids = ids,
+                                                   .id = from.id, .limit = look))
+                             : rv;
+}
+
+static apr_status_t walk_attention(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
+                                   mdl_rows_t **rows, apr_pool_t *p)
+{
+    place_t from = place_begin(filter, 0);
+
+    switch (mdl_names_find(mdl_order_attention_names, filter->attention)) {
+    case MDL_ORDER_EXPIRED:
+        return mdl_db_select(
+            db, rows, p,
+            MDL_Q(ORDER_WALK_OF_EXPIRED, FITS, .key = from.key, .id = from.id, .limit = look));
+    case MDL_ORDER_LIMIT_REACHED:
+        return mdl_db_select(
+            db, rows, p, MDL_Q(ORDER_WALK_OF_LIMIT_REACHED, FITS, .id = from.id, .limit = look));
+    case MDL_ORDER_KEYS_OWED:
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ORDER_WALK_OF_KEYS_OWED, FITS, .key = from.key, .limit = look));
+    default:
+        return walk_preparing(db, filter, look, rows, p);
+    }
 }
 
 /* Asks for orders by the index that restricts them best. */
@@ -109,6 +171,9 @@ static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int
     if (filter->customer != NULL || filter->email != NULL) {
         return walk_customers(db, filter, look, rows, p);
     }
+    if (filter->attention != NULL) {
+        return walk_attention(db, filter, look, rows, p);
+    }
     if (filter->product != NULL) {
         from = place_begin(filter, 0);
         return mdl_db_select(db, rows, p,
@@ -118,6 +183,12 @@ static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int
         from = place_begin(filter, 0);
         return mdl_db_select(
             db, rows, p, MDL_Q(ORDER_WALK_OF_UNDELIVERED, FITS, .key = from.key, .limit = look));
+    }
+    if (filter->email_status != NULL &&
+        strcmp(filter->email_status, mdl_email_status_names[MDL_EMAIL_HELD]) == 0) {
+        from = place_begin(filter, 0);
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(ORDER_WALK_OF_HELD_EMAIL, FITS, .key = from.key, .limit = look));
     }
     if (filter->access != NULL &&
         strcmp(filter->access, mdl_order_access_names[MDL_ORDER_ACTIVE]) != 0) {
@@ -139,12 +210,13 @@ static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int
 static int filter_is_walked(const mdl_order_filter_t *filter)
 {
     int others = (filter->access != NULL) + (filter->product != NULL) +
-                 (filter->email_status != NULL) + (filter->updated_since != 0);
+                 (filter->email_status != NULL) + (filter->attention != NULL) +
+                 (filter->updated_since != 0);
 
     if (filter->customer != NULL || filter->email != NULL || others == 0) {
-        return others == 0;
+        return others == 0 && (filter->customer == NULL || filter->email == NULL);
     }
-    return others == 1 && filter->email_status == NULL &&
+    return others == 1 && filter->email_status == NULL && filter->attention == NULL &&
            (filter->access != NULL
                 ? strcmp(filter->access, mdl_order_access_names[MDL_ORDER_ACTIVE]) != 0
                 : filter->created_since == 0 && filter->created_before == 0);
@@ -152,11 +224,14 @@ static int filter_is_walked(const mdl_order_filter_t *filter)
 
 apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter)
 {
+    const char *address = mdl_mime_address_of(filter->email, p);
     int look = filter_is_walked(filter) ? filter->limit + 1 : LOOKED, looked = 0;
     place_t last = {0, 0};
     mdl_rows_t *rows;
-    apr_status_t rv = walk_ask(db, filter, look, &rows, p);
+    apr_status_t rv;
 
+    filter->email = address != NULL ? address : filter->email;
+    rv = walk_ask(db, filter, look, &rows, p);
     filter->places = apr_array_make(p, filter->limit, sizeof(mdl_order_place_t));
     filter->next = NULL;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -219,7 +294,8 @@ static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, 
 static int filter_is_empty(const mdl_order_filter_t *filter)
 {
     return filter->access == NULL && filter->product == NULL && filter->email_status == NULL &&
-           filter->created_since == 0 && filter->created_before == 0 && filter->updated_since == 0;
+           filter->attention == NULL && filter->created_since == 0 && filter->created_before == 0 &&
+           filter->updated_since == 0;
 }
 
 static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
@@ -244,35 +320,32 @@ static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_
     return APR_SUCCESS;
 }
 
+apr_status_t mdl_order_lines(mdl_db_t *db, const apr_array_header_t *ids,
+                             apr_array_header_t **found, apr_pool_t *p)
+{
+    apr_array_header_t *lines = apr_array_make(p, ids->nelts, sizeof(mdl_order_line_t *));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(ORDER_LINES_BY_ID, ids));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(lines, mdl_order_line_t *) = line_of_row(rows, p);
+    }
+    *found = mdl_ids_sort(ids, lines, p);
+    return rv;
+}
+
 /* Reads the lines of the orders that the filter found, in the same order. */
 static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, search->filter.limit, sizeof(apr_int64_t));
     const apr_array_header_t *places;
-    apr_array_header_t *lines = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
-    mdl_rows_t *rows = NULL;
     apr_status_t rv = mdl_order_filter(db, p, &search->filter);
 
     places = search->filter.places;
     for (int i = 0; rv == APR_SUCCESS && i < places->nelts; i++) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
     }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, &rows, p, MDL_Q(ORDER_LINES_BY_ID, ids));
-    }
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(lines, mdl_order_line_t *) = line_of_row(rows, p);
-    }
-    for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i++) {
-        for (int j = 0; j < lines->nelts; j++) {
-            mdl_order_line_t *line = APR_ARRAY_IDX(lines, j, mdl_order_line_t *);
-
-            if (line->id == APR_ARRAY_IDX(ids, i, apr_int64_t)) {
-                APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
-            }
-        }
-    }
-    return rv;
+    return rv == APR_SUCCESS ? mdl_order_lines(db, ids, &search->found, p) : rv;
 }
 
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search)

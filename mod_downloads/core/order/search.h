@@ -14,28 +14,45 @@
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
+    const char *name; /* or NULL */
     mdl_order_access_t access;
     apr_time_t created_at;
-    const char *storefront_customer_id;
-    const char *email; /* of the customer, or NULL, like the next two */
-    const char *first_name;
+    const char *storefront_customer_id; /* NULL: a guest */
+    const char *email;                  /* where its emails go, or NULL */
+    const char *first_name;             /* of the customer, or NULL, like the next */
     const char *last_name;
     mdl_email_status_t email_status; /* of the newest email */
 } mdl_order_line_t;
 
+/** What may keep an order's customer from downloading. */
+typedef enum {
+    MDL_ORDER_EXPIRED,       /* access to something of it has ended */
+    MDL_ORDER_LIMIT_REACHED, /* a file has no download left */
+    MDL_ORDER_PREPARING,     /* it follows a mapping with a file that is not there yet */
+    MDL_ORDER_KEYS_OWED      /* it waits for license keys */
+} mdl_order_attention_t;
+extern const char *const mdl_order_attention_names[];
+
+/** Reads the orders with these ids (apr_int64_t), in their order: mdl_order_line_t *. */
+apr_status_t mdl_order_lines(mdl_db_t *db, const apr_array_header_t *ids,
+                             apr_array_header_t **found, apr_pool_t *p);
+
 /**
  * Effect: finds a shop's orders that fit all given filters, newest first: by created_at, by
- * updated_at with updated_since, by id with product, or by the email's id with an email_status that
- * tells of a failure.  It looks at 1,000 orders at most, and at the first 100 customers with an
+ * updated_at with updated_since, by id with product, by the email's id with an email_status that
+ * tells of a failure or is held, by the end of access with EXPIRED, or about by id with another
+ * attention.  It looks at 1,000 orders at most, and at the first 100 customers with an
  * email address.  So it may find fewer orders than there are, and still return a next place.
  */
 typedef struct {
     apr_int64_t shop_id;
-    const char *access;        /* the name of a state, or NULL */
-    const char *customer;      /* a storefront_customer_id, or NULL */
-    const char *email;         /* of the customer, in any case, or NULL */
-    const char *product;       /* a storefront_product_id of an assignment, or NULL */
-    const char *email_status;  /* of the newest email, or NULL */
+    const char *access;       /* the name of a state, or NULL */
+    const char *customer;     /* a storefront_customer_id, or NULL */
+    const char *email;        /* where its emails go, in any case, or NULL */
+    const char *product;      /* a storefront_product_id of an assignment, or NULL */
+    const char *email_status; /* of the newest email, or NULL */
+    const char *attention;    /* a name of mdl_order_attention_names, or NULL */
+    int default_download_limit;
     apr_time_t created_since;  /* or 0 */
     apr_time_t created_before; /* or 0 */
     apr_time_t updated_since;  /* or 0 */
@@ -56,10 +73,10 @@ int mdl_order_place_valid(const char *text);
 apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter);
 
 /**
- * Effect: reads the shop's orders that fit the filter.  A text with an "@" restricts them to the
- * customers with this email address, in any case.  Any other text finds the orders of the customer
- * with this number, and those whose own number begins with it: of either kind at most limit, among
- * the first 1,000.
+ * Effect: reads the shop's orders that fit the filter.  A text with an "@" restricts them to
+ * those whose emails go to this address, in any case.  Any other text finds the orders of the
+ * customer with this number, and those whose own number begins with it: of either kind at most
+ * limit, among the first 1,000.
  */
 typedef struct {
     const char *text; /* or NULL */

@@ -35,6 +35,18 @@ static apr_status_t data_key_read(mdl_db_t *db, const char **sealed, apr_pool_t 
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
+apr_status_t mdl_data_key_find(mdl_db_t *db, const mdl_secret_t *secret, mdl_secret_t **key,
+                               apr_pool_t *p)
+{
+    const char *sealed;
+    apr_status_t rv = data_key_read(db, &sealed, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    return sealed != NULL ? mdl_data_key_open(secret, sealed, key, p) : APR_ENOENT;
+}
+
 static apr_status_t data_key_make(mdl_db_t *db, const mdl_secret_t *secret, apr_pool_t *p)
 {
     unsigned char bytes[LENGTH];

@@ -13,6 +13,10 @@
 apr_status_t mdl_data_key_open(const mdl_secret_t *secret, const char *sealed, mdl_secret_t **key,
                                apr_pool_t *p);
 
+/** Reads the data key.  APR_ENOENT when there is none yet, APR_EINVAL as above. */
+apr_status_t mdl_data_key_find(mdl_db_t *db, const mdl_secret_t *secret, mdl_secret_t **key,
+                               apr_pool_t *p);
+
 /** Reads the data key, or makes it if there is none yet, in the caller's transaction.  APR_EINVAL
     as above. */
 apr_status_t mdl_data_key_get(mdl_db_t *db, const mdl_secret_t *secret, mdl_secret_t **key,

@@ -14,6 +14,7 @@
 const char *const mdl_event_type_names[] = {
     [MDL_EVENT_ASSET_READY] = "asset.ready",
     [MDL_EVENT_ASSET_VERSION_ADDED] = "asset.version_added",
+    [MDL_EVENT_CUSTOMER_ADDRESS_CHANGED] = "customer.address_changed",
     [MDL_EVENT_DOWNLOAD_COMPLETED] = "download.completed",
     [MDL_EVENT_DOWNLOAD_LIMIT_REACHED] = "download.limit_reached",
     [MDL_EVENT_EMAIL_BOUNCED] = "email.bounced",
@@ -22,6 +23,7 @@ const char *const mdl_event_type_names[] = {
     [MDL_EVENT_IMPORT_FAILED] = "import.failed",
     [MDL_EVENT_LICENSE_KEY_DELIVERED] = "license_key.delivered",
     [MDL_EVENT_LICENSE_KEY_LOW] = "license_key.low",
+    [MDL_EVENT_ORDER_ADDRESS_CHANGED] = "order.address_changed",
     [MDL_EVENT_ORDER_APPROVED] = "order.approved",
     [MDL_EVENT_ORDER_ASSIGNED] = "order.assigned",
     [MDL_EVENT_ORDER_HELD] = "order.held",
@@ -94,6 +96,7 @@ apr_status_t mdl_event_add_downloads(mdl_db_t *db, const apr_array_header_t *dow
 
         mdl_json_add_int(each, "assignment_id", download->assignment_id);
         mdl_json_add_int_if(each, "asset_id", download->asset_id, download->asset_id != 0);
+        mdl_json_add_int(each, "bytes", download->bytes);
     }
     return mdl_db_exec(db, NULL, p,
                        MDL_Q(EVENTS_INSERT_DOWNLOADS, .created_at = event_now(db),
@@ -140,7 +143,7 @@ static void pair_add(mdl_json_t *list, apr_int64_t id, apr_int64_t number)
 
 /* Numbers the events: returns pairs of id and number.  *counts gets the last number of each shop in
    the same form. */
-static mdl_json_t *events_count(mdl_rows_t *rows, apr_array_header_t *ids, mdl_json_t **counts,
+static mdl_json_t *events_count(mdl_rows_t *rows, mdl_event_number_t *number, mdl_json_t **counts,
                                 apr_pool_t *p)
 {
     mdl_json_t *numbers = mdl_json_array(p);
@@ -157,7 +160,13 @@ static mdl_json_t *events_count(mdl_rows_t *rows, apr_array_header_t *ids, mdl_j
             apr_hash_set(last, count, sizeof *shop, count);
         }
         pair_add(numbers, MDL_INT(rows, events_waiting, id), ++count[1]);
-        APR_ARRAY_PUSH(ids, apr_int64_t) = MDL_INT(rows, events_waiting, id);
+        APR_ARRAY_PUSH(number->ids, apr_int64_t) = MDL_INT(rows, events_waiting, id);
+        APR_ARRAY_PUSH(number->events, mdl_event_t) = (mdl_event_t){
+            .id = MDL_INT(rows, events_waiting, id),
+            .shop_id = shop[0],
+            .type = MDL_ENUM(rows, events_waiting, type, mdl_event_type_names),
+            .data = MDL_TEXT(rows, events_waiting, data),
+            .created_at = MDL_INT(rows, events_waiting, created_at)};
     }
     for (apr_hash_index_t *i = apr_hash_first(p, last); i != NULL; i = apr_hash_next(i)) {
         const apr_int64_t *count = apr_hash_this_val(i);
@@ -174,6 +183,7 @@ apr_status_t mdl_event_number(mdl_db_t *db, apr_pool_t *p, mdl_event_number_t *n
     apr_status_t rv = mdl_db_select(db, &lock, p, MDL_Q(EVENTS_LOCK));
 
     number->ids = apr_array_make(p, 16, sizeof(apr_int64_t));
+    number->events = apr_array_make(p, 16, sizeof(mdl_event_t));
     number->more = 0;
     if (rv == APR_SUCCESS) {
         rv = mdl_db_select(db, &rows, p,
@@ -182,7 +192,7 @@ apr_status_t mdl_event_number(mdl_db_t *db, apr_pool_t *p, mdl_event_number_t *n
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    numbers = events_count(rows, number->ids, &counts, p);
+    numbers = events_count(rows, number, &counts, p);
     number->more = number->ids->nelts == BATCH;
     if (number->ids->nelts == 0) {
         return APR_SUCCESS;

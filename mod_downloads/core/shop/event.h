@@ -17,6 +17,7 @@
 typedef enum {
     MDL_EVENT_ASSET_READY,
     MDL_EVENT_ASSET_VERSION_ADDED,
+    MDL_EVENT_CUSTOMER_ADDRESS_CHANGED,
     MDL_EVENT_DOWNLOAD_COMPLETED,
     MDL_EVENT_DOWNLOAD_LIMIT_REACHED,
     MDL_EVENT_EMAIL_BOUNCED,
@@ -25,6 +26,7 @@ typedef enum {
     MDL_EVENT_IMPORT_FAILED,
     MDL_EVENT_LICENSE_KEY_DELIVERED,
     MDL_EVENT_LICENSE_KEY_LOW,
+    MDL_EVENT_ORDER_ADDRESS_CHANGED,
     MDL_EVENT_ORDER_APPROVED,
     MDL_EVENT_ORDER_ASSIGNED,
     MDL_EVENT_ORDER_HELD,
@@ -76,6 +78,7 @@ apr_status_t mdl_event_add_for_endpoint(mdl_db_t *db, mdl_event_t *event, apr_in
 typedef struct {
     apr_int64_t assignment_id;
     apr_int64_t asset_id; /* 0: the archive */
+    apr_int64_t bytes;    /* its size */
 } mdl_event_download_t;
 
 /** Adds an event for each of these downloads, and another for each that reached the limit. */
@@ -87,9 +90,10 @@ apr_status_t mdl_event_first_waiting(mdl_db_t *db, apr_pool_t *p, apr_int64_t *i
 
 /** Effect: numbers a batch of events. */
 typedef struct {
-    apr_int64_t from;        /* the lowest id to number */
-    apr_array_header_t *ids; /* out: apr_int64_t, of the numbered events, ascending */
-    int more;                /* out: whether there may be more */
+    apr_int64_t from;           /* the lowest id to number */
+    apr_array_header_t *ids;    /* out: apr_int64_t, of the numbered events, ascending */
+    apr_array_header_t *events; /* out: mdl_event_t, the same events without their numbers */
+    int more;                   /* out: whether there may be more */
 } mdl_event_number_t;
 apr_status_t mdl_event_number(mdl_db_t *db, apr_pool_t *p, mdl_event_number_t *number);
 

@@ -281,16 +281,26 @@ apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr
     return mdl_db_exec(db, NULL, p, MDL_Q(SHOP_STORE, .bytes = bytes, .id = id));
 }
 
-apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
-                           apr_int64_t *room, apr_pool_t *p)
+apr_status_t mdl_shop_taken(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t *bytes,
+                            apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
         db, &row, p, MDL_Q(SHOP_BYTES, .upload_id = except != NULL ? except : "", .id = id));
 
     if (rv == APR_SUCCESS) {
-        apr_int64_t taken = mdl_rows_int(row, 0);
+        *bytes = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
 
+apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
+                           apr_int64_t *room, apr_pool_t *p)
+{
+    apr_int64_t taken;
+    apr_status_t rv = mdl_shop_taken(db, id, except, &taken, p);
+
+    if (rv == APR_SUCCESS) {
         *room = taken < quota ? quota - taken : 0;
     }
     return rv;

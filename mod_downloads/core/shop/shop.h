@@ -101,6 +101,11 @@ apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
                             apr_pool_t *p);
 
+/** Reads how many bytes a shop's assets and open uploads take; the upload except is not counted
+    (NULL: all are). */
+apr_status_t mdl_shop_taken(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t *bytes,
+                            apr_pool_t *p);
+
 /** Reads how many bytes of a quota are left after a shop's assets and open uploads; the upload
     except is not counted (NULL: all are); 0 also when they exceed the quota.  With the shop locked,
     it does not shrink until the end of the transaction. */

@@ -139,16 +139,18 @@ my %SHAPES = (
     },
     order => {
         storefront_order_id => 'digits',
+        name     => 'text?',
         access   => { status => 'active|held|revoked|rejected', reason => 'text?',
             expires_at => 'time?' },
         customer => {
             id                     => 'id',
-            storefront_customer_id => 'digits',
+            storefront_customer_id => 'digits?',
             email                  => 'text?',
             first_name             => 'text?',
             last_name              => 'text?',
             locale                 => 'text?',
         },
+        recipient   => 'text?',
         assignments => ['assignment'],
         fraud => {
             decision => 'not_checked|passed|held|approved|rejected',
@@ -165,6 +167,16 @@ my %SHAPES = (
         download_page_url => 'url',
         created_at        => $TIME,
         updated_at        => $TIME,
+    },
+    customer => {
+        id                     => 'id',
+        storefront_customer_id => 'digits?',
+        email                  => 'text?',
+        first_name             => 'text?',
+        last_name              => 'text?',
+        locale                 => 'text?',
+        created_at             => $TIME,
+        updated_at             => $TIME,
     },
     signal => { code => 'code', level => 'none|low|medium|high', message => 'text' },
     assignment => {
@@ -186,7 +198,8 @@ my %SHAPES = (
     event => {
         id             => 'id',
         action         => 'assigned|revoked|restored|downloads_granted|email_resent|link_rotated'
-            . '|approved|rejected|license_keys_assigned|fraud_held|fraud_passed|quantity_changed',
+            . '|approved|rejected|license_keys_assigned|fraud_held|fraud_passed|quantity_changed'
+            . '|address_changed',
         assignment_ids => 'ids?',
         key_id         => 'text?',
         user           => 'text?',
@@ -197,7 +210,8 @@ my %SHAPES = (
     shop_event => {
         id         => 'event_id',
         number     => 'id',
-        type       => 'asset.ready|asset.version_added|download.completed|download.limit_reached'
+        type       => 'asset.ready|asset.version_added|customer.address_changed'
+            . '|download.completed|download.limit_reached|order.address_changed'
             . '|email.bounced|email.failed|email.sent|import.failed|license_key.delivered'
             . '|license_key.low|order.approved|order.assigned|order.held|order.rejected'
             . '|order.restored|order.revoked|shop.blocked|webhook.disabled|webhook.test',

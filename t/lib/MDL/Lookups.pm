@@ -67,7 +67,7 @@ sub order_of
 {
     my ($shop, %opt) = @_;
     my $order    = delete $opt{order}    // number();
-    my $customer = delete $opt{customer_id} // number();
+    my $customer = exists $opt{customer_id} ? delete $opt{customer_id} : number();
     my $reply    = assign($shop, $order, [ $shop->{product} ], send_email => JSON::PP::true(),
         storefront_customer_id => $customer, %opt);
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;

@@ -309,6 +309,14 @@ my %REQUESTS = (
 
     listOrders      => sub { order($_[0]); '/orders' },
     getOrder        => sub { order_path($_[0], '') },
+    updateOrder     =>
+        sub { (order_path($_[0], ''), { email => label() . '@buyer.example' }) },
+    getCustomer     => sub { '/customers/' . order($_[0])->{customer}{id} },
+    updateCustomer  => sub {
+        my ($shop) = @_;
+        return ('/customers/' . order($shop, storefront_customer_id => digits())->{customer}{id},
+            { email => label() . '@buyer.example' });
+    },
     listAssignments => sub { order_path($_[0], '/assignments') },
     assignOrder     => sub {
         my ($shop) = @_;
@@ -339,6 +347,15 @@ my %REQUESTS = (
     listOrderEvents    => sub { order_path($_[0], '/events') },
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
+
+    listStatistics => sub {
+        my ($shop) = @_;
+        order($shop);
+        wait_for(sub { @{ api('GET', '/statistics', key => $shop->{token})->{json}{data} } }, 60,
+            'a count');
+        return '/statistics';
+    },
+    search => sub { '/search' },
 
     listEvents => sub { order($_[0]); '/events' },
 

@@ -8,7 +8,8 @@
 #   …
 #   my @requests = $storefront->requests('5001');
 #
-# A customer has email, first_name, last_name and locale; an order has risks, client_ip and answers.
+# A customer has email, first_name, last_name and locale; an order has risks, client_ip
+# and answers, and that of a guest what a customer has.
 # Each request takes the next answer, and the last one serves all later requests:
 #   status, headers    instead of 200 and none
 #   body               JSON or text, instead of the answer to the query

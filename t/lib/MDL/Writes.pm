@@ -58,6 +58,8 @@ my %AUDIT = (
     updateMapping  => 'mapping changed',
     deleteMapping  => 'mapping deleted',
 
+    updateOrder    => 'order changed',
+    updateCustomer => 'customer changed',
     assignOrder    => 'order assigned',
     revokeOrder    => 'order revoked',
     restoreOrder   => 'order restored',

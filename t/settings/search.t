@@ -1,0 +1,66 @@
+# One search in the header of each page of a shop.
+#
+# once: t/api/search.t finds on both databases
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Settings;
+use MDL::Test;
+use Test::More;
+
+my $XSS = '"><script>alert(1)</script>';
+
+my $server = settings_server();
+my $shop   = new_shop(name => "Shop $XSS");
+my $id     = $shop->{shop_id};
+my $other  = new_shop();
+told('member', 'add', $_->[0], $_->[1], '--shop', $id)
+    for [ staff => 'staff' ], [ reader => 'read-only' ];
+told('member', 'add', $_, 'staff', '--shop', $other->{shop_id}) for qw(staff other);
+
+my $file = ready_asset($shop, 'guide.pdf', 'bytes', title => "Guide $XSS");
+my $product = mapping_of($shop, [ $file->{id} ], title => "Sketch $XSS")->{storefront_product_id};
+assign($shop, '7001', [$product], storefront_customer_id => '501',
+    customer => { email => 'ada@lovelace.example', first_name => "Ada $XSS" });
+
+# The body of the page that finds this, as a user sees it.
+sub page_of
+{
+    my ($q, $user, $in) = @_;
+    my $reply = visit($user // 'reader', 'GET', '/' . ($in // $id) . "/search?q=$q");
+    is($reply->{status}, 200, "search?q=$q");
+    unlike($reply->{body}, qr/<script>alert/, 'what was typed is text');
+    return $reply->{body};
+}
+
+# The headings of the groups.
+sub groups { return join ', ', page_of(@_) =~ m{<h2>([^<]+)</h2>}g }
+
+for my $path ("/$id/", "/$id/orders", "/$id/keys") {
+    my $body = visit('reader', 'GET', $path)->{body};
+    like($body, qr{<form method="get" action="/settings/$id/search" role="search"},
+        "$path has the search");
+    like($body, qr{<a href="/settings/"><bdi>Shop}, 'and its name leads to the other shops');
+}
+like(visit('staff', 'GET', '/')->{body}, qr{href="/settings/$other->{shop_id}/"},
+    'if there are any');
+
+is(groups('lovelace'), 'Orders, People', 'a person, with the orders');
+like(page_of('lovelace'), qr{href="/settings/$id/orders/7001">Order 7001</a>}, 'each with a link');
+like(page_of('ADA'), qr{href="/settings/$id/orders\?q=501"><bdi>Ada &quot;}, 'the person, too');
+is(groups('%237001'), 'Orders', 'an order');
+is(groups('sketch'), 'Products', 'a product');
+like(page_of('sketch'), qr{href="/settings/$id/products/\d+"}, 'with a link');
+is(groups('guide'), 'Files', 'a file');
+like(page_of('guide'), qr{href="/settings/$id/files/$file->{id}"}, 'with a link');
+like(page_of('guide+pdf'), qr{value="guide pdf"}, 'the field keeps what was typed');
+like(page_of('nobody'), qr/Nothing was found/, 'nothing');
+like(page_of('%22%3E%3Cscript%3Ealert(1)'), qr/value="&quot;&gt;&lt;script/, 'whatever it is');
+like(page_of(''), qr/Find orders, people/, 'nothing was typed');
+is(groups('lovelace', 'staff', $other->{shop_id}), '', 'another shop finds nothing of it');
+is(visit('other', 'GET', "/$id/search?q=ada")->{status}, 404, 'nor do its members here');
+is(visit('reader', 'GET', "/$id/search?q=" . 'a' x 255)->{status}, 400, 'too long a text');
+
+$server->stop;
+done_testing;
