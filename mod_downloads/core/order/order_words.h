@@ -4,7 +4,7 @@
 #ifndef MDL_CORE_ORDER_ORDER_WORDS_H
 #define MDL_CORE_ORDER_ORDER_WORDS_H
 
-#include "core/order/order.h"
+#include "core/order/buyer.h"
 #include "core/search_word.h"
 
 /** Adds the words of an order: its number, its name and its own address; NULL has none. */
