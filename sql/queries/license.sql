@@ -255,7 +255,7 @@ SELECT k.id, k.license_key,
     k.assignment_id, k.assigned_at, k.withdrawn_at, k.created_at,
     (SELECT o.storefront_order_id FROM assignment a JOIN orders o ON o.id = a.order_id
         WHERE a.id = k.assignment_id) AS storefront_order_id,
-    (SELECT COALESCE(c.email, c.storefront_customer_id) FROM assignment a JOIN orders o ON o.id = a.order_id
+    (SELECT COALESCE({{recipient:o}}, {{customer_number:c}}) FROM assignment a JOIN orders o ON o.id = a.order_id
         JOIN customer c ON c.id = o.customer_id WHERE a.id = k.assignment_id) AS customer
 FROM (
     SELECT * FROM (SELECT * FROM license_key
