@@ -10,10 +10,20 @@
 #include "settings/frame.h"
 
 /* The actions of the timeline that the template has words for. */
-static const char *const actions[] = {
-    "assigned",     "revoked",          "restored", "downloads_granted",     "email_resent",
-    "link_rotated", "approved",         "rejected", "license_keys_assigned", "fraud_held",
-    "fraud_passed", "quantity_changed", NULL};
+static const char *const actions[] = {"assigned",
+                                      "revoked",
+                                      "restored",
+                                      "downloads_granted",
+                                      "email_resent",
+                                      "link_rotated",
+                                      "approved",
+                                      "rejected",
+                                      "license_keys_assigned",
+                                      "fraud_held",
+                                      "fraud_passed",
+                                      "quantity_changed",
+                                      "address_changed",
+                                      NULL};
 
 /* An entry of the timeline, or what became of an email. */
 typedef struct {

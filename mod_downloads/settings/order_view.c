@@ -229,6 +229,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
     apr_time_t now = apr_time_now();
 
     mdl_json_add_string(to, "order_id", order->storefront_order_id);
+    mdl_json_add_string(to, "order_name", order->name);
     mdl_frame_add_choice(to, mdl_order_access_names, (int)order->state.access);
     mdl_json_add_bool(to, "open", order_is_open(order));
     mdl_json_add_bool(to, "blocked", order->shop_blocked);
@@ -236,7 +237,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
     mdl_present_date(to, "created", order->created_at);
     mdl_present_date(to, "order_expires", order->expires_at);
     mdl_orders_add_customer(to, order->customer.first_name, order->customer.last_name,
-                            order->customer.email, order->customer.storefront_customer_id, p);
+                            order->address, order->customer.storefront_customer_id, p);
     if (visit->role >= MDL_ROLE_STAFF) {
         mdl_json_add_string(to, "page_url",
                             mdl_signed_url_page(visit->service->secret,

@@ -35,11 +35,14 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
         THEN excluded.updated_at ELSE customer.updated_at END
 RETURNING id, email, first_name, last_name, locale, updated_at, created_at
 
+-- name: order_names
+SELECT shop_id, storefront_order_id, name, recipient FROM orders WHERE id = %lld
+
 -- name: customer_names
-SELECT shop_id, storefront_customer_id, email, first_name, last_name FROM customer WHERE id = %lld
+SELECT shop_id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name FROM customer WHERE id = %lld
 
 -- name: customers_by_id
-SELECT id, storefront_customer_id, email, first_name, last_name, locale FROM customer
+SELECT id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name, locale FROM customer
 WHERE +shop_id = %lld AND id {{in_given}}
 
 -- For a customer that customer_upsert has made. The update locks the order's row, so that assignments of one

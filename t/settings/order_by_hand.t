@@ -4,6 +4,7 @@
 # once: the form calls what t/api/guests.t calls on both databases
 use strict;
 use warnings;
+use utf8;
 
 use MDL::Contract;
 use MDL::Settings;
@@ -17,17 +18,20 @@ my $id     = $shop->{shop_id};
 told('member', 'add', $_->[0], $_->[1], '--shop', $id)
     for [ staff => 'staff' ], [ reader => 'read-only' ];
 
-sub product
+my $books = 0;
+
+# A product with a book of its own.
+sub sold
 {
     my ($of, $title, %members) = @_;
-    my $file = ready_asset($of, "$title.pdf", $title);
+    my $file = ready_asset($of, 'book-' . ++$books . '.pdf', "book $books");
     return mapping_of($of, [ $file->{id} ], title => $title, %members);
 }
 
-my $guide = product($shop, 'Guide to Ümlauts');
-my $atlas = product($shop, 'Atlas');
-product($shop, 'Guide, withdrawn', is_active => JSON::PP::false());
-my $foreign = product($other, 'Foreign guide');
+my $guide = sold($shop, 'Guide to Ümlauts');
+my $atlas = sold($shop, 'Atlas');
+sold($shop, 'Guide, withdrawn', is_active => JSON::PP::false());
+my $foreign = sold($other, 'Foreign guide');
 my $path    = "/$id/orders/new";
 
 # The mappings that a search offers.

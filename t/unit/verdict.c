@@ -37,7 +37,7 @@ static mdl_order_t *order_of(apr_pool_t *p, int files, apr_int64_t keys_pending)
     }
     assignment->license_keys_pending = keys_pending;
     APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
-    order->customer.email = "ada@example.test";
+    order->address = "ada@example.test";
     order->email.status = MDL_EMAIL_SENT;
     return order;
 }
@@ -131,7 +131,7 @@ static void test_of_order(apr_pool_t *p)
     diagnosis = well();
     find(&diagnosis, MDL_CHECK_EMAIL, MDL_CHECK_FAIL, "email_without_address");
     is_verdict(order, &diagnosis, "no about email: send", "an address that came too late", p);
-    order->customer.email = NULL;
+    order->address = NULL;
     is_verdict(order, &diagnosis, "no about email: address", "an address that never came", p);
 }
 

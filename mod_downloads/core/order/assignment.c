@@ -215,14 +215,15 @@ static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *
 static apr_status_t order_rename(mdl_db_t *db, run_t *run, const char *before, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
+    apr_status_t rv;
 
     if (!assign->name_given ||
         strcmp(assign->name != NULL ? assign->name : "", before != NULL ? before : "") == 0) {
         return APR_SUCCESS;
     }
     run->customer_changed = 1;
-    return mdl_db_exec(db, NULL, p,
-                       MDL_Q(ORDER_SET_NAME, .name = assign->name, .id = run->order_id));
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDER_SET_NAME, .name = assign->name, .id = run->order_id));
+    return rv == APR_SUCCESS ? mdl_order_store_words(db, run->order_id, p) : rv;
 }
 
 /* APR_EGENERAL: an upsert returned no row, which can't happen. */
@@ -280,19 +281,21 @@ static apr_status_t assignment_store_words(mdl_db_t *db, const run_t *run, const
     const mdl_customer_t customer = {
         .id = run->customer_id,
         .storefront_customer_id = assign->customer.storefront_customer_id,
-        .email = run->email,
+        .email = mdl_rows_text(asked->customer, 1),
         .first_name = mdl_rows_text(asked->customer, 2),
         .last_name = mdl_rows_text(asked->customer, 3)};
     mdl_search_words_t words = mdl_search_words(assign->shop_id, p);
     apr_status_t rv = APR_SUCCESS;
 
     if (run->is_new) {
-        mdl_order_words(&words, run->order_id, assign->storefront_order_id, p);
+        mdl_order_words(&words, run->order_id, assign->storefront_order_id, assign->name, NULL, p);
     }
-    if (run->customer_changed) {
+    if (run->customer_changed && !run->customer_is_new && customer.storefront_customer_id == NULL) {
+        rv = mdl_customer_store_words(db, customer.id, p); /* the request lacks the number */
+    } else if (run->customer_changed) {
         mdl_customer_words(&words, &customer, p);
     }
-    if (run->customer_changed && !run->customer_is_new) {
+    if (run->customer_changed && !run->customer_is_new && customer.storefront_customer_id != NULL) {
         rv = mdl_search_remove(db, MDL_SEARCH_CUSTOMER, customer.id, p);
     }
     return rv == APR_SUCCESS ? mdl_search_store(db, &words, p) : rv;

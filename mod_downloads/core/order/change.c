@@ -7,6 +7,7 @@
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
 #include "core/ids.h"
+#include "core/order/order_words.h"
 #include "core/order/resend.h"
 #include "core/order/timeline.h"
 #include "core/shop/event.h"
@@ -97,7 +98,12 @@ static apr_status_t change_apply(mdl_db_t *db, const mdl_order_change_t *change,
 {
     apr_status_t rv = change_renames(change) ? change_name(db, change, p) : APR_SUCCESS;
 
-    return rv == APR_SUCCESS && change_moves(change) ? change_address(db, change, p) : rv;
+    if (rv == APR_SUCCESS && change_moves(change)) {
+        rv = change_address(db, change, p);
+    }
+    return rv == APR_SUCCESS && (change_renames(change) || change_moves(change))
+               ? mdl_order_store_words(db, change->access.order->id, p)
+               : rv;
 }
 
 static apr_status_t change_send(mdl_db_t *db, mdl_order_change_t *change, apr_pool_t *p)

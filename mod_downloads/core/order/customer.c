@@ -7,6 +7,7 @@
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
 #include "core/order/change.h"
+#include "core/order/order_words.h"
 #include "core/shop/event.h"
 #include "core/version.h"
 
@@ -129,6 +130,7 @@ apr_status_t mdl_customer_change(mdl_db_t *db, apr_pool_t *p, mdl_customer_chang
     if ((rv = mdl_db_exec(db, NULL, p,
                           MDL_Q(CUSTOMER_SET_EMAIL, .email = change->email, .now = apr_time_now(),
                                 .id = change->ref.id))) != APR_SUCCESS ||
+        (rv = mdl_customer_store_words(db, change->ref.id, p)) != APR_SUCCESS ||
         (rv = customer_move_orders(db, change, before, orders, p)) != APR_SUCCESS ||
         (rv = customer_notify(db, change, p)) != APR_SUCCESS) {
         return rv;

@@ -1,9 +1,27 @@
 #include "core/order/order_words.h"
 
 void mdl_order_words(mdl_search_words_t *words, apr_int64_t id, const char *storefront_order_id,
-                     apr_pool_t *p)
+                     const char *name, const char *address, apr_pool_t *p)
 {
     mdl_search_add(words, MDL_SEARCH_ORDER, id, storefront_order_id, p);
+    mdl_search_add(words, MDL_SEARCH_ORDER, id, name, p);
+    mdl_search_add(words, MDL_SEARCH_ORDER, id, address, p);
+}
+
+apr_status_t mdl_order_store_words(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    mdl_search_words_t words;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if ((rv = mdl_search_remove(db, MDL_SEARCH_ORDER, id, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_NAMES, id))) != APR_SUCCESS) {
+        return rv;
+    }
+    words = mdl_search_words(MDL_INT(row, order_names, shop_id), p);
+    mdl_order_words(&words, id, MDL_TEXT(row, order_names, storefront_order_id),
+                    MDL_TEXT(row, order_names, name), MDL_TEXT(row, order_names, recipient), p);
+    return mdl_search_store(db, &words, p);
 }
 
 void mdl_customer_words(mdl_search_words_t *words, const mdl_customer_t *customer, apr_pool_t *p)

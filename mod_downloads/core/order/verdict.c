@@ -93,7 +93,7 @@ mdl_verdict_t mdl_verdict_of(const mdl_order_t *order, const mdl_diagnosis_t *di
         }
     }
     if (verdict.remedy == MDL_REMEDY_ADDRESS && order->email.status == MDL_EMAIL_NO_RECIPIENT &&
-        order->customer.email != NULL) {
+        order->address != NULL) {
         verdict.remedy = MDL_REMEDY_SEND;
     }
     return verdict;
