@@ -72,7 +72,7 @@ WHERE c.tag_id = %lld:id AND c.assigned < c.wanted
 ORDER BY c.assignment_id LIMIT %lld
 
 -- How many orders wait for keys of each tag, counted up to a limit.
--- name: license_tags_owed
+-- name: license_orders_waiting
 SELECT t.id, (SELECT count(*) FROM (
         SELECT c.assignment_id
         FROM license_claim c JOIN assignment a ON a.id = c.assignment_id JOIN orders o ON o.id = a.order_id

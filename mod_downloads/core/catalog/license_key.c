@@ -79,7 +79,8 @@ apr_status_t mdl_license_owed(mdl_db_t *db, const apr_array_header_t *tag_ids, a
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, &rows, p, MDL_Q(LICENSE_TAGS_OWED, .limit = MDL_LICENSE_OWED_MAX + 1, .ids = tag_ids));
+        db, &rows, p,
+        MDL_Q(LICENSE_ORDERS_WAITING, .limit = MDL_LICENSE_OWED_MAX + 1, .ids = tag_ids));
 
     *owed = apr_pcalloc(p, ((apr_size_t)tag_ids->nelts + 1) * sizeof **owed);
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -22,7 +22,7 @@ typedef struct {
     mdl_license_status_t status;
     apr_int64_t assignment_id;       /* 0: in stock, and the next four are unset */
     const char *storefront_order_id; /* or NULL */
-    const char *customer;            /* the order's: the address, else the id */
+    const char *customer;            /* of the order: the address, else the id; NULL: a guest's */
     apr_time_t assigned_at;
     apr_time_t withdrawn_at;
     apr_time_t created_at;
