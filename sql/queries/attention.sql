@@ -43,7 +43,7 @@ WHERE t_rows.available <= t_rows.low_stock_threshold
 ORDER BY t_rows.id DESC
 
 -- Tags of which purchases wait for keys, and how many do, up to 20.
--- name: license_tags_owed
+-- name: license_tags_awaited
 SELECT q_rows.id, q_rows.name, q_rows.waiting
 FROM (
     SELECT t_rows.id, t_rows.name,

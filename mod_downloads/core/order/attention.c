@@ -82,7 +82,7 @@ static void attention_take_owed(mdl_attention_t *attention, mdl_rows_t *rows, ap
     attention->owed = attention_list(attention->limit, p);
     while (mdl_rows_next(rows) &&
            (tag = attention_next(&attention->owed, attention->limit, sizeof *tag, p)) != NULL) {
-        MDL_READ(rows, license_tags_owed, tag, id, name, waiting);
+        MDL_READ(rows, license_tags_awaited, tag, id, name, waiting);
     }
 }
 
@@ -121,7 +121,7 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
                             MDL_Q(LICENSE_TAGS_LOW, .shop_id = attention->shop_id,
                                   .limit = LOOKED_TAGS))) != APR_SUCCESS ||
         (rv = mdl_db_select(db, &owed, p,
-                            MDL_Q(LICENSE_TAGS_OWED, .shop_id = attention->shop_id,
+                            MDL_Q(LICENSE_TAGS_AWAITED, .shop_id = attention->shop_id,
                                   .limit = LOOKED_TAGS))) != APR_SUCCESS ||
         (rv = attention_read_webhooks(db, attention, p)) != APR_SUCCESS ||
         (rv = mdl_order_search(db, p, &held)) != APR_SUCCESS) {
