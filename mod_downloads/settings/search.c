@@ -18,9 +18,14 @@ static void search_add_customers(mdl_json_t *data, const apr_array_header_t *cus
 
     for (int i = 0; i < customers->nelts; i++) {
         const mdl_customer_t *each = APR_ARRAY_IDX(customers, i, const mdl_customer_t *);
+        mdl_json_t *to = mdl_json_add_object(list, NULL);
+        const char *query = each->storefront_customer_id != NULL ? each->storefront_customer_id
+                                                                 : each->email; /* of a guest */
 
-        mdl_orders_add_customer(mdl_json_add_object(list, NULL), each->first_name, each->last_name,
-                                each->email, each->storefront_customer_id, p);
+        mdl_orders_add_customer(to, each->first_name, each->last_name, each->email,
+                                each->storefront_customer_id, p);
+        mdl_json_add_string(to, "customer_query",
+                            query != NULL ? ap_escape_urlencoded(p, query) : "");
     }
     mdl_json_add_bool(data, "has_customers", customers->nelts > 0);
 }
