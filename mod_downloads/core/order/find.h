@@ -19,7 +19,7 @@ typedef struct {
  */
 typedef struct {
     apr_int64_t shop_id;
-    const char *text; /* NULL, or without a word: nothing is found */
+    const char *text;              /* NULL, or without a word: nothing is found */
     int limit;                     /* of each kind */
     apr_array_header_t *orders;    /* out: mdl_order_line_t *; those of the customers come last */
     apr_array_header_t *customers; /* out: mdl_customer_t * */
