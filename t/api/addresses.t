@@ -129,7 +129,8 @@ my $given = address('given');
 # As if the storefront were being asked for it.
 sql("UPDATE email SET status = 'queued' WHERE order_id = (SELECT id FROM orders WHERE"
     . " shop_id = $shop->{shop_id} AND storefront_order_id = '$unknown')");
-is(change_order($awaiting, { email => $given })->{json}{email}{to}, $given, 'but waits for one, gets it');
+is(change_order($awaiting, { email => $given })->{json}{email}{to}, $given,
+    'but waits for one, gets it');
 ok(wait_mail($given, 60), 'and leaves');
 
 # --- a customer ----------------------------------------------------------------------------------

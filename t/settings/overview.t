@@ -112,7 +112,8 @@ my $old = import_from($shop, 'old.pdf', status => 404);
 sql("UPDATE job SET finished_at = finished_at - 31 * 86400000000 WHERE id = '$old->{job}{id}'");
 is(nothing(), 1, 'or failed long ago');
 {
-    my $errors = MDL::Target::slurp(MDL::Target::top_dir() . '/mod_downloads/settings/import_error.c');
+    my $errors = MDL::Target::slurp(
+        MDL::Target::top_dir() . '/mod_downloads/settings/import_error.c');
     sql("UPDATE job SET finished_at = finished_at + 31 * 86400000000 WHERE id = '$old->{job}{id}'");
     for my $code (($errors =~ /import_errors\[\] = \{(.*?)NULL/s)[0] =~ /"(\w+)"/g,
         'internal_error') {
