@@ -63,7 +63,8 @@ is($replay->{body}, $first->{body}, 'the first request again has its answer');
 is_error(patch_bytes($upload, 400 * KB, substr $bytes, 400 * KB), 507, 'insufficient_storage',
     'the next piece of the upload');
 is(offset_of($upload), 400 * KB, 'the upload keeps what it had');
-like($server->error_log, qr/MDL0212: POST \S*\/assets is refused: the disk .* DownloadsStorageReserve/,
+like($server->error_log,
+    qr/MDL0212: POST \S*\/assets is refused: the disk .* DownloadsStorageReserve/,
     'the log names the directive');
 
 $source->release('held');
