@@ -70,6 +70,8 @@ my %AUDIT = (
     approveOrder   => 'order approved',
     rejectOrder    => 'order rejected',
 
+    updateShop => 'shop changed',
+
     createWebhookEndpoint => 'webhook_endpoint created',
     updateWebhookEndpoint => 'webhook_endpoint changed',
     deleteWebhookEndpoint => 'webhook_endpoint deleted',
