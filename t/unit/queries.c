@@ -96,6 +96,7 @@ static const struct {
     {MDL_Q_SHOP_BYTES, "upload_shop_open", "a shop has a few open uploads"},
     {MDL_Q_UPLOAD_INSERT, "upload_shop_open", "a shop has a few open uploads"},
     {MDL_Q_UPLOAD_OPEN_OF_SHOP, "upload_shop_open", "a shop has a few open uploads"},
+    {MDL_Q_UPLOAD_BEGUN_OF_SHOP, "upload_shop_open", "a shop has a few open uploads"},
     {MDL_Q_JOB_PAGE, "job_shop_type", "skips the jobs of a shop's few webhook endpoints"},
     {MDL_Q_JOB_PAGE_FAILED, "job_failed", "skips the jobs of a shop's few webhook endpoints"},
     {MDL_Q_IMPORTS_FAILED, "job_failed", "skips the jobs of a shop's few webhook endpoints"},
