@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 
@@ -107,6 +108,38 @@ apr_status_t mdl_search_store(mdl_db_t *db, const mdl_search_words_t *words, apr
 apr_status_t mdl_search_remove(mdl_db_t *db, mdl_search_kind_t kind, apr_int64_t ref, apr_pool_t *p)
 {
     return mdl_db_exec(db, NULL, p, MDL_Q(SEARCH_WORDS_DELETE, .ref = ref, .kind = kind));
+}
+
+/* Tells whether the rows are the words. */
+static int words_are(const mdl_search_words_t *words, mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_hash_t *distinct = apr_hash_make(p);
+    unsigned int same = 0, other = 0;
+
+    for (apr_size_t i = 0; i < mdl_json_length(words->rows); i++) {
+        const char *word = mdl_json_string(mdl_json_element(mdl_json_element(words->rows, i), 2));
+
+        apr_hash_set(distinct, word, APR_HASH_KEY_STRING, word);
+    }
+    while (mdl_rows_next(rows)) {
+        const char *word = mdl_rows_text(rows, 0);
+
+        *(apr_hash_get(distinct, word, APR_HASH_KEY_STRING) != NULL ? &same : &other) += 1;
+    }
+    return other == 0 && same == apr_hash_count(distinct);
+}
+
+apr_status_t mdl_search_renew(mdl_db_t *db, const mdl_search_words_t *words, mdl_search_kind_t kind,
+                              apr_int64_t ref, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(SEARCH_WORDS_OF, .ref = ref, .kind = kind));
+
+    if (rv != APR_SUCCESS || words_are(words, rows, p)) {
+        return rv;
+    }
+    rv = mdl_search_remove(db, kind, ref, p);
+    return rv == APR_SUCCESS ? mdl_search_store(db, words, p) : rv;
 }
 
 /* --- finding --- */

@@ -1,15 +1,25 @@
 -- Items that need attention. Each statement looks at a number of the newest rows, and leaves out solved ones.
 -- Other tables are read by subqueries for one value, so that PostgreSQL has no choice of plans.
 
+-- What was assigned live of mappings that have the asset, which is looked up first.
+-- part: of_asset_live
+-- dialect: sqlite3
+mapping_file f CROSS JOIN assignment s
+            WHERE f.asset_id = j_rows.asset_id AND s.mapping_id = f.mapping_id AND s.content = 'live'
+
+-- part: of_asset_live
+-- dialect: pgsql
+mapping_file f CROSS JOIN LATERAL (
+                SELECT 1 FROM assignment s WHERE s.mapping_id = f.mapping_id AND s.content = 'live' LIMIT 20) s_rows
+            WHERE f.asset_id = j_rows.asset_id
+
 -- Failed imports, except for assets that were deleted, or that another job has filled since.
 -- name: imports_failed
 SELECT j_rows.id, j_rows.asset_id,
     (SELECT a.filename FROM asset a WHERE a.id = j_rows.asset_id AND +a.deleted_at IS NULL) AS filename,
     j_rows.error_code, j_rows.error_message, j_rows.finished_at,
     CASE WHEN (SELECT a.status FROM asset a WHERE a.id = j_rows.asset_id) = 'ready' THEN 0
-        ELSE (SELECT count(*) FROM (SELECT 1 AS one FROM mapping_file f CROSS JOIN assignment s
-            WHERE f.asset_id = j_rows.asset_id AND s.mapping_id = f.mapping_id AND s.content = 'live'
-            LIMIT 20) w_rows) END AS waiting
+        ELSE (SELECT count(*) FROM (SELECT 1 AS one FROM {{of_asset_live}} LIMIT 20) w_rows) END AS waiting
 FROM (
     SELECT id, asset_id, error_code, error_message, finished_at FROM job
     WHERE shop_id = %lld AND status = 'failed' AND {{type_shown}} ORDER BY id DESC LIMIT %lld

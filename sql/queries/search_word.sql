@@ -15,6 +15,9 @@ SELECT %lld:shop_id, (value->>0)::smallint, (value->>1)::bigint, value->>2
 FROM jsonb_array_elements(%s:words::jsonb)
 ON CONFLICT DO NOTHING
 
+-- name: search_words_of
+SELECT word FROM search_word WHERE ref = %lld AND kind = %lld
+
 -- name: search_words_delete
 DELETE FROM search_word WHERE ref = %lld AND kind = %lld
 

@@ -152,20 +152,22 @@ static void test_lists(apr_pool_t *p)
 
     mapping->pack_ids = mapping->link_ids = mapping->license_key_tag_ids = ids_of(p, 0);
     mapping->storefront_variant_ids = texts_of(p, 2, VARIANT("1"), VARIANT("2"));
-    is_kept(put, 2 + 2, "a new mapping", p);
-    is_kept(put, 3, "the same", p);
+    is_kept(put, 2 + 2 + 1, "a new mapping", p);
+    is_kept(put, 4, "the same", p);
+    mapping->title = "Another title";
+    is_kept(put, 4 + 2, "another title, so other words to find it by", p);
     mapping->file_ids = ids_of(p, 2, file_b, file_a);
-    is_kept(put, 3 + 2, "the files in another order", p);
+    is_kept(put, 4 + 2, "the files in another order", p);
     mapping->file_ids = ids_of(p, 1, file_b);
-    is_kept(put, 3 + 2, "one file less", p);
+    is_kept(put, 4 + 2, "one file less", p);
     mapping->storefront_variant_ids = texts_of(p, 2, VARIANT("2"), VARIANT("1"));
-    is_kept(put, 3 + 2, "the variants in another order", p);
+    is_kept(put, 4 + 2, "the variants in another order", p);
     mapping->pack_ids = ids_of(p, 1, pack);
-    is_kept(put, 4 + 1 + 1, "a pack", p);
+    is_kept(put, 5 + 1 + 1, "a pack", p);
     mapping->file_ids = ids_of(p, 0);
-    is_kept(put, 3 + 1 + 1, "no file", p);
+    is_kept(put, 4 + 1 + 1, "no file", p);
     mapping->pack_ids = ids_of(p, 0);
-    is_kept(put, 2 + 1, "no pack", p);
+    is_kept(put, 3 + 1, "no pack", p);
 }
 
 static void test_refused(apr_pool_t *p)

@@ -179,8 +179,8 @@ static void check_types(apr_pool_t *p)
     static const char *const good[] = {
         "multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW",
         "multipart/form-data; boundary=\"a b:c\"", "Multipart/Form-Data;charset=utf-8;BOUNDARY=a",
-        "multipart/form-data; boundary="
-        "1234567890123456789012345678901234567890123456789012345678901234567890"};
+        ("multipart/form-data; boundary="
+         "1234567890123456789012345678901234567890123456789012345678901234567890")};
     static const char *const bad[] = {
         "multipart/form-data",
         "multipart/form-data; boundary=",
@@ -191,8 +191,8 @@ static void check_types(apr_pool_t *p)
         "multipart/form-data; boundary=\"a\\\"b\"",
         "multipart/form-data; boundary=\"a\tb\"",
         "multipart/form-data; xboundary=a",
-        "multipart/form-data; boundary="
-        "12345678901234567890123456789012345678901234567890123456789012345678901"};
+        ("multipart/form-data; boundary="
+         "12345678901234567890123456789012345678901234567890123456789012345678901")};
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ok(makes(good[i], p), good[i]);

@@ -53,7 +53,7 @@ static int process_confine(void)
     static const int memory[] = {SCMP_SYS(brk),     SCMP_SYS(munmap), SCMP_SYS(mremap),
                                  SCMP_SYS(madvise), SCMP_SYS(futex),  SCMP_SYS(exit_group)};
     const struct scmp_arg_cmp not_run = SCMP_A2(SCMP_CMP_MASKED_EQ, 4 /* PROT_EXEC */, 0);
-    const struct scmp_arg_cmp result = SCMP_A0(SCMP_CMP_EQ, RESULT_FD);
+    const struct scmp_arg_cmp result = SCMP_A0(SCMP_CMP_EQ, RESULT_FD, 0);
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int rc = filter != NULL ? 0 : -1;
 

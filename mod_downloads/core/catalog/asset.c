@@ -47,29 +47,29 @@ static apr_status_t asset_not_found(mdl_problem_t *problem)
     return mdl_problem_set(problem, 404, "asset_not_found", "There is no such asset.");
 }
 
-/* Stores the words by which the file is found. */
-static apr_status_t asset_store_words(mdl_db_t *db, apr_int64_t shop_id, const mdl_asset_t *asset,
-                                      apr_pool_t *p)
+/* The words by which the file is found. */
+static mdl_search_words_t asset_words(apr_int64_t shop_id, const mdl_asset_t *asset, apr_pool_t *p)
 {
     mdl_search_words_t words = mdl_search_words(shop_id, p);
 
     mdl_search_add(&words, MDL_SEARCH_FILE, asset->id, asset->title, p);
     mdl_search_add(&words, MDL_SEARCH_FILE, asset->id, asset->filename, p);
-    return mdl_search_store(db, &words, p);
+    return words;
 }
 
-/* The same for an asset that has another name or title now. */
+/* The words of an asset that has another name or title now. */
 static apr_status_t asset_renew_words(mdl_db_t *db, apr_int64_t shop_id, const mdl_asset_t *asset,
                                       apr_pool_t *p)
 {
-    apr_status_t rv = mdl_search_remove(db, MDL_SEARCH_FILE, asset->id, p);
+    mdl_search_words_t words = asset_words(shop_id, asset, p);
 
-    return rv == APR_SUCCESS ? asset_store_words(db, shop_id, asset, p) : rv;
+    return mdl_search_renew(db, &words, MDL_SEARCH_FILE, asset->id, p);
 }
 
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
                               mdl_problem_t *problem, apr_pool_t *p)
 {
+    mdl_search_words_t words;
     mdl_rows_t *row;
     apr_status_t rv = mdl_category_hold(db, shop_id, asset->category_id, problem, p);
 
@@ -90,7 +90,8 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
         return rv;
     }
     asset->id = mdl_rows_int(row, 0);
-    return asset_store_words(db, shop_id, asset, p);
+    words = asset_words(shop_id, asset, p);
+    return mdl_search_store(db, &words, p);
 }
 
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,

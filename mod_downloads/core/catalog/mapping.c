@@ -260,12 +260,11 @@ static apr_status_t mapping_store_words(mdl_db_t *db, const mdl_mapping_put_t *p
 {
     const mdl_mapping_t *mapping = &put->mapping;
     mdl_search_words_t words = mdl_search_words(put->shop_id, p);
-    apr_status_t rv = put->created ? APR_SUCCESS
-                                   : mdl_search_remove(db, MDL_SEARCH_PRODUCT, mapping->id, p);
 
     mdl_search_add(&words, MDL_SEARCH_PRODUCT, mapping->id, mapping->storefront_product_id, p);
     mdl_search_add(&words, MDL_SEARCH_PRODUCT, mapping->id, mapping->title, p);
-    return rv == APR_SUCCESS ? mdl_search_store(db, &words, p) : rv;
+    return put->created ? mdl_search_store(db, &words, p)
+                        : mdl_search_renew(db, &words, MDL_SEARCH_PRODUCT, mapping->id, p);
 }
 
 static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)

@@ -290,13 +290,10 @@ static apr_status_t assignment_store_words(mdl_db_t *db, const run_t *run, const
     if (run->is_new) {
         mdl_order_words(&words, run->order_id, assign->storefront_order_id, assign->name, NULL, p);
     }
-    if (run->customer_changed && !run->customer_is_new && customer.storefront_customer_id == NULL) {
-        rv = mdl_customer_store_words(db, customer.id, p); /* the request lacks the number */
-    } else if (run->customer_changed) {
+    if (run->customer_is_new) {
         mdl_customer_words(&words, &customer, p);
-    }
-    if (run->customer_changed && !run->customer_is_new && customer.storefront_customer_id != NULL) {
-        rv = mdl_search_remove(db, MDL_SEARCH_CUSTOMER, customer.id, p);
+    } else if (run->customer_changed) {
+        rv = mdl_customer_store_words(db, customer.id, p);
     }
     return rv == APR_SUCCESS ? mdl_search_store(db, &words, p) : rv;
 }
