@@ -87,6 +87,7 @@ is($assignment->{created_at}, $got->{created_at}, 'it was created with the order
 is_deeply($assignment, {
     storefront_product_id => $both->{storefront_product_id},
     storefront_variant_id => undef,
+    title                 => 'Product 1001',
     quantity              => 1,
     status                => 'active',
     mapping_id            => $both->{id},

@@ -49,7 +49,7 @@ my %allowed = (
     '/health/storage'       => 'GET, HEAD, OPTIONS',
     '/ping'                 => 'GET, HEAD, OPTIONS',
     '/jobs/job_1'           => 'GET, HEAD, OPTIONS',
-    '/orders/1'             => 'GET, HEAD, OPTIONS',
+    '/orders/1'             => 'GET, HEAD, OPTIONS, PATCH',
     '/assets'               => 'GET, HEAD, OPTIONS, POST',
     '/assets/1'             => 'DELETE, GET, HEAD, OPTIONS, PATCH',
     '/jobs'                 => 'GET, HEAD, OPTIONS',
@@ -360,7 +360,7 @@ my %operations = (
         content                => '',
     },
     '/orders/1/assignments' => {
-        storefront_customer_id => '',
+        storefront_customer_id => 'null',
         items                  => '',
         send_email             => 'true',
         fraud_check            => 'true',
@@ -494,7 +494,7 @@ refused_values('/assets', \%asset, 'sha256', '', '0' x 63, '0' x 65, 'g' x 64);
 refused_values('/assets', \%asset, 'category_id', 0, -1, MAX_ID + 1);
 
 my %assign = (storefront_customer_id => '1', items => [ { storefront_product_id => $product } ]);
-refused_values('/orders/1/assignments', \%assign, 'storefront_customer_id', '', '01', '-1', '1.0',
+refused_values('/orders/1/assignments', \%assign, 'storefront_customer_id', '01', '-1', '1.0',
     '1 ', 'x', '123456789012345678901', 'gid://storefront/Customer/1');
 refused_values('/orders/1/assignments', \%assign, 'items', [], [ ($assign{items}[0]) x 251 ]);
 for (

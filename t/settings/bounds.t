@@ -30,7 +30,7 @@ sub schema_of
     my $it     = document()->{paths}{ $operation->{path} }{ lc $operation->{method} };
     my $schema = MDL::OpenApi::resolve($it->{requestBody}{content}{'application/json'}{schema});
     $schema = MDL::OpenApi::resolve($schema->{properties}{$member});
-    return $schema->{oneOf} ? $schema->{oneOf}[0] : $schema;
+    return MDL::OpenApi::resolve($schema->{oneOf} ? $schema->{oneOf}[0] : $schema);
 }
 
 my %LONG = (
@@ -58,6 +58,8 @@ my @FORMS  = (
     [ $ORDER, "$ORDER/reject",      {}, 'rejectOrder',  @REASON ],
     [ $ORDER, "$ORDER/rotate-link", {}, 'rotateLink',   @REASON ],
     [ $ORDER, "$ORDER/resend", { to => 'ada@example.com' }, 'resendEmail', @REASON,
+        [ to => 'email', 'address' ] ],
+    [ $ORDER, "$ORDER/address", { to => 'ada@example.com' }, 'updateOrder', @REASON,
         [ to => 'email', 'address' ] ],
     [ $ORDER, "$ORDER/grant", { downloads => 1, days => 1 }, 'grantDownloads', @REASON,
         [ downloads => 'downloads', 'number' ], [ days => 'extend_days', 'number' ] ],

@@ -80,7 +80,7 @@ is($order->{assignments}[0]{storefront_product_id}, $guide->{storefront_product_
 is($order->{events}[-1]{user}, 'staff', 'by whom, its story says');
 my $mail = wait_mail('hand@buyer.example', 60);
 ok(scalar(grep { $_ eq $order->{download_page_url} } @{ $mail->{urls} }), 'the email leaves');
-like($mail->{text}, qr/A-1043/, 'and names the order');
+like($mail->{headers}{subject}, qr{A-1043}, 'and names the order');
 like(visit('staff', 'GET', "/$id/orders")->{body}, qr/A-1043/, 'as the list does');
 is(order_at(press(mapping => $atlas->{id}, email => 'hand@buyer.example'))->{storefront_order_id},
     '9' . '0' x 18 . '2', 'the next order has the next number');

@@ -13,6 +13,7 @@ use Test::More;
 
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 1
+DownloadsStorageQuota 1000000000
 END
 my $source = MDL::Source->new;
 my $shop   = shop_with_product('Busy');
