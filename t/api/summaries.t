@@ -64,7 +64,8 @@ my ($ever, $days, $years) = map { mapping_of($shop, [ $files[0] ], pack_ids => [
 
 # --- packs and mappings --------------------------------------------------------------------------
 
-my @lists = qw(note storefront_variant_ids variant_titles file_ids pack_ids link_ids license_key_tag_ids);
+my @lists = qw(note storefront_variant_ids variant_titles file_ids pack_ids link_ids
+    license_key_tag_ids);
 is_deeply(all_of('/packs?view=summary&limit=2', 'pack_summaries'),
     without(['file_ids'], @{ all_of('/packs?limit=2', 'packs') }), 'packs without their files');
 is_deeply(all_of('/mappings?view=summary&limit=2', 'mapping_summaries'),
