@@ -165,11 +165,8 @@ static int check_storage(mdl_ctl_t *ctl, const char **message)
 {
     const mdl_storage_config_t *storage = &ctl->settings->storage;
 
-    if (storage->folder == NULL && storage->objects.url != NULL) {
-        *message = "no folder, only objects";
-        return 1;
-    }
-    *message = storage->folder == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner;
+    *message = storage->folder == NULL && storage->objects.url == NULL ? MDL_SETTINGS_FIRST
+                                                                       : ctl->no_owner;
     return *message == NULL && mdl_health_storage(&ctl->health, message);
 }
 

@@ -100,7 +100,7 @@ apr_status_t mdl_storage_digest(const mdl_storage_t *storage, const mdl_blob_t *
 const char *mdl_storage_place(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p);
 
 /* The following are for blobs in the folder.  Without a folder there is no blob, the lists are
-   empty, every check succeeds, and a partial file can't be opened: APR_EINVAL. */
+   empty, every check succeeds, and a partial file is missing and can't be opened: APR_EINVAL. */
 
 /** Opens a blob for reading; flags are those of apr_file_open besides APR_FOPEN_READ.  APR_EINVAL
     for a blob in an object: base/http/object_reader.h reads those. */

@@ -97,9 +97,11 @@ apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
     if ((rv = mdl_storage_open(&worker->storage, &service->settings->storage, p)) != APR_SUCCESS) {
-        mdl_log(MDL_LOG_ERR, rv,
-                "MDL0326: can't use the storage folder %s; the httpd user must own it",
-                service->settings->storage.folder);
+        mdl_log(
+            MDL_LOG_ERR, rv,
+            "MDL0326: can't use the storage %s; the httpd user must own its folder and key file",
+            service->settings->storage.folder != NULL ? service->settings->storage.folder
+                                                      : service->settings->storage.objects.url);
         return rv;
     }
     if ((rv = mdl_http_global_init(p)) != APR_SUCCESS ||

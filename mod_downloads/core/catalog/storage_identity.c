@@ -152,6 +152,20 @@ static apr_status_t folder_belongs(mdl_db_t *db, const char *root, int join, con
     return identities_compare(root, &identities, why, p);
 }
 
+/* Whether no file is in a folder that the settings no longer name. */
+static apr_status_t folder_missed(mdl_db_t *db, const char **why, apr_pool_t *p)
+{
+    identities_t identities = {.name = FOLDER};
+    apr_status_t rv = mdl_db_read(db, has_blobs_effect, &identities, p);
+
+    if (rv != APR_SUCCESS || !identities.has_blobs) {
+        return rv;
+    }
+    *why = "The database knows files that are in no object, and DownloadsStorage is missing: name "
+           "their folder until \"downloadsctl storage copy folder object\" has copied them.";
+    return APR_EMISMATCH;
+}
+
 /* --- the bucket --- */
 
 static apr_status_t bucket_read(mdl_object_store_t *store, const char *url,
@@ -261,11 +275,17 @@ static apr_status_t bucket_belongs(mdl_db_t *db, const mdl_object_config_t *conf
     return rv;
 }
 
+apr_status_t mdl_storage_bucket_belongs(mdl_db_t *db, const mdl_object_config_t *bucket,
+                                        const char **why, apr_pool_t *p)
+{
+    return bucket_belongs(db, bucket, 0, why, p);
+}
+
 apr_status_t mdl_storage_belongs(mdl_db_t *db, const mdl_storage_config_t *storage, int join,
                                  const char **why, apr_pool_t *p)
 {
     apr_status_t rv = storage->folder != NULL ? folder_belongs(db, storage->folder, join, why, p)
-                                              : APR_SUCCESS;
+                                              : folder_missed(db, why, p);
 
     return rv == APR_SUCCESS && storage->objects.url != NULL
                ? bucket_belongs(db, &storage->objects, join, why, p)

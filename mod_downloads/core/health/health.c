@@ -94,11 +94,14 @@ int mdl_health_storage(const mdl_health_t *health, const char **message)
     apr_status_t rv;
     char text[120];
 
-    *message = root;
+    *message = root != NULL ? root : "no folder, only objects";
     if (health->db != NULL &&
         mdl_storage_belongs(health->db, &folder, 0, &why, health->p) != APR_SUCCESS) {
         *message = why;
         return 0;
+    }
+    if (root == NULL) {
+        return 1;
     }
     rv = mdl_storage_open(&storage, &folder, health->p);
     if (rv == APR_SUCCESS) {

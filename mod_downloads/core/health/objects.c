@@ -159,11 +159,11 @@ static void lifecycle_warn(const mdl_health_t *health, trial_t *trial)
 /* Whether the bucket belongs to the database. */
 static int bucket_belongs(const mdl_health_t *health, const char **message)
 {
-    const mdl_storage_config_t bucket = {.objects = health->settings->storage.objects};
+    const mdl_object_config_t *bucket = &health->settings->storage.objects;
     const char *why = "The database does not say which bucket belongs with it.";
 
     if (health->db == NULL ||
-        mdl_storage_belongs(health->db, &bucket, 0, &why, health->p) == APR_SUCCESS) {
+        mdl_storage_bucket_belongs(health->db, bucket, &why, health->p) == APR_SUCCESS) {
         return 1;
     }
     *message = why;

@@ -36,7 +36,8 @@ static void settings_check_required(const mdl_settings_t *settings, apr_array_he
                                "https://downloads.example.com/d."},
         {secret_file, "DownloadsSecretFile is missing: give the absolute path of a file "
                       "of 32 or more random bytes, mode 0600."},
-        {settings->storage.folder,
+        {settings->storage.folder != NULL ? settings->storage.folder
+                                          : settings->storage.objects.url,
          "DownloadsStorage is missing: give the absolute path of the folder "
          "where files are stored."},
         {settings->templates, "DownloadsTemplates is missing: give the absolute path of the folder "
