@@ -20,7 +20,7 @@
 
 #define SMALL_LIMIT    (1024 * 1024) /* bytes; larger files move to the bulk lane */
 #define PARTIAL_IN_USE apr_time_from_msec(500)
-#define PARALLEL       3                     /* parts of a large file that are sent at a time */
+#define PARALLEL       2                     /* parts of a large file that are sent at a time */
 #define PATIENCE       apr_time_from_sec(60) /* with an object store; that of small files is less, */
 #define SMALL_PATIENCE apr_time_from_sec(5)  /* for other files wait meanwhile */
 #define STORE_AWAY     apr_time_from_sec(10) /* until a job tries again */
