@@ -140,8 +140,9 @@ $output = qx(BUILD='$temp/build' tools/step lint echo well 2>&1);
 is($?, 0, 'a step that succeeds');
 like($output, qr/^well\n +\d+ processor seconds in +\d+ s: lint\n\z/, 'adds what it took');
 
-# The daemon's end of the pipe is open until it ends.
-my $daemon = q{(perl -e 'do { @t = times } while \$t[0] + \$t[1] < 1' & ) | cat};
+# The daemon's end of the pipe is open until it ends, and a moment later it is dead.
+my $daemon = q{(perl -e 'do { @t = times } while \$t[0] + \$t[1] < 1' & echo \$!) | { read pid; cat;
+    while grep -qs '^State:.[^ZX]' /proc/\$pid/status; do :; done; }};
 qx(BUILD='$temp/build' tools/step suites sh -c "$daemon");
 like(qx(BUILD='$temp/build' tools/step --times lint suites),
     qr/^ +0 processor.*: lint\n +1 processor.*: suites\n +1 processor seconds in +\d+ s in all\n\z/,
