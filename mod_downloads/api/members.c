@@ -130,13 +130,18 @@ static const char *member_ask_string(mdl_members_t *members, const char *name,
 {
     const mdl_json_t *value = member_ask(members, name, presence);
 
-    const char *text;
-
     if (value != NULL && mdl_json_type(value) != MDL_JSON_STRING) {
         mdl_members_fault(members, name, "wrong_type", "This member must be a string.");
         return NULL;
     }
-    text = value != NULL ? mdl_json_string(value) : NULL;
+    return value != NULL ? mdl_json_string(value) : NULL;
+}
+
+static const char *member_ask_text(mdl_members_t *members, const char *name,
+                                   mdl_presence_t presence)
+{
+    const char *text = member_ask_string(members, name, presence);
+
     return text != NULL && presence == MDL_NULLABLE &&
                    *mdl_utf8_trimmed(text, members->pool) == '\0'
                ? NULL
@@ -146,7 +151,7 @@ static const char *member_ask_string(mdl_members_t *members, const char *name,
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max)
 {
-    const char *text = member_ask_string(members, name, presence);
+    const char *text = member_ask_text(members, name, presence);
 
     if (text == NULL) {
         return NULL;
@@ -169,7 +174,7 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
 
 const char *mdl_members_lines(mdl_members_t *members, const char *name, apr_size_t max)
 {
-    const char *text = member_ask_string(members, name, MDL_NULLABLE);
+    const char *text = member_ask_text(members, name, MDL_NULLABLE);
 
     if (text == NULL) {
         return NULL;
@@ -297,7 +302,7 @@ const char *mdl_members_product(mdl_members_t *members, const char *name)
 
 const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product)
 {
-    const char *text = member_ask_string(members, name, MDL_NULLABLE);
+    const char *text = member_ask_text(members, name, MDL_NULLABLE);
     const char *variant = text != NULL ? mdl_identifier_variant(text, product, members->pool)
                                        : NULL;
 

@@ -51,7 +51,8 @@ int mdl_members_bool(mdl_members_t *members, const char *name, int fallback);
 apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, mdl_presence_t presence,
                             apr_int64_t min, apr_int64_t max, apr_int64_t fallback);
 
-/** 1 to 20 decimal digits without a leading zero, as text (contract, section 1). */
+/** 1 to 20 decimal digits without a leading zero, as text (contract, section 1); an empty text is a
+    fault, also if the member may be null. */
 const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence);
 
 /** gid://<platform>/Product/<n>. */

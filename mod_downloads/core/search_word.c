@@ -129,14 +129,19 @@ static int words_are(const mdl_search_words_t *words, mdl_rows_t *rows, apr_pool
     return other == 0 && same == apr_hash_count(distinct);
 }
 
-apr_status_t mdl_search_renew(mdl_db_t *db, const mdl_search_words_t *words, mdl_search_kind_t kind,
-                              apr_int64_t ref, apr_pool_t *p)
+apr_status_t mdl_search_ask_words(mdl_db_t *db, mdl_search_kind_t kind, apr_int64_t ref,
+                                  mdl_rows_t **had, apr_pool_t *p)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(SEARCH_WORDS_OF, .ref = ref, .kind = kind));
+    return mdl_db_select(db, had, p, MDL_Q(SEARCH_WORDS_OF, .ref = ref, .kind = kind));
+}
 
-    if (rv != APR_SUCCESS || words_are(words, rows, p)) {
-        return rv;
+apr_status_t mdl_search_renew(mdl_db_t *db, const mdl_search_words_t *words, mdl_rows_t *had,
+                              mdl_search_kind_t kind, apr_int64_t ref, apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    if (words_are(words, had, p)) {
+        return APR_SUCCESS;
     }
     rv = mdl_search_remove(db, kind, ref, p);
     return rv == APR_SUCCESS ? mdl_search_store(db, words, p) : rv;

@@ -38,9 +38,14 @@ void mdl_search_add(mdl_search_words_t *words, mdl_search_kind_t kind, apr_int64
 /** Stores them, by one statement. */
 apr_status_t mdl_search_store(mdl_db_t *db, const mdl_search_words_t *words, apr_pool_t *p);
 
-/** Stores the words of the one thing ref, which may have others; writes nothing if it has these. */
-apr_status_t mdl_search_renew(mdl_db_t *db, const mdl_search_words_t *words, mdl_search_kind_t kind,
-                              apr_int64_t ref, apr_pool_t *p);
+/** Asks for the words that a thing has, for mdl_search_renew. */
+apr_status_t mdl_search_ask_words(mdl_db_t *db, mdl_search_kind_t kind, apr_int64_t ref,
+                                  mdl_rows_t **had, apr_pool_t *p);
+
+/** Stores the words, all of one thing, in place of those that it had.  Writes nothing if they are
+    the same. */
+apr_status_t mdl_search_renew(mdl_db_t *db, const mdl_search_words_t *words, mdl_rows_t *had,
+                              mdl_search_kind_t kind, apr_int64_t ref, apr_pool_t *p);
 
 /** Removes all words of a thing. */
 apr_status_t mdl_search_remove(mdl_db_t *db, mdl_search_kind_t kind, apr_int64_t ref,

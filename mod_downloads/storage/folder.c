@@ -132,8 +132,7 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
                : NULL;
 }
 
-/* Why there is no path. */
-static apr_status_t path_fault(const mdl_storage_t *storage)
+apr_status_t mdl_folder_path_fault(const mdl_storage_t *storage)
 {
     return storage->blobs == NULL ? APR_ENOENT : APR_EINVAL;
 }
@@ -145,7 +144,7 @@ apr_status_t mdl_storage_file(apr_file_t **file, const mdl_storage_t *storage,
 
     return path != NULL ? apr_file_open(file, path, APR_FOPEN_READ | APR_FOPEN_BINARY | flags,
                                         APR_FPROT_OS_DEFAULT, p)
-                        : path_fault(storage);
+                        : mdl_folder_path_fault(storage);
 }
 
 apr_status_t mdl_folder_find(const mdl_storage_t *storage, const mdl_blob_t *blob, apr_pool_t *p)
@@ -154,7 +153,7 @@ apr_status_t mdl_folder_find(const mdl_storage_t *storage, const mdl_blob_t *blo
     struct stat found;
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
@@ -166,7 +165,7 @@ apr_status_t mdl_folder_size(const mdl_storage_t *storage, const mdl_blob_t *blo
     struct stat found;
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     if (stat(path, &found) != 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0) {
         return mdl_storage_status(errno);
@@ -203,7 +202,7 @@ apr_status_t mdl_folder_digest(const mdl_storage_t *storage, const mdl_blob_t *b
     int fd;
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
@@ -224,7 +223,7 @@ apr_status_t mdl_storage_permit(const mdl_storage_t *storage, const mdl_blob_t *
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     return chmod(path, MDL_STORAGE_FILE_MODE) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
@@ -235,7 +234,7 @@ apr_status_t mdl_storage_set_aside(const mdl_storage_t *storage, const mdl_blob_
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     return rename(path, apr_pstrcat(p, path, ".damaged", NULL)) == 0 ? APR_SUCCESS
                                                                      : mdl_storage_status(errno);
@@ -246,7 +245,7 @@ apr_status_t mdl_storage_touch(const mdl_storage_t *storage, const mdl_blob_t *b
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     return utimensat(AT_FDCWD, path, NULL, 0) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
@@ -257,7 +256,7 @@ apr_status_t mdl_storage_written_at(const mdl_storage_t *storage, const mdl_blob
     const char *path = mdl_storage_path(storage, blob->sha256, p);
     apr_finfo_t info;
     apr_status_t rv = path != NULL ? apr_stat(&info, path, APR_FINFO_MTIME, p)
-                                   : path_fault(storage);
+                                   : mdl_folder_path_fault(storage);
 
     if (rv == APR_SUCCESS) {
         *when = info.mtime;
@@ -270,7 +269,7 @@ apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const mdl_blob_t *
     const char *path = mdl_storage_path(storage, blob->sha256, p);
 
     if (path == NULL) {
-        return path_fault(storage);
+        return mdl_folder_path_fault(storage);
     }
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
 }

@@ -45,12 +45,6 @@ static const char *partial_path(const mdl_storage_t *storage, const char *id, ap
     return apr_pstrcat(p, storage->partial, "/", id, NULL);
 }
 
-/* Why there is no path. */
-static apr_status_t path_fault(const mdl_storage_t *storage)
-{
-    return storage->partial == NULL ? APR_ENOENT : APR_EINVAL;
-}
-
 /* A symbolic link whose target is the number of valid bytes, while later ones are provisional. */
 static const char *mark_name(const char *path, apr_pool_t *p)
 {
@@ -261,7 +255,7 @@ static apr_status_t partial_stat(mdl_storage_t *storage, const char *id, apr_fin
     const char *path = partial_path(storage, id, p);
 
     return path != NULL ? apr_stat(info, path, APR_FINFO_MTIME | APR_FINFO_SIZE, p)
-                        : path_fault(storage);
+                        : mdl_folder_path_fault(storage);
 }
 
 apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,

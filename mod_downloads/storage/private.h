@@ -28,6 +28,10 @@ apr_status_t mdl_folder_size(const mdl_storage_t *storage, const mdl_blob_t *blo
 apr_status_t mdl_folder_digest(const mdl_storage_t *storage, const mdl_blob_t *blob,
                                const char **digest, apr_pool_t *p);
 
+/** Why a file of the folder has no path: APR_ENOENT without a folder, else APR_EINVAL for its name.
+ */
+apr_status_t mdl_folder_path_fault(const mdl_storage_t *storage);
+
 /** The folder of the blobs whose SHA-256 begins with digit, hexadecimal. */
 const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);
 

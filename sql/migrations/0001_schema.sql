@@ -179,6 +179,7 @@ CREATE TABLE blob (
 );
 CREATE INDEX blob_released ON blob (released_at) WHERE released_at IS NOT NULL;
 CREATE INDEX blob_object ON blob (object) WHERE object IS NOT NULL;
+CREATE INDEX blob_file ON blob (size) WHERE object IS NULL;
 
 -- The keys of objects that may exist, although no blob has them: being written, or to be removed. A key is here
 -- before its first byte is sent, and is never used again.

@@ -5,9 +5,9 @@ SELECT identity FROM storage WHERE place = %s:place
 -- name: storage_adopt
 INSERT INTO storage (place, identity) VALUES (%s:place, %s:identity) ON CONFLICT (place) DO NOTHING
 
--- Whether the database knows a blob that should be there. Read once in a database's life for each place.
+-- Whether the database knows a blob that should be there. Without a folder each check of readiness reads the first.
 -- name: storage_knows_file
-SELECT 1 FROM blob WHERE object IS NULL LIMIT 1
+SELECT 1 FROM blob WHERE object IS NULL AND size >= 0 ORDER BY size LIMIT 1
 
 -- name: storage_knows_object
 SELECT 1 FROM blob WHERE object > '' LIMIT 1

@@ -494,8 +494,8 @@ refused_values('/assets', \%asset, 'sha256', '', '0' x 63, '0' x 65, 'g' x 64);
 refused_values('/assets', \%asset, 'category_id', 0, -1, MAX_ID + 1);
 
 my %assign = (storefront_customer_id => '1', items => [ { storefront_product_id => $product } ]);
-refused_values('/orders/1/assignments', \%assign, 'storefront_customer_id', '01', '-1', '1.0',
-    '1 ', 'x', '123456789012345678901', 'gid://storefront/Customer/1');
+refused_values('/orders/1/assignments', \%assign, 'storefront_customer_id', '', '01', '-1', '1.0',
+    ' ', '1 ', 'x', '123456789012345678901', 'gid://storefront/Customer/1');
 refused_values('/orders/1/assignments', \%assign, 'items', [], [ ($assign{items}[0]) x 251 ]);
 for (
     [ quantity              => 0, -1, 1001, MAX_ID + 1 ],

@@ -142,9 +142,13 @@ static void pieces_are_appended(void)
     const char *data = noise(length);
     mdl_partial_t *partial = append_partial("upl_pieces");
     mdl_partial_t *second;
+    mdl_storage_t *none;
     mdl_blob_t blob = {0};
     apr_int64_t size = -1;
 
+    mdl_storage_open(&none, &(mdl_storage_config_t){0}, p);
+    is_int(mdl_partial_length(none, "upl_none", &size, p), APR_ENOENT,
+           "without a folder every partial file is missing");
     is_int(mdl_partial_length(storage, "upl_none", &size, p), APR_ENOENT,
            "a missing file has no length");
     ok(mdl_partial_hashed(partial), "an empty file is hashed while it grows");

@@ -32,7 +32,6 @@ static const struct {
     {MDL_Q_STORAGE_STATUS, "blob", "an operator's command that counts every blob"},
     {MDL_Q_STORAGE_STATUS, "stray_object", "as above"},
     {MDL_Q_STORAGE_STATUS, "storage_hold", "as above"},
-    {MDL_Q_STORAGE_KNOWS_FILE, "blob", "stops at the first row, until the folder has an identity"},
     {MDL_Q_STORAGE_HELD, "storage_hold", "the table has a row for each copy that is being made"},
     {MDL_Q_STORAGE_RELEASE_ALL, "storage_hold", "as above"},
     {MDL_Q_MEMBER_LIST, "m", "an operator's command that lists every member"},

@@ -132,6 +132,21 @@ static void test_strangers(apr_pool_t *p)
     is_int(joins("two", p), APR_SUCCESS, "then it does");
 }
 
+/* A service whose files are all in objects. */
+static void test_no_folder(apr_pool_t *p)
+{
+    const mdl_storage_config_t none = {0};
+
+    anew(p);
+    is_int(mdl_storage_belongs(db, &none, 1, &why, p), APR_SUCCESS,
+           "no folder is needed without a file");
+    know_file(p);
+    is_int(mdl_storage_belongs(db, &none, 1, &why, p), APR_EMISMATCH, "but for a file");
+    ok(strstr(why, "storage copy folder object") != NULL, "the reason says how to copy it");
+    mdl_db_command(db, "UPDATE blob SET object = 'obj_1'");
+    is_int(mdl_storage_belongs(db, &none, 1, &why, p), APR_SUCCESS, "until it is in an object");
+}
+
 static int race(const char *folder)
 {
     apr_pool_t *p;
@@ -184,6 +199,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_moved(p);
     test_other(p);
     test_strangers(p);
+    test_no_folder(p);
     test_races(p);
     is_int(system(apr_pstrcat(p, "rm -r ", base, NULL)), 0, "the folders are removed");
 }

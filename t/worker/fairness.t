@@ -11,6 +11,7 @@ use MDL::Source;
 use MDL::Test;
 use Test::More;
 
+# With a quota an import reads its asset before it begins.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 1
 DownloadsStorageQuota 1000000000

@@ -62,8 +62,11 @@ static apr_status_t asset_renew_words(mdl_db_t *db, apr_int64_t shop_id, const m
                                       apr_pool_t *p)
 {
     mdl_search_words_t words = asset_words(shop_id, asset, p);
+    mdl_rows_t *had;
+    apr_status_t rv = mdl_search_ask_words(db, MDL_SEARCH_FILE, asset->id, &had, p);
 
-    return mdl_search_renew(db, &words, MDL_SEARCH_FILE, asset->id, p);
+    return rv == APR_SUCCESS ? mdl_search_renew(db, &words, had, MDL_SEARCH_FILE, asset->id, p)
+                             : rv;
 }
 
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,

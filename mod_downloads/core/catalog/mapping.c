@@ -255,8 +255,9 @@ static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, ap
     return rv == APR_SUCCESS ? mapping_check_files(db, put, p) : rv;
 }
 
-/* Stores the words by which the product is found. */
-static apr_status_t mapping_store_words(mdl_db_t *db, const mdl_mapping_put_t *put, apr_pool_t *p)
+/* Stores the words by which the product is found; had are those of a mapping that was there. */
+static apr_status_t mapping_store_words(mdl_db_t *db, const mdl_mapping_put_t *put, mdl_rows_t *had,
+                                        apr_pool_t *p)
 {
     const mdl_mapping_t *mapping = &put->mapping;
     mdl_search_words_t words = mdl_search_words(put->shop_id, p);
@@ -264,7 +265,21 @@ static apr_status_t mapping_store_words(mdl_db_t *db, const mdl_mapping_put_t *p
     mdl_search_add(&words, MDL_SEARCH_PRODUCT, mapping->id, mapping->storefront_product_id, p);
     mdl_search_add(&words, MDL_SEARCH_PRODUCT, mapping->id, mapping->title, p);
     return put->created ? mdl_search_store(db, &words, p)
-                        : mdl_search_renew(db, &words, MDL_SEARCH_PRODUCT, mapping->id, p);
+                        : mdl_search_renew(db, &words, had, MDL_SEARCH_PRODUCT, mapping->id, p);
+}
+
+/* Writes what the mapping's row does not have.  The words are asked for together with the lists. */
+static apr_status_t mapping_write_rest(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    mdl_rows_t *had = NULL;
+    apr_status_t rv = put->created
+                          ? APR_SUCCESS
+                          : mdl_search_ask_words(db, MDL_SEARCH_PRODUCT, put->mapping.id, &had, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mapping_write_lists(db, put, p);
+    }
+    return rv == APR_SUCCESS ? mapping_store_words(db, put, had, p) : rv;
 }
 
 static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
@@ -298,8 +313,7 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
     }
     mapping_read_written(put, row);
     put->created = mapping->updated_at == mapping->created_at;
-    rv = mapping_store_words(db, put, p);
-    return rv == APR_SUCCESS ? mapping_write_lists(db, put, p) : rv;
+    return mapping_write_rest(db, put, p);
 }
 
 static apr_status_t mapping_not_found(mdl_problem_t *problem)
@@ -357,11 +371,10 @@ apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t 
     put->created = 0;
     if ((rv = mapping_replace_row(db, put, p)) != APR_SUCCESS ||
         (rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS ||
-        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS ||
-        (rv = mapping_store_words(db, put, p)) != APR_SUCCESS) {
+        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
         return rv;
     }
-    return mapping_write_lists(db, put, p);
+    return mapping_write_rest(db, put, p);
 }
 
 static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)

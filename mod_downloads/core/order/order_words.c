@@ -11,16 +11,17 @@ void mdl_order_words(mdl_search_words_t *words, apr_int64_t id, const char *stor
 apr_status_t mdl_order_store_words(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     mdl_search_words_t words;
-    mdl_rows_t *row;
+    mdl_rows_t *row, *had;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_NAMES, id))) != APR_SUCCESS) {
+    if ((rv = mdl_search_ask_words(db, MDL_SEARCH_ORDER, id, &had, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, &row, p, MDL_Q(ORDER_NAMES, id))) != APR_SUCCESS) {
         return rv;
     }
     words = mdl_search_words(MDL_INT(row, order_names, shop_id), p);
     mdl_order_words(&words, id, MDL_TEXT(row, order_names, storefront_order_id),
                     MDL_TEXT(row, order_names, name), MDL_TEXT(row, order_names, recipient), p);
-    return mdl_search_renew(db, &words, MDL_SEARCH_ORDER, id, p);
+    return mdl_search_renew(db, &words, had, MDL_SEARCH_ORDER, id, p);
 }
 
 void mdl_customer_words(mdl_search_words_t *words, const mdl_customer_t *customer, apr_pool_t *p)
@@ -35,14 +36,15 @@ apr_status_t mdl_customer_store_words(mdl_db_t *db, apr_int64_t id, apr_pool_t *
 {
     mdl_customer_t customer = {.id = id};
     mdl_search_words_t words;
-    mdl_rows_t *row;
+    mdl_rows_t *row, *had;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select_one(db, &row, p, MDL_Q(CUSTOMER_NAMES, id))) != APR_SUCCESS) {
+    if ((rv = mdl_search_ask_words(db, MDL_SEARCH_CUSTOMER, id, &had, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select_one(db, &row, p, MDL_Q(CUSTOMER_NAMES, id))) != APR_SUCCESS) {
         return rv;
     }
     words = mdl_search_words(MDL_INT(row, customer_names, shop_id), p);
     MDL_READ(row, customer_names, &customer, storefront_customer_id, email, first_name, last_name);
     mdl_customer_words(&words, &customer, p);
-    return mdl_search_renew(db, &words, MDL_SEARCH_CUSTOMER, id, p);
+    return mdl_search_renew(db, &words, had, MDL_SEARCH_CUSTOMER, id, p);
 }

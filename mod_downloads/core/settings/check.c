@@ -39,7 +39,7 @@ static void settings_check_required(const mdl_settings_t *settings, apr_array_he
         {settings->storage.folder != NULL ? settings->storage.folder
                                           : settings->storage.objects.url,
          "DownloadsStorage is missing: give the absolute path of the folder "
-         "where files are stored."},
+         "where files are stored, or a bucket in DownloadsObjectStore."},
         {settings->templates, "DownloadsTemplates is missing: give the absolute path of the folder "
                               "of page and email templates."},
         {settings->mail.transport,

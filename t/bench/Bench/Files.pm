@@ -9,7 +9,7 @@ use Bench::Service qw(run wait_for);
 use Exporter qw(import);
 use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(fresh_url write_new random_file imported);
+our @EXPORT = qw(fresh_url write_new random_file altered_file imported);
 
 my $order = 900_000_000;
 
@@ -29,6 +29,17 @@ sub random_file
     my $path = "$on->{data}/source/$name";
     run('sh', '-c', 'head -c "$1" /dev/urandom >"$2"', 'sh', $bytes, $path) if !-e $path;
     return $on->{SOURCE_URL} =~ s{[^/]+$}{$name}r;
+}
+
+# The same with this text at its beginning, so that its bytes are not there yet.
+sub altered_file
+{
+    my ($on, $name, $bytes, $text) = @_;
+    my $url = random_file($on, $name, $bytes);
+    open my $out, '+<', "$on->{data}/source/$name" or die "$name: $!\n";
+    print $out $text;
+    close $out or die "$name: $!\n";
+    return $url;
 }
 
 # Imports a URL and waits; returns the asset's id.

@@ -26,14 +26,10 @@ sub wait_for_jobs
     return;
 }
 
-# The large file differs each time, so that its bytes are not there yet.
 sub import_large
 {
     my ($on) = @_;
-    my $url = random_file($on, 'import.bin', $ENV{LARGE} << 20);
-    open my $out, '+<', "$on->{data}/source/import.bin" or die "import.bin: $!\n";
-    print $out number();
-    close $out or die "import.bin: $!\n";
+    my $url = altered_file($on, 'import.bin', $ENV{LARGE} << 20, number());
     return timed($ENV{LARGE} * 1.048576, sub { imported($on, $url) });
 }
 
