@@ -180,10 +180,12 @@ subtest 'a key that the store denies likewise, under one key' => sub {
     for my $try (1 .. 3) {
         wait_for(sub {
             my ($row) = sql("SELECT status, lease_token FROM job WHERE id = '$made->{job}{id}'");
-            return $row->[0] eq 'queued' && $row->[1] >= $try;
+            return $row->[0] eq 'queued' && $row->[1] == $try;
         }, 60, "try $try");
-        sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}'") if $try < 3;
-        httpd_graceful() if $try < 3;
+        last if $try == 3;
+        # After the restart, for one that stops a try leaves its key.
+        httpd_graceful();
+        sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}'");
     }
     is scalar strays(), 1, 'one key was made for it';
     $proxy->heal;
