@@ -230,7 +230,7 @@ bench-connections: $(BENCH) build ## the effect of DBDMax, for docs/configure.md
 
 .PHONY: bench-objects
 bench-objects: $(BENCH) build ## downloads from an object store, beside mod_proxy and static files (DB ROUNDS LARGE FILES SLOW; minutes)
-	@tools/dependencies test
+	@tools/dependencies test && tools/dependencies bench
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/objects
 
 .PHONY: bench-hostile
@@ -240,7 +240,7 @@ bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails bes
 
 .PHONY: bench-attacks
 bench-attacks: $(BENCH) build ## the cost of attacks, and their effect on another shop (DB ATTACKS SECONDS SERVER_ROOT)
-	@tools/dependencies test
+	@tools/dependencies test && tools/dependencies bench
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/attacks
 
 .PHONY: bench-vacuum
