@@ -94,6 +94,7 @@ sub new
 sub object_store
 {
     require MDL::Objects;
+    require MDL::Swift;
     return MDL::Objects::object_store(MDL::Swift->new);
 }
 
