@@ -157,9 +157,10 @@ check-upgrade: build levels ## upgrades one of two nodes after the other under l
 	UPGRADE=$(or $(UPGRADE),600) TESTS=t/operate/upgrade_load.t DATABASES=pgsql tools/suites
 
 .PHONY: check-objects
-check-objects: build ## kills, stops and cuts off three nodes, PostgreSQL and an object store under load (SEED CHAOS)
+check-objects: build ## kills, stops and cuts off three nodes, PostgreSQL and an object store under load; then the suites with files in objects (SEED CHAOS)
 	@tools/node
 	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/objects_chaos.t DATABASES=pgsql tools/suites
+	MDL_STORAGE=objects TESTS='t/api t/delivery t/metering' DATABASES=sqlite3 tools/suites
 
 .PHONY: check-hunt
 check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)

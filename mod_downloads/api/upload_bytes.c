@@ -124,20 +124,22 @@ apr_status_t mdl_upload_bytes_finish(mdl_request_t *request, const char *id, apr
         return APR_SUCCESS;
     }
     rv = mdl_upload_bytes_run(request, mdl_db_read, mdl_upload_get_effect, &get);
-    if (rv != APR_SUCCESS ||
-        !mdl_upload_is_unfinished(get.storage, get.upload, get.offset, request->r->pool)) {
-        return rv;
+    if (rv == APR_SUCCESS &&
+        mdl_upload_is_unfinished(get.storage, get.upload, get.offset, request->r->pool)) {
+        mdl_upload_bytes_prepare(&write, request, id);
+        write.offset = get.offset;
+        rv = mdl_upload_bytes_begin(&write, request);
+        if (rv == APR_SUCCESS) {
+            rv = mdl_upload_bytes_end(&write);
+        }
+        if (rv != APR_SUCCESS && rv != MDL_EPROBLEM) {
+            return mdl_upload_bytes_failed(&write, request, rv);
+        }
     }
-    mdl_upload_bytes_prepare(&write, request, id);
-    write.offset = get.offset;
-    rv = mdl_upload_bytes_begin(&write, request);
-    if (rv == APR_SUCCESS) {
-        rv = mdl_upload_bytes_end(&write);
-    }
-    /* Another write has it, or bytes were lost; the caller finds that it is not complete. */
+    /* The upload is unknown or not complete, by now perhaps of another write: the effect says so. */
     if (rv == MDL_EPROBLEM) {
         mdl_problem_clear(&request->problem);
         return APR_SUCCESS;
     }
-    return rv == APR_SUCCESS ? rv : mdl_upload_bytes_failed(&write, request, rv);
+    return rv;
 }

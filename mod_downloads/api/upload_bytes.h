@@ -28,8 +28,9 @@ void mdl_upload_bytes_cut(mdl_upload_write_t *write);
 apr_status_t mdl_upload_bytes_failed(const mdl_upload_write_t *write, mdl_request_t *request,
                                      apr_status_t rv);
 
-/** If all bytes of an upload are in an object that is no blob yet, makes it one.  Refused:
-    404 upload_not_found, and as mdl_upload_bytes_failed. */
+/** If all bytes of an upload are in an object that is no blob yet, makes it one.  An upload that is
+    unknown or not complete is left to the effect that follows.  Refused: as
+    mdl_upload_bytes_failed. */
 apr_status_t mdl_upload_bytes_finish(mdl_request_t *request, const char *id, apr_int64_t shop_id);
 
 #endif

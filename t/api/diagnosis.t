@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use MDL::Contract;
+use MDL::Objects;
 use MDL::Test;
 use Test::More;
 
@@ -203,20 +204,14 @@ is(diagnosis($good, 'after a grant')->{first_failure}, undef, 'has no failure');
 
 # --- file ----------------------------------------------------------------------------------------
 
-sub blob
-{
-    my ($asset) = @_;
-    return storage_dir() . '/blobs/' . substr($asset->{sha256}, 0, 1) . "/$asset->{sha256}";
-}
-
-rename blob($one), blob($one) . '.away' or die "$!";
+lose_bytes($one);
 $json = diagnosis($good, 'a file that is missing beside one that is not');
 is(statuses($json), 'ok ok ok ok ok ok ok warn', 'is a warning');
 like(message($json, 'file'), qr/$one->{filename} \(file $one->{id}\) is missing/,
     'which names the file');
 ($id) = new_order($products[0]);
 fails_first($id, 'file', qr/missing in the server's storage/, 'a file that is missing');
-rename blob($one) . '.away', blob($one) or die "$!";
+find_bytes($one);
 is(diagnosis($id, 'a file that is back')->{first_failure}, undef, 'nothing fails');
 sql("UPDATE asset SET status = 'failed' WHERE id = $one->{id}");
 fails_first($id, 'file', qr/could not be imported/, 'a file whose import failed');

@@ -12,6 +12,7 @@ use warnings;
 
 use JSON::PP;
 use MDL::Contract;
+use MDL::Objects;
 use MDL::Test;
 use Test::More;
 
@@ -96,15 +97,8 @@ sub exhausted
     return;
 }
 
-sub blob
-{
-    my ($order) = @_;
-    my $sha256 = $order->{asset}{sha256};
-    return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
-}
-
-sub lost  { my ($order) = @_; rename blob($order), blob($order) . '.away' or die "$!"; return }
-sub found { my ($order) = @_; rename blob($order) . '.away', blob($order) or die "$!"; return }
+sub lost  { my ($order) = @_; return lose_bytes($order->{asset}) }
+sub found { my ($order) = @_; return find_bytes($order->{asset}) }
 
 sub set_asset
 {

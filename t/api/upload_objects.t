@@ -126,6 +126,15 @@ subtest 'pieces of a file' => sub {
     sql('DELETE FROM stray_object');
 };
 
+subtest 'an upload that is not there' => sub {
+    my $absent = 'upl_' . '0' x 26;
+    my $asset  = ready_asset($shop, 'known.bin', 'known');
+    is_error(complete_upload($shop, { id => $absent }), 404, 'upload_not_found', 'in the path');
+    is_error(api('POST', "/assets/$asset->{id}/versions", key => $shop->{token},
+            json => { upload_id => $absent }), 422, 'unknown_reference', 'in the body',
+        '/upload_id');
+};
+
 subtest 'a piece of exactly a part is sent as one, and not again' => sub {
     my $bytes = fresh(PART + 10);
     my $upload = begin_upload($shop, size => length $bytes);

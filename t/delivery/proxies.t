@@ -112,7 +112,7 @@ sub uploads
     print $socket "PUT $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
         . 2 * length($half) . "\r\n\r\n$half";
     ok eval {
-        wait_for(sub { get_upload($shop, $upload)->{offset} > 0 }, 20, 'bytes of the upload');
+        wait_for(sub { is_being_written($upload) }, 20, 'bytes of the upload');
     },
         'an upload reaches the service as it comes';
     print $socket $half;

@@ -9,6 +9,7 @@ use warnings;
 use MDL::Customer;
 use MDL::Instance;
 use MDL::Test;
+use MDL::Upload qw(in_objects);
 use Test::More;
 
 use constant KB => 1024;
@@ -147,6 +148,10 @@ subtest 'Several ranges in place of which httpd sends the whole are not small' =
         for (1, 2) {
             is status($path, join ',', map { "$_-$_" } @{ $several{$name} }), 200,
                 "$name: the whole comes";
+        }
+        if (in_objects()) {    # which answer so few ranges that these are requests for the whole
+            is settled($buy)->{used}, 3, 'each time for another download';
+            next;
         }
         ok wait_for(sub { part($path, 5, 10)->{status} == 403 }, 20, 'a part that is refused'),
             'then the link has sent three times the size';

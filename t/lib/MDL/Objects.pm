@@ -12,7 +12,7 @@ use warnings;
 use Exporter qw(import);
 use MDL::Test;
 
-our @EXPORT = qw(object_store into_object blob_file is_missing);
+our @EXPORT = qw(object_store into_object blob_file lose_bytes find_bytes is_missing);
 
 my $number = 0;
 
@@ -48,6 +48,37 @@ sub into_object
         unlink blob_file($file) or die blob_file($file) . ": $!\n";
     }
     return $files[0];
+}
+
+# Takes a file's bytes from where they are, in the folder or in an object, whose loss has been
+# noticed then; find_bytes brings them back.
+my %lost;
+
+sub lose_bytes
+{
+    my ($file) = @_;
+    my $sha256 = $file->{sha256};
+    my ($row)  = sql("SELECT object FROM blob WHERE sha256 = '$sha256'");
+    $lost{$sha256} = $row->[0] // '';
+    if ($lost{$sha256} eq '') {
+        rename blob_file($file), blob_file($file) . '.away' or die blob_file($file) . ": $!\n";
+        return;
+    }
+    my $absent = sprintf 'obj_%026d', ++$number;
+    sql("UPDATE blob SET object = '$absent', missing_at = 1 WHERE sha256 = '$sha256'");
+    return;
+}
+
+sub find_bytes
+{
+    my ($file) = @_;
+    my $object = delete $lost{ $file->{sha256} };
+    if ($object eq '') {
+        rename blob_file($file) . '.away', blob_file($file) or die blob_file($file) . ": $!\n";
+        return;
+    }
+    sql("UPDATE blob SET object = '$object', missing_at = NULL WHERE sha256 = '$file->{sha256}'");
+    return;
 }
 
 # Whether the database knows that a file's object is gone.
