@@ -62,12 +62,12 @@ test: ## checks the project, the same as CI (about 10 minutes on two cores)
 	@tools/step --times lint unit suites
 
 test-all: ## the same, and each suite on each database, under each MPM and with sanitizers (hours)
-	@tools/step packages tools/dependencies test
+	@tools/step packages tools/dependencies radosgw
 	@tools/step node tools/node
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-objects check-upgrade check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-objects check-radosgw check-upgrade check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo succeeds
@@ -161,6 +161,15 @@ check-objects: build ## kills, stops and cuts off three nodes, PostgreSQL and an
 	@tools/node
 	CHAOS=$(or $(CHAOS),600) TESTS=t/operate/objects_chaos.t DATABASES=pgsql tools/suites
 	MDL_STORAGE=objects TESTS='t/api t/delivery t/metering' DATABASES=sqlite3 tools/suites
+
+# What depends on the store: the suites and unit programs that ask for one.
+.PHONY: check-radosgw
+check-radosgw: build programs ## the suites and unit programs of object stores against Ceph's S3 gateway (DATABASES; minutes)
+	@tools/dependencies radosgw
+	@tools/node
+	MDL_STORE=radosgw tools/as-user tools/with-objects prove --timer --exec 'timeout -k 10 1200' t/unit/radosgw.t t/unit/object_proxy.t \
+	    $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(shell grep -ls 'unit/store\.h' t/unit/*.c))
+	MDL_STORE=radosgw TESTS='$(shell grep -lsE 'MDL::(Objects|Swift)\b' t/*/*.t | grep -v ^t/unit)' tools/suites
 
 .PHONY: check-hunt
 check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)

@@ -144,6 +144,9 @@ subtest 'a node that stands still, and wakes up' => sub {
     print $slow 'z' x (PART - 10);
     is_error(answer_on($slow), 423, 'upload_locked', 'the first one is told when it wakes up');
     is offset_of(at($first, $upload)), PART + 100, 'and changes nothing';
+    my ($key) = (sql("SELECT written FROM upload WHERE id = '$upload->{id}'"))[0][0]
+        =~ /"key":\s*"(\w+)"/;
+    ok !exists { $store->objects }->{$key}, 'nor has it made the object';
     is patch_bytes(at($first, $upload), PART + 100, substr $bytes, PART + 100)->{status}, 204,
         'the rest';
     becomes($upload, $bytes);

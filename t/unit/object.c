@@ -240,9 +240,11 @@ static void wrong_settings_are_told_apart(void)
         (mdl_object_config_t){.url = apr_pstrcat(p, store_origin, "/no-such-bucket", NULL)}, p);
     is_int(put("denied", "x"), MDL_OBJECT_EDENIED, "so is a wrong bucket");
     ok(strstr(call.why, "NoSuchBucket") != NULL, "by the store's code");
-    store = store_with((mdl_object_config_t){.region = "eu-nowhere-7"}, p);
-    is_int(put("denied", "x"), MDL_OBJECT_EDENIED, "and a wrong region");
-    ok(strstr(call.why, "DownloadsObjectRegion") != NULL, "with its directive");
+    if (!store_takes_any_region()) {
+        store = store_with((mdl_object_config_t){.region = "eu-nowhere-7"}, p);
+        is_int(put("denied", "x"), MDL_OBJECT_EDENIED, "and a wrong region");
+        ok(strstr(call.why, "DownloadsObjectRegion") != NULL, "with its directive");
+    }
     store = right;
 }
 

@@ -57,6 +57,14 @@ static inline int store_begin(apr_pool_t *p)
     return 1;
 }
 
+/** Whether a region that is not the store's is no mistake, as for Ceph. */
+static inline int store_takes_any_region(void)
+{
+    const char *name = getenv("MDL_STORE");
+
+    return name != NULL && strcmp(name, "radosgw") == 0;
+}
+
 /** The store, by store_config but for the members that are set in other. */
 static inline mdl_object_store_t *store_with(mdl_object_config_t other, apr_pool_t *p)
 {

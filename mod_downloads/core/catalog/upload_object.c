@@ -47,6 +47,16 @@ static apr_status_t object_release(mdl_db_t *db, apr_pool_t *p, void *arg)
                                                           : rv;
 }
 
+/* APR_ENOENT once another write has begun. */
+static apr_status_t object_find_held(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_upload_object_t *object = arg;
+    mdl_upload_t *upload;
+    apr_status_t rv = mdl_upload_find(db, object->id, &upload, p);
+
+    return rv == APR_SUCCESS && strcmp(upload->write_id, object->write_id) != 0 ? APR_ENOENT : rv;
+}
+
 MDL_EFFECT(mdl_upload_finish, mdl_upload_finish_t *)
 
 /* --- what the database could not be told --- */
@@ -212,8 +222,13 @@ apr_status_t mdl_upload_object_finish(mdl_upload_object_t *object)
                                   .write_id = object->write_id,
                                   .storage = object->storage,
                                   .has_tails = object->state != NULL};
-    apr_status_t rv = mdl_object_writer_digest(object->bytes, &finish.blob, object->pool);
+    apr_status_t rv = object->run(object->baton, mdl_db_read, object_find_held, object);
 
+    /* A write that has taken over goes on with the same parts, which a store joins once. */
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? object_failed(object, rv) : rv;
+    }
+    rv = mdl_object_writer_digest(object->bytes, &finish.blob, object->pool);
     if (rv == APR_SUCCESS) {
         rv = mdl_object_writer_complete(object->bytes);
     }

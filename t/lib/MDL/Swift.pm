@@ -1,5 +1,6 @@
-# A bucket of its own in an S3-compatible object store, Debian's Swift. The store is started by the
-# first suite of a run that needs it, is shared by all, and ends with the run (MDL::TestRun).
+# A bucket of its own in an S3-compatible object store: Debian's Swift, or Ceph's gateway if the
+# environment has MDL_STORE=radosgw. The store is started by the first suite of a run that needs it,
+# is shared by all, and ends with the run (MDL::TestRun).
 #
 #   my $store = MDL::Swift->new;              # or new(prefix => 'a/b')
 #   $store->url                               # http://127.0.0.1:port/bucket[/prefix]
@@ -36,6 +37,11 @@ sub new
     return $self;
 }
 
+# Whether a region that is not the store's is no mistake.
+sub takes_any_region { return program() eq 'tools/radosgw' }
+
+sub program { return 'tools/' . ($ENV{MDL_STORE} // 'objects') }
+
 # The parameters of the store of this run, which is started if it isn't there.
 sub running
 {
@@ -44,7 +50,7 @@ sub running
     open my $lock, '>', "$folder.lock" or die "$folder.lock: $!\n";
     flock $lock, LOCK_EX;
     if (!-e "$folder/pids") {
-        system('tools/objects', 'start', $folder) == 0 or die "no object store\n";
+        system(program(), 'start', $folder) == 0 or die "no object store\n";
     }
     return slurp("$folder/params");
 }

@@ -29,6 +29,7 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Database ();
 use MDL::Ports;
+use MDL::Swift ();
 
 # The httpd modules that the suites need besides the MPM and ours, by their names in Debian.
 my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env headers setenvif
@@ -62,6 +63,7 @@ sub main
     $ENV{APACHE_TEST_ULIMIT_SET} = 1;    # tools/suites has seen to it
     # Debian's localhost is ::1 first, where no server of a test listens; Node.js tries no other.
     $ENV{NODE_OPTIONS} = '--dns-result-order=ipv4first';
+    $ENV{MDL_STORE_PARENT} = $$;         # not the suite that starts the store
     $ENV{MPM}       ||= 'event';
     $ENV{DATABASES} ||= 'sqlite3 pgsql';
     $ENV{BUILD}     ||= 'build';
@@ -351,7 +353,7 @@ END {
         }
         system('tools/postgres', 'stop', s{/data/postmaster\.pid\z}{}r, 'immediate')
             for glob "$logs/pg/data/postmaster.pid $logs/*/*/*/server-*/pg/data/postmaster.pid";
-        system('tools/objects', 'stop', "$logs/objects") if -e "$logs/objects/pids";
+        system(MDL::Swift::program(), 'stop', "$logs/objects") if -e "$logs/objects/pids";
     }
 }
 
