@@ -83,7 +83,8 @@ my %AUDIT = (
 # --- what is stored ------------------------------------------------------------------------------
 
 # Without the tables that also change without a write, or with the first of a shop alone.
-my $OTHER = qr/^(?:api_key|data_key|epoch|node|event_count|day_count|schema_migration|sqlite_.*)$/;
+my $OTHER = qr/^(?:api_key|data_key|epoch|node|meter|event_count|day_count|schema_migration
+    |sqlite_.*)$/x;
 my @tables;
 
 # Every row of every table, as "table column column …".
