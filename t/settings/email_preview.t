@@ -1,0 +1,119 @@
+# What a shop's emails look like, in its settings: each email in each language as it is sent, with
+# the shop's own name and colour, in a frame that may do nothing.
+#
+# once: the sample needs no database
+use strict;
+use utf8;
+use warnings;
+
+use MDL::Contract;
+use MDL::Maildir;
+use MDL::Settings;
+use MDL::Test;
+use Test::More;
+
+my $server = settings_server();
+my $shop   = new_shop(name => 'Books <i>&amp;</i> more');
+my $id     = $shop->{shop_id};
+told('member', 'add', $_->[0], $_->[1], '--shop', $id)
+    for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
+api('PATCH', '/shop', key => $shop->{token}, json => { accent => '#116633' });
+
+my %SUBJECT = (
+    email            => { en => qr/downloads/, de => qr/Downloads/, fr => qr/téléchargements/,
+        es => qr/descargas/ },
+    license_keys_low => { en => qr/License keys run low: shop $id/, de => qr/Lizenzschl/,
+        fr => qr/licence/, es => qr/licencia/ },
+    webhook_disabled => { en => qr/switched off/, de => qr/abgeschaltet/, fr => qr/webhook/i,
+        es => qr/webhook/i },
+    confirm => { en => qr/confirm your address/, de => qr/best/, fr => qr/adresse/,
+        es => qr/direcci/ },
+);
+
+sub preview { return visit('staff', 'GET', "/$id/emails/preview$_[0]") }
+
+for my $letter (sort keys %SUBJECT) {
+    for my $language (sort keys %{ $SUBJECT{$letter} }) {
+        my $query = "?email=$letter&language=$language";
+        my $page  = preview($query);
+        is($page->{status}, 200, "$letter in $language");
+        my $body = $page->{body};
+        utf8::decode($body);
+        my ($subject) = $body =~ m{<p lang="$language"><bdi>(.*?)</bdi></p>}s;
+        like($subject, $SUBJECT{$letter}{$language}, 'has its subject');
+        my ($src) = $body =~ m{<iframe sandbox src="/settings([^"]+)"};
+        $src =~ s/&amp;/&/g;
+        is($src, "/$id/emails/preview/html$query", 'and a frame');
+        my $html = visit('staff', 'GET', $src);
+        is($html->{status}, 200, 'which has the email');
+        like($html->{body}, qr/<html lang="$language"/, 'in that language');
+        my ($text) = $body =~ m{<pre lang="$language" dir="auto">(.*?)</pre>}s;
+        like($text, qr/Books &lt;i&gt;&amp;amp;&lt;\/i&gt; more/, 'the text names the shop');
+        unlike("$text $html->{body}", qr/\{\{/, 'and nothing is left open');
+        unlike($html->{body}, qr/<i>/, 'which is text, too');
+        is(scalar(() = $html->{body} =~ /<script/g), 0, 'without a script');
+    }
+}
+my $body = preview('')->{body};
+like($body, qr{<option value="email" selected>}, 'the delivery email comes first');
+is_deeply([ sort $body =~ m{<option value="([a-z]{2})"}g ], [qw(de en es fr)],
+    'the languages are those that there are');
+like(visit('staff', 'GET', "/$id/emails/preview", headers => { 'accept-language' => 'fr-CA' })
+    ->{body}, qr{<option value="fr" selected>}, 'the visitor\'s is chosen');
+like(preview('?language=nl')->{body}, qr{<option value="en" selected>},
+    'a language that there is not is English');
+like(preview('?email=nonsense')->{body}, qr{<option value="email" selected>}, 'an email, too');
+is(preview('?language=' . 'x' x 36)->{status}, 400, 'a tag that is too long is refused');
+is(visit($_->[0], 'GET', "/$id/emails/preview$_->[2]")->{status}, $_->[1], "$_->[0] sees $_->[1]")
+    for [ reader => 200, '' ], [ reader => 200, '/html' ], [ nobody => 404, '' ],
+    [ nobody => 404, '/html' ];
+
+# --- what the frame may do ---
+
+my $page = preview('');
+like($page->{headers}{'content-security-policy'},
+    qr{; frame-src http://127\.0\.0\.1:\d+/settings/;},
+    'the page may frame the settings');
+like($page->{headers}{'content-security-policy'}, qr/frame-ancestors 'none'$/, 'but not be framed');
+my $html = preview('/html');
+like($html->{headers}{'content-security-policy'},
+    qr{^sandbox;\ default-src\ 'none';\ style-src\ 'unsafe-inline';\ img-src\ http\S+/logo/;
+        \ form-action\ 'none';\ base-uri\ 'none';\ frame-ancestors\ 'self'$}x,
+    'the email may only look like itself');
+is($html->{headers}{'x-frame-options'}, 'SAMEORIGIN', 'in a frame of its own page');
+like($html->{body}, qr/background-color:#116633/, 'with the colour of the shop');
+unlike(visit('staff', 'GET', "/$id/emails")->{headers}{'content-security-policy'}, qr/frame-src/,
+    'no other page frames anything');
+
+# --- it is what is sent ---
+
+my $product = mapping_of($shop, [ ready_asset($shop, 'book.pdf', 'the book')->{id} ])
+    ->{storefront_product_id};
+assign($shop, 7001, [$product], send_email => JSON::PP::true(),
+    customer => { email => 'ada@example.com', first_name => 'Ada', locale => 'de' });
+my $mail = wait_mail('ada@example.com');
+
+# What a text says that does not depend on its order.
+sub said
+{
+    my ($text) = @_;
+    return [ grep { /^(?:Guten Tag|Ihre Dateien|Bewahren |Freundliche |Books )/ }
+            map { s/\s+$//r } split /\n/, $text ];
+}
+
+my ($text) = preview('?language=de')->{body} =~ m{<pre[^>]*>(.*?)</pre>}s;
+my %CHARACTER = (lt => '<', gt => '>', amp => '&', quot => '"');
+$text =~ s/&(\w+);/$CHARACTER{$1}/g;
+is_deeply(said($text), said($mail->{text}), 'the sample says what an email says');
+cmp_ok(scalar @{ said($text) }, '>=', 3, 'which is more than a greeting');
+
+# --- links of a sample lead nowhere ---
+
+for my $letter (qw(email confirm)) {
+    my ($link) = preview("?email=$letter")->{body} =~ m{(http\S+/[oc]/[\w.~-]+)};
+    my $path = $link =~ s{^https?://[^/]+}{}r;
+    is(page('GET', $path)->{status}, 404, "the link of $letter leads nowhere");
+}
+
+$server->stop;
+done_testing;
