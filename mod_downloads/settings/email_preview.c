@@ -5,7 +5,9 @@
 #include <apr_strings.h>
 
 #include "base/http/accept_language.h"
+#include "base/mail/mime.h"
 #include "core/order/email_data.h"
+#include "core/shop/staff_email.h"
 #include "settings/filter.h"
 #include "settings/frame.h"
 
@@ -88,7 +90,7 @@ static void preview_add_choices(mdl_json_t *data, const preview_t *preview, apr_
     }
 }
 
-static int preview_show(mdl_visit_t *visit)
+static int preview_send(mdl_visit_t *visit, int status)
 {
     mdl_text_buffer_t *text = mdl_text_buffer_make(visit->r->pool);
     preview_t preview = {0};
@@ -104,8 +106,14 @@ static int preview_show(mdl_visit_t *visit)
     mdl_json_add_string(data, "language", preview.letter.language);
     mdl_json_add_string(data, "subject", mdl_letter_subject(&preview.letter));
     mdl_json_add_string(data, "text", mdl_text_buffer_text(text, NULL));
+    mdl_json_add_bool(data, "has_address", mdl_mime_address_valid(visit->user));
     preview_add_choices(data, &preview, visit->r->pool);
-    return mdl_frame_send(visit, HTTP_OK, "email_preview.html", data, NULL);
+    return mdl_frame_send(visit, status, "email_preview.html", data, NULL);
+}
+
+static int preview_show(mdl_visit_t *visit)
+{
+    return preview_send(visit, HTTP_OK);
 }
 
 /* What the frame of the page shows. */
@@ -118,9 +126,34 @@ static int preview_show_html(mdl_visit_t *visit)
                              : preview_failure(visit, rv);
 }
 
+MDL_EFFECT(mdl_staff_email_test, mdl_staff_email_test_t *)
+
+/* Sends the email that the query names to the address that the visitor has signed in with. */
+static int preview_test(mdl_visit_t *visit)
+{
+    apr_pool_t *p = visit->r->pool;
+    preview_t preview = {0};
+    mdl_staff_email_test_t test = {
+        .shop_id = visit->shop->id, .address = visit->user, .problem = &visit->problem};
+    apr_status_t rv = preview_make(visit, &preview);
+
+    if (rv != APR_SUCCESS || !mdl_mime_address_valid(visit->user)) {
+        return preview_failure(visit, rv != APR_SUCCESS ? rv : APR_EINVAL);
+    }
+    test.template = preview.source.template;
+    test.language = preview.letter.language;
+    visit->audit.noun_id = apr_psprintf(p, "%" APR_INT64_T_FMT, visit->shop->id);
+    visit->audit.detail = apr_psprintf(p, "%s, %s", test.template, test.language);
+    rv = mdl_visit_write(visit, mdl_staff_email_test_effect, &test);
+    return rv == MDL_EPROBLEM ? preview_send(visit, visit->problem.status)
+                              : mdl_frame_done(visit, rv, "emails/preview");
+}
+
 const mdl_page_t mdl_email_preview_pages[] = {
     {"{}/emails/preview", .sees = MDL_ROLE_READ_ONLY, .get = preview_show,
      .allows = MDL_ALLOW_FRAME},
     {"{}/emails/preview/html", .sees = MDL_ROLE_READ_ONLY, .get = preview_show_html},
+    {"{}/emails/preview/test", "shop", "email_tested", .acts = MDL_ROLE_STAFF, .post = preview_test,
+     .done = "email_tested", .allows = MDL_ALLOW_FRAME},
     {0},
 };

@@ -41,6 +41,34 @@ static void log_last(const mdl_task_t *task, const mdl_staff_email_t *email)
     }
 }
 
+static void email_of_staff(mdl_message_source_t *source, const mdl_task_t *task,
+                           const mdl_staff_email_t *email, const mdl_shop_t *shop)
+{
+    mdl_email_add_shop(email->data, shop, task->service->settings->settings_url, task->pool);
+    if (strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0) {
+        email_add_confirm(email->data, task, email->to, task->pool);
+    }
+    log_last(task, email);
+    source->letter.template = email->template;
+    source->letter.data = email->data;
+}
+
+/* A test of the delivery email comes from whom its customers would see. */
+static void email_of_test(mdl_message_source_t *source, const mdl_task_t *task,
+                          const mdl_staff_email_t *email, const mdl_shop_t *shop)
+{
+    const char *template = mdl_json_string(mdl_json_member(email->data, "template"));
+
+    source->is_test = 1;
+    source->letter.locale = mdl_json_string(mdl_json_member(email->data, "language"));
+    mdl_email_sample(&source->letter, template, shop, task->service->secret,
+                     task->service->settings, task->pool);
+    if (strcmp(template, *mdl_email_sample_names) == 0) {
+        source->mime.from_name = shop->sender_name != NULL ? shop->sender_name : shop->name;
+        source->mime.reply_to = shop->reply_to != NULL ? shop->reply_to : shop->email;
+    }
+}
+
 static apr_status_t staff_email_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     const mdl_settings_t *settings = task->service->settings;
@@ -62,14 +90,14 @@ static apr_status_t staff_email_prepare(mdl_db_t *db, mdl_task_t *task)
     if (rv != APR_SUCCESS || (rv = mdl_shop_find(db, job->shop_id, &shop, p)) != APR_SUCCESS) {
         return rv;
     }
-    mdl_email_add_shop(email.data, shop, settings->settings_url, p);
-    if (strcmp(email.template, MDL_STAFF_EMAIL_CONFIRM) == 0) {
-        email_add_confirm(email.data, task, email.to, p);
+    if (strcmp(email.template, MDL_STAFF_EMAIL_TEST) == 0) {
+        email_of_test(&source, task, &email, shop);
+    } else {
+        email_of_staff(&source, task, &email, shop);
     }
-    log_last(task, &email);
-    source.letter.template = email.template;
-    source.letter.data = email.data;
     source.mime = (mdl_mime_mail_t){
+        .from_name = source.mime.from_name,
+        .reply_to = source.mime.reply_to,
         .from = settings->mail_from,
         .to = email.to,
         .message_id = apr_pstrcat(p, job->id, "@", mdl_settings_public_host(settings, p), NULL),

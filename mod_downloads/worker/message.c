@@ -32,7 +32,8 @@ apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
     }
     /* Rendering a huge order may kill the process. */
     mdl_task_begun(task, MDL_BEGUN_WORKS);
-    mime.subject = mdl_letter_subject(&letter);
+    mime.subject = source->is_test ? mdl_letter_subject_of_test(&letter)
+                                   : mdl_letter_subject(&letter);
     mime.text = (mdl_mime_body_t){mdl_letter_write_text, &letter};
     mime.html = (mdl_mime_body_t){mdl_letter_write_html, &letter};
     rv = mdl_mime_build(&message->bytes, &message->length, &mime, task->pool);

@@ -18,6 +18,7 @@ typedef struct {
 /** The input for a message. */
 typedef struct {
     mdl_letter_source_t letter;
+    int is_test;          /* its subject says so */
     mdl_mime_mail_t mime; /* without subject, text and html */
 } mdl_message_source_t;
 

@@ -1,10 +1,12 @@
 # What a shop's emails look like, in its settings: each email in each language as it is sent, with
 # the shop's own name and colour, in a frame that may do nothing.
 #
-# once: the sample needs no database
+# once: the sample needs no database, and t/settings/staff_email.t counts on both
 use strict;
 use utf8;
 use warnings;
+
+use Encode qw(decode);
 
 use MDL::Contract;
 use MDL::Maildir;
@@ -106,6 +108,50 @@ my %CHARACTER = (lt => '<', gt => '>', amp => '&', quot => '"');
 $text =~ s/&(\w+);/$CHARACTER{$1}/g;
 is_deeply(said($text), said($mail->{text}), 'the sample says what an email says');
 cmp_ok(scalar @{ said($text) }, '>=', 3, 'which is more than a greeting');
+
+# --- a test to oneself ---
+
+my $ADA   = 'ada@staff.example';
+my $QUERY = '?email=confirm&language=de';
+like(preview('')->{body}, qr/whoever signs in with an email address/, 'a name is no address');
+unlike(preview('')->{body}, qr{emails/preview/test}, 'and gets no button');
+told('member', 'add', $ADA, 'staff', '--shop', $id);
+my $hers = visit($ADA, 'GET', "/$id/emails/preview$QUERY");
+like($hers->{body}, qr/Send this email to \Q$ADA\E, as a test/, 'who has one gets it');
+my %OTHER = (to => 'eve@example.com');
+is(submit($ADA, $hers, "/$id/emails/preview/test$QUERY", \%OTHER)->{status}, 303,
+    'and sends a test');
+my $test = wait_mail($ADA);
+like(decode('MIME-Header', $test->{headers}{subject}), qr/^Test: Bitte best/,
+    'which says that it is one');
+is(scalar(mails('eve@example.com')), 0, 'and goes to nobody else');
+like(visit($ADA, 'GET', "/$id/emails/preview?done=email_tested")->{body},
+    qr/The test is on its way to \Q$ADA\E/, 'the page says where to');
+like(visit('owner', 'GET', "/$id/audit?who=$ADA")->{body}, qr/email test sent.*confirm, de/s,
+    'and the audit who sent it');
+my $form = visit('staff', 'GET', "/$id/orders/new");
+is(submit('staff', $form, "/$id/emails/preview/test", {})->{status}, 400,
+    'who has no address sends none');
+is(submit('reader', own_form('reader', 'read-only', "/$id/shop"),
+        "/$id/emails/preview/test", {})->{status}, 403, 'nor does who only reads');
+
+my ($link) = grep { m{/c/} } @{ $test->{urls} };
+is(page('GET', $link =~ s{^https?://[^/]+}{}r)->{status}, 404,
+    'a test of the question does not confirm an address');
+
+sub send_test
+{
+    my ($query) = @_;
+    my $page = visit($ADA, 'GET', "/$id/emails/preview$query");
+    return submit($ADA, $page, "/$id/emails/preview/test$query", {});
+}
+is(send_test('?email=email&language=en')->{status}, 303, 'the delivery email, too');
+wait_for(sub { mails($ADA) == 2 }, 20, 'it');
+my ($delivery) = grep { $_->{raw} =~ /^Subject: Test: Your downloads/m } mails($ADA);
+like($delivery->{headers}{from}, qr/^"?Books /, 'comes from whom customers see');
+is_deeply([ map { send_test('')->{status} } 1 .. 19 ], [ (303) x 18, 429 ],
+    'a day has twenty for an address');
+like(send_test('')->{body}, qr/A day has 20 tests for an address/, 'and the page says so');
 
 # --- links of a sample lead nowhere ---
 

@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     const mdl_letter_source_t *source;
+    const mdl_templates_t *templates;
     const mdl_template_t *subject, *text, *html;
     const char *language; /* of html */
     apr_pool_t *p;
@@ -29,6 +30,10 @@ apr_status_t mdl_letter_choose(mdl_letter_t *letter, const mdl_templates_t *temp
                                const mdl_letter_source_t *source, apr_pool_t *p);
 
 const char *mdl_letter_subject(const mdl_letter_t *letter);
+
+/** The subject within the template test.subject, which gets it as "subject".  NULL: that template
+    can't be read. */
+const char *mdl_letter_subject_of_test(const mdl_letter_t *letter);
 
 /** These write the letter (mdl_letter_t) as text and as HTML. */
 void mdl_letter_write_text(const void *letter, mdl_text_buffer_t *out);
