@@ -32,6 +32,7 @@ CREATE TABLE shop (
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
     hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
     accent TEXT, -- the colour of its page and emails, "#1d4ed8"; NULL: that of the templates
+    email_texts TEXT, -- its own words in emails, by language (mod_downloads/core/shop/email_texts.h); JSON
     logo_sha256 {{key_text}}, -- of a row of logo; NULL: it has none
     logo_width INTEGER, -- pixels
     logo_height INTEGER,

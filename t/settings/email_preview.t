@@ -91,6 +91,9 @@ unlike(visit('staff', 'GET', "/$id/emails")->{headers}{'content-security-policy'
 
 my $product = mapping_of($shop, [ ready_asset($shop, 'book.pdf', 'the book')->{id} ])
     ->{storefront_product_id};
+my %OWN = (de => { greeting => "Moin <b>\n{{name}}", closing => 'Bis bald & danke' },
+    en => { greeting => 'Welcome' });
+api('PATCH', '/shop', key => $shop->{token}, json => { emails => \%OWN });
 assign($shop, 7001, [$product], send_email => JSON::PP::true(),
     customer => { email => 'ada@example.com', first_name => 'Ada', locale => 'de' });
 my $mail = wait_mail('ada@example.com');
@@ -107,6 +110,14 @@ my ($text) = preview('?language=de')->{body} =~ m{<pre[^>]*>(.*?)</pre>}s;
 my %CHARACTER = (lt => '<', gt => '>', amp => '&', quot => '"');
 $text =~ s/&(\w+);/$CHARACTER{$1}/g;
 is_deeply(said($text), said($mail->{text}), 'the sample says what an email says');
+like($_, qr/^Guten Tag Ada,\n\nMoin <b>\n\{\{name\}\}\n\n.*\n\nBis bald & danke\n\nFreundliche/s,
+    'the shop\'s own words are after the first line and before the last')
+    for $text, $mail->{text} =~ s/\r//gr;
+like($mail->{html}, qr{Guten Tag Ada,</p>\s*<p[^>]*>Moin &lt;b&gt;<br>\{\{name\}\}<br></p>},
+    'as text, also in HTML');
+like(preview('?language=fr')->{body},
+    qr{<pre lang="fr"[^>]*>Bonjour Ada,\s+Merci}, 'not in French');
+like(preview('?language=en')->{body}, qr{>Hello Ada,\n\nWelcome\n\nThank you}, 'but in English');
 cmp_ok(scalar @{ said($text) }, '>=', 3, 'which is more than a greeting');
 
 # --- a test to oneself ---

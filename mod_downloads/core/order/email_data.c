@@ -7,6 +7,7 @@
 
 #include "base/text/present.h"
 #include "base/text/utf8.h"
+#include "core/catalog/product.h"
 #include "core/download/signed_url.h"
 #include "core/order/offer_json.h"
 #include "core/shop/staff_email.h"
@@ -14,11 +15,19 @@
 #define DAY        apr_time_from_sec(86400)
 #define NAME_SHOWN 60 /* characters */
 
+static void add_own_text(mdl_json_t *data, const char *name, const char *text, apr_pool_t *p)
+{
+    if (text != NULL) {
+        mdl_product_json_note(mdl_json_add_object(data, name), "lines", text, p);
+    }
+}
+
 mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
                            const mdl_secret_t *secret, const char *public_url, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
     mdl_json_t *object = mdl_json_add_object(data, "shop");
+    mdl_email_text_t text = mdl_email_text_for(order->brand.email_texts, order->customer.locale, p);
 
     mdl_json_add_string(object, "name", order->shop_name);
     mdl_json_add_string(object, "support_email", order->shop_email);
@@ -29,6 +38,8 @@ mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
     mdl_json_add_string(data, "page_url",
                         mdl_signed_url_page(secret, public_url, order->page_id, p));
     mdl_offer_json(data, offer, order, secret, public_url, p);
+    add_own_text(data, "greeting", text.greeting, p);
+    add_own_text(data, "closing", text.closing, p);
     return data;
 }
 
@@ -88,7 +99,7 @@ static mdl_assignment_t *sample_assignment(apr_pool_t *p)
     return assignment;
 }
 
-static mdl_order_t *sample_order(const mdl_shop_t *shop, apr_pool_t *p)
+static mdl_order_t *sample_order(const mdl_shop_t *shop, const char *locale, apr_pool_t *p)
 {
     mdl_order_t *order = mdl_order_make(p);
 
@@ -99,6 +110,7 @@ static mdl_order_t *sample_order(const mdl_shop_t *shop, apr_pool_t *p)
     order->storefront_order_id = "1043";
     order->page_id = "AAAAAAAAAAAAAAAAAAAAAA"; /* no order's */
     order->customer.first_name = "Ada";
+    order->customer.locale = locale;
     APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = sample_assignment(p);
     return order;
 }
@@ -116,7 +128,7 @@ static mdl_json_t *sample_delivery(mdl_letter_source_t *source, const mdl_shop_t
                                    const mdl_secret_t *secret, const char *public_url,
                                    apr_pool_t *p)
 {
-    const mdl_order_t *order = sample_order(shop, p);
+    const mdl_order_t *order = sample_order(shop, source->locale, p);
     const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
     mdl_json_t *data = mdl_email_data(order, offer, secret, public_url, p);
     mdl_template_list_t files = mdl_offer_json_files(offer);
