@@ -38,17 +38,22 @@ static const char *html_policy(const mdl_template_t *template, const mdl_html_po
     const char *style = template != NULL ? mdl_template_hashes(template, MDL_TEMPLATE_STYLE) : "";
     const char *script = template != NULL ? mdl_template_hashes(template, MDL_TEMPLATE_SCRIPT) : "";
 
-    return apr_pstrcat(p, "default-src 'none'",
-                       html_sources("style-src", apr_pstrcat(p, style, policy->style, NULL), p),
-                       html_sources("script-src", script, p),
-                       html_sources("connect-src", policy->connect, p),
-                       html_sources("img-src", policy->img, p), "; form-action 'self'",
-                       policy->form_action != NULL ? policy->form_action : "",
-                       "; base-uri 'none'; frame-ancestors 'none'", NULL);
+    if (policy->is_framed) {
+        return apr_pstrcat(p, "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+                           html_sources("img-src", policy->img, p),
+                           "; form-action 'none'; base-uri 'none'; frame-ancestors 'self'", NULL);
+    }
+    return apr_pstrcat(
+        p, "default-src 'none'",
+        html_sources("style-src", apr_pstrcat(p, style, policy->style, NULL), p),
+        html_sources("script-src", script, p), html_sources("connect-src", policy->connect, p),
+        html_sources("img-src", policy->img, p), html_sources("frame-src", policy->frame, p),
+        "; form-action 'self'", policy->form_action != NULL ? policy->form_action : "",
+        "; base-uri 'none'; frame-ancestors 'none'", NULL);
 }
 
 static void html_head(request_rec *r, int status, const char *type, apr_size_t length,
-                      const char *policy, const char *referrer_policy)
+                      const mdl_template_t *template, const mdl_html_policy_t *policy)
 {
     apr_table_t *headers = r->headers_out;
 
@@ -56,11 +61,11 @@ static void html_head(request_rec *r, int status, const char *type, apr_size_t l
     apr_table_unset(r->headers_in, "Range"); /* or the byterange filter would cut the page */
     r->status = status;
     apr_table_setn(headers, "Cache-Control", "private, no-store");
-    apr_table_setn(headers, "Referrer-Policy", referrer_policy);
+    apr_table_setn(headers, "Referrer-Policy", policy->referrer_policy);
     apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
-    apr_table_setn(headers, "X-Frame-Options", "DENY");
+    apr_table_setn(headers, "X-Frame-Options", policy->is_framed ? "SAMEORIGIN" : "DENY");
     apr_table_setn(headers, "X-Robots-Tag", "noindex");
-    apr_table_setn(headers, "Content-Security-Policy", policy);
+    apr_table_setn(headers, "Content-Security-Policy", html_policy(template, policy, r->pool));
     ap_set_content_type(r, type);
     ap_set_content_length(r, (apr_off_t)length);
 }
@@ -89,8 +94,7 @@ void mdl_html_send_text(request_rec *r, int status, const char *text,
 {
     apr_size_t length = strlen(text);
 
-    html_head(r, status, "text/plain; charset=utf-8", length, html_policy(NULL, policy, r->pool),
-              policy->referrer_policy);
+    html_head(r, status, "text/plain; charset=utf-8", length, NULL, policy);
     html_write(r, text, length, 1);
 }
 
@@ -100,8 +104,7 @@ void mdl_html_send_json(request_rec *r, int status, const mdl_json_t *data,
     apr_size_t length;
     const char *text = mdl_json_text(data, &length, r->pool);
 
-    html_head(r, status, "application/json", length, html_policy(NULL, policy, r->pool),
-              policy->referrer_policy);
+    html_head(r, status, "application/json", length, NULL, policy);
     html_write(r, text, length, 1);
 }
 
@@ -115,8 +118,7 @@ void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
 
     mdl_template_write(template, data, list, out, r->pool);
     mdl_text_buffer_end(out);
-    html_head(r, status, "text/html; charset=utf-8", measure.length,
-              html_policy(template, policy, r->pool), policy->referrer_policy);
+    html_head(r, status, "text/html; charset=utf-8", measure.length, template, policy);
     if (measure.whole != NULL) {
         html_write(r, measure.whole, measure.length, 1);
         return;

@@ -1,7 +1,8 @@
 /*
  * Pages of HTML, as they leave the server: rendered from a template, never kept by a cache, never
- * shown in a frame, and with a Content-Security-Policy (CSP Level 3) that allows the style and
- * script elements that the template has, each by its hash, and the places that the page names.
+ * shown in a frame of others, and with a Content-Security-Policy (CSP Level 3) that allows the
+ * style and script elements that the template has, each by its hash, and the places that the page
+ * names.
  */
 #ifndef MDL_HTML_H
 #define MDL_HTML_H
@@ -18,6 +19,9 @@ typedef struct {
     const char *connect;     /* what scripts may send to */
     const char *img;         /* where pictures may come from */
     const char *style;       /* hashes of style elements beside the template's */
+    const char *frame;       /* what its frames may show */
+    int is_framed;           /* it is an email, shown in a frame of its own origin: it has no rights
+                                but its style attributes and pictures */
 
     const char *referrer_policy; /* the header of that name */
 } mdl_html_policy_t;

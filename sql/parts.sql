@@ -146,6 +146,10 @@ CASE WHEN substr({{}}.storefront_customer_id, 1, 6) = 'order:' THEN NULL ELSE {{
 -- part: email_columns
 e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held, e.bounced_at
 
+-- What became of an email, as mdl_email_status_names has it.
+-- part: email_fate
+CASE WHEN held <> 0 THEN 'held' WHEN bounced_at IS NOT NULL AND status = 'sent' THEN 'bounced' ELSE status END
+
 -- In place of a column's new value: makes the statement fail, and with it the transaction. PostgreSQL refuses
 -- the division, and its log does not show the row. SQLite gets NULL, which the column must not be.
 -- part: failure

@@ -1,5 +1,7 @@
 #include <string.h>
 
+#include <apr_strings.h>
+
 #include "api/members.h"
 #include "api/resource.h"
 #include "api/routes.h"
@@ -116,6 +118,18 @@ static void logo_write_accepted(mdl_request_t *request)
 
 static const char *const hold_names[] = {"medium", "high", NULL};
 
+static void texts_write(mdl_json_t *to, const char *stored, apr_pool_t *p)
+{
+    mdl_email_texts_t texts = mdl_email_texts_read(stored, p);
+
+    for (int i = 0; i < MDL_EMAIL_LANGUAGES; i++) {
+        mdl_json_t *text = mdl_json_add_object(to, mdl_email_languages[i]);
+
+        mdl_json_add_string(text, "greeting", texts.of[i].greeting);
+        mdl_json_add_string(text, "closing", texts.of[i].closing);
+    }
+}
+
 static void shop_write(mdl_request_t *request)
 {
     const mdl_shop_t *shop = ((shop_call_t *)request->arg)->shop;
@@ -133,6 +147,7 @@ static void shop_write(mdl_request_t *request)
     mdl_json_add_int(to, "email_delay", shop->mail_delay);
     mdl_json_add_string(to, "hold_at", mdl_risk_names[shop->hold_at]);
     mdl_json_add_string(to, "accent", shop->brand.accent);
+    texts_write(mdl_json_add_object(to, "emails"), shop->brand.email_texts, request->r->pool);
     logo_write_members(mdl_json_add_object(to, "logo"), request, shop);
     mdl_json_add_time(to, "created_at", shop->created_at);
 }
@@ -169,6 +184,37 @@ static const char *shop_accent(mdl_members_t *members, apr_pool_t *p)
     return text;
 }
 
+/* A language that is given replaces both of its texts. */
+static const mdl_email_texts_t *shop_texts(mdl_request_t *request, mdl_members_t *members)
+{
+    apr_pool_t *p = request->r->pool;
+    const mdl_json_t *object = mdl_members_object(members, "emails");
+    mdl_email_texts_t *texts = apr_pcalloc(p, sizeof *texts);
+    mdl_members_t *languages;
+
+    if (object == NULL) {
+        return NULL;
+    }
+    languages = mdl_members_begin(request, object, "/emails");
+    for (int i = 0; i < MDL_EMAIL_LANGUAGES; i++) {
+        const char *name = mdl_email_languages[i];
+        const mdl_json_t *given = mdl_members_object(languages, name);
+
+        if (given != NULL) {
+            mdl_members_t *text = mdl_members_begin(request, given,
+                                                    apr_pstrcat(p, "/emails/", name, NULL));
+
+            texts->of[i] = (mdl_email_text_t){
+                .given = 1,
+                .greeting = mdl_members_lines(text, "greeting", MDL_EMAIL_TEXT_MAX),
+                .closing = mdl_members_lines(text, "closing", MDL_EMAIL_TEXT_MAX)};
+            mdl_members_end(text);
+        }
+    }
+    mdl_members_end(languages);
+    return texts;
+}
+
 static apr_status_t shop_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -184,6 +230,7 @@ static apr_status_t shop_parse_change(mdl_request_t *request)
     set->sender_name = shop_text(members, "sender_name", MDL_NULLABLE);
     set->reply_to = shop_address(members, "reply_to", p);
     set->accent = shop_accent(members, p);
+    set->email_texts = shop_texts(request, members);
     set->mail_delay = (int)mdl_members_int(members, "email_delay", MDL_OPTIONAL, 0,
                                            MDL_SHOP_MAIL_DELAY_MAX, -1);
     if (mdl_members_given(members, "hold_at")) {

@@ -179,6 +179,9 @@ static mdl_html_policy_t frame_policy(const mdl_visit_t *visit)
     if (allows & MDL_ALLOW_LOGO) {
         policy.img = frame.logo;
     }
+    if (allows & MDL_ALLOW_FRAME) {
+        policy.frame = frame.own;
+    }
     return policy;
 }
 
@@ -194,6 +197,17 @@ int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_j
     } else {
         mdl_html_send_text(visit->r, HTTP_INTERNAL_SERVER_ERROR, PLAIN_TEXT, &policy);
     }
+    return OK;
+}
+
+int mdl_frame_send_letter(mdl_visit_t *visit, const mdl_letter_t *letter)
+{
+    const mdl_html_policy_t policy = {
+        .referrer_policy = "no-referrer", .img = frame.logo, .is_framed = 1};
+
+    mdl_visit_end(visit);
+    mdl_html_send(visit->r, HTTP_OK, letter->html, letter->source->data, letter->source->list,
+                  &policy);
     return OK;
 }
 

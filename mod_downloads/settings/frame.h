@@ -5,7 +5,7 @@
 #define MDL_SETTINGS_FRAME_H
 
 #include "base/text/json.h"
-#include "base/text/template.h"
+#include "base/text/letter.h"
 #include "settings/visit.h"
 
 /** Reads the templates, in the folder "settings" of DownloadsTemplates, and DownloadsSettingsURL;
@@ -36,6 +36,9 @@ const char *mdl_frame_shop_state(const mdl_shop_t *shop, apr_pool_t *p);
 /** Sends the page of a template ("keys.html"); list may be NULL. */
 int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
                    const mdl_template_list_t *list);
+
+/** Sends the HTML of an email, for a frame of another page. */
+int mdl_frame_send_letter(mdl_visit_t *visit, const mdl_letter_t *letter);
 
 /** Answers a page's script, which asks for JSON, with data and, to send its next form with, the
     member form_token. */

@@ -14,7 +14,8 @@ typedef struct {
 /* In the order in which they are shown; the entries of one tab stand together. */
 static const entry_t entries[] = {
     {"overview", "overview", "{}/", MDL_ROLE_READ_ONLY},
-    {"orders", "orders", "{}/orders", MDL_ROLE_READ_ONLY},
+    {"orders", "all_orders", "{}/orders", MDL_ROLE_READ_ONLY},
+    {"orders", "emails", "{}/emails", MDL_ROLE_READ_ONLY},
     {"products", "all_products", "{}/products", MDL_ROLE_READ_ONLY},
     {"products", "license_keys", "{}/license-keys", MDL_ROLE_READ_ONLY},
     {"files", "all_files", "{}/files", MDL_ROLE_READ_ONLY},

@@ -3,10 +3,12 @@
 #include <apr_strings.h>
 
 #include "base/names.h"
+#include "base/text/utf8.h"
 #include "core/shop/brand.h"
 #include "settings/frame.h"
 
 #define FORM_BYTES 16384 /* of the form, beside the image */
+#define TEXTS_MAX  65536 /* bytes of the form with texts for emails */
 
 /* What the shop's form was sent with, else what the shop has. */
 static const char *shown(const mdl_visit_t *visit, const char *field, const char *now)
@@ -25,6 +27,27 @@ static void own_shop_add_logo(mdl_json_t *data, const mdl_visit_t *visit, mdl_im
     mdl_brand_json(data, &shop->brand, visit->service->settings->public_url, visit->r->pool);
 }
 
+static const char *text_field(const mdl_visit_t *visit, const char *name, int language)
+{
+    return apr_pstrcat(visit->r->pool, name, "_", mdl_email_languages[language], NULL);
+}
+
+static void own_shop_add_texts(mdl_json_t *data, const mdl_visit_t *visit)
+{
+    mdl_email_texts_t texts = mdl_email_texts_read(visit->shop->brand.email_texts, visit->r->pool);
+    mdl_json_t *array = mdl_json_add_array(data, "email_texts");
+
+    for (int i = 0; i < MDL_EMAIL_LANGUAGES; i++) {
+        mdl_json_t *to = mdl_json_add_object(array, NULL);
+
+        mdl_json_add_string(to, "value", mdl_email_languages[i]);
+        mdl_json_add_string(to, "greeting",
+                            shown(visit, text_field(visit, "greeting", i), texts.of[i].greeting));
+        mdl_json_add_string(to, "closing",
+                            shown(visit, text_field(visit, "closing", i), texts.of[i].closing));
+    }
+}
+
 /* logo_fault: of an image that was just refused, or of the last one. */
 static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_fault)
 {
@@ -41,6 +64,7 @@ static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_
                         shown(visit, "email_delay", apr_itoa(visit->r->pool, shop->mail_delay)));
     mdl_json_add_bool(data, "holds_medium",
                       mdl_names_find(mdl_risk_names, hold_at) == (int)MDL_RISK_MEDIUM);
+    own_shop_add_texts(data, visit);
     own_shop_add_logo(data, visit, logo_fault);
     return mdl_frame_send(visit, status, "shop.html", data, NULL);
 }
@@ -60,12 +84,33 @@ static const char *field_or_empty(const mdl_visit_t *visit, const char *name)
     return value != NULL ? value : "";
 }
 
+static const char *text_read(const mdl_visit_t *visit, const char *name, int language)
+{
+    const char *text = mdl_visit_field(visit, text_field(visit, name, language));
+
+    return text != NULL ? mdl_utf8_lines(text, visit->r->pool) : NULL;
+}
+
+static mdl_email_texts_t texts_read(const mdl_visit_t *visit)
+{
+    mdl_email_texts_t texts;
+
+    for (int i = 0; i < MDL_EMAIL_LANGUAGES; i++) {
+        texts.of[i] = (mdl_email_text_t){.given = 1,
+                                         .greeting = text_read(visit, "greeting", i),
+                                         .closing = text_read(visit, "closing", i)};
+    }
+    return texts;
+}
+
 MDL_EFFECT(mdl_shop_set, mdl_shop_set_t *)
 
 static int own_shop_change(mdl_visit_t *visit)
 {
     int hold_at = mdl_names_find(mdl_risk_names, mdl_visit_field(visit, "hold_at"));
+    mdl_email_texts_t texts = texts_read(visit);
     mdl_shop_set_t set = {.id = visit->shop->id,
+                          .email_texts = &texts,
                           .name = field_or_empty(visit, "name"),
                           .email = field_or_empty(visit, "email"),
                           .sender_name = field_or_empty(visit, "sender_name"),
@@ -122,7 +167,7 @@ static int own_shop_delete_logo(mdl_visit_t *visit)
 const mdl_page_t mdl_own_shop_pages[] = {
     {"{}/shop", "shop", "changed", .sees = MDL_ROLE_OWNER, .get = own_shop_show,
      .acts = MDL_ROLE_OWNER, .post = own_shop_change, .done = "shop_changed", .changes_keys = 1,
-     .allows = MDL_ALLOW_LOGO},
+     .max_length = TEXTS_MAX, .allows = MDL_ALLOW_LOGO},
     {"{}/shop/logo", "shop", "logo_changed", .acts = MDL_ROLE_OWNER, .post = own_shop_put_logo,
      .done = "logo_sent", .has_file = 1, .max_length = MDL_LOGO_MAX_BYTES + FORM_BYTES,
      .allows = MDL_ALLOW_LOGO},

@@ -8,6 +8,8 @@
 
 extern const mdl_page_t mdl_audit_pages[];
 extern const mdl_page_t mdl_category_pages[];
+extern const mdl_page_t mdl_email_pages[];
+extern const mdl_page_t mdl_email_preview_pages[];
 extern const mdl_page_t mdl_file_list_pages[];
 extern const mdl_page_t mdl_file_pages[];
 extern const mdl_page_t mdl_key_pages[];

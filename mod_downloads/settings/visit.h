@@ -18,7 +18,8 @@ typedef struct mdl_visit_t mdl_visit_t;
 /** Places of ours that a page's policy allows beside the settings, where forms lead to. */
 enum {
     MDL_ALLOW_UPLOADS = 1, /* forms and scripts send to upload URLs, and scripts to the settings */
-    MDL_ALLOW_LOGO = 2     /* pictures come from the public URL's "/logo/" */
+    MDL_ALLOW_LOGO = 2,    /* pictures come from the public URL's "/logo/" */
+    MDL_ALLOW_FRAME = 4    /* its frames show pages of the settings */
 };
 
 /** A page, its form, and the least role for each. */

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/order/bounce.h"
-#include "core/download/signed_url.h"
+#include "core/order/email_data.h"
 #include "core/order/offer_json.h"
 #include "worker/handler.h"
 #include "worker/message.h"
@@ -22,27 +22,6 @@ typedef struct {
     const mdl_order_t *order;
     mdl_message_t message;
 } mail_t;
-
-static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
-                           const mdl_offer_t *offer, apr_pool_t *p)
-{
-    mdl_json_t *data = mdl_json_object(p);
-    mdl_json_t *object = mdl_json_add_object(data, "shop");
-
-    mdl_json_add_string(object, "name", order->shop_name);
-    mdl_json_add_string(object, "support_email", order->shop_email);
-    mdl_brand_json(object, &order->brand, task->service->settings->public_url, p);
-    object = mdl_json_add_object(data, "customer");
-    mdl_json_add_string(object, "first_name", order->customer.first_name);
-    mdl_json_add_string(data, "order_id", mdl_order_called(order));
-    mdl_json_add_string(data, "page_url",
-                        mdl_signed_url_page(task->service->secret,
-                                            task->service->settings->public_url, order->page_id,
-                                            p));
-    mdl_offer_json(data, offer, order, task->service->secret, task->service->settings->public_url,
-                   p);
-    return data;
-}
 
 /* The address that gets bounces. */
 static const char *envelope_sender(const mdl_task_t *task)
@@ -62,17 +41,20 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
     mail_t *mail = task->data;
     const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
     const mdl_template_list_t files = mdl_offer_json_files(offer);
-    const mdl_message_source_t source = {.template = "email",
-                                         .shop_id = order->shop_id,
-                                         .locale = order->customer.locale,
-                                         .data = data_of(task, order, offer, p),
-                                         .list = &files,
-                                         .mime = {.from_name = mail->email.from_name,
-                                                  .from = task->service->settings->mail_from,
-                                                  .reply_to = mail->email.reply_to,
-                                                  .to = mail->email.to,
-                                                  .message_id = mail->email.message_id,
-                                                  .date = task->job->created_at}};
+    const mdl_service_t *service = task->service;
+    const mdl_message_source_t source = {
+        .letter = {.template = "email",
+                   .shop_id = order->shop_id,
+                   .locale = order->customer.locale,
+                   .data = mdl_email_data(order, offer, service->secret,
+                                          service->settings->public_url, p),
+                   .list = &files},
+        .mime = {.from_name = mail->email.from_name,
+                 .from = service->settings->mail_from,
+                 .reply_to = mail->email.reply_to,
+                 .to = mail->email.to,
+                 .message_id = mail->email.message_id,
+                 .date = task->job->created_at}};
 
     mail->message.sender = envelope_sender(task);
     return mdl_message_build(task, &mail->message, &source, p);

@@ -7,31 +7,13 @@
 
 #include "base/log.h"
 #include "base/text/present.h"
-#include "base/text/utf8.h"
 #include "core/download/signed_url.h"
+#include "core/order/email_data.h"
 #include "core/shop/shop.h"
 #include "core/shop/staff_address.h"
 #include "core/shop/staff_email.h"
 #include "worker/handler.h"
 #include "worker/message.h"
-
-#define NAME_SHOWN 60 /* characters */
-
-/* Adds data that was not queued with the job: the shop, and the URL of its settings. */
-static void email_add_shop(mdl_json_t *data, const mdl_settings_t *settings, const mdl_shop_t *shop,
-                           apr_pool_t *p)
-{
-    mdl_json_t *of = mdl_json_add_object(data, "shop");
-
-    mdl_json_add_string(of, "name", mdl_utf8_quoted(shop->name, NAME_SHOWN, p));
-    mdl_json_add_string(of, "domain", shop->domain);
-    mdl_json_add_int(data, "shop_id", shop->id);
-    mdl_json_add_string(
-        data, "settings_url",
-        settings->settings_url != NULL
-            ? apr_psprintf(p, "%s/%" APR_INT64_T_FMT, settings->settings_url, shop->id)
-            : NULL);
-}
 
 /* The link is made here, so that a stolen database contains none. */
 static void email_add_confirm(mdl_json_t *data, const mdl_task_t *task, const char *to,
@@ -59,13 +41,41 @@ static void log_last(const mdl_task_t *task, const mdl_staff_email_t *email)
     }
 }
 
+static void email_of_staff(mdl_message_source_t *source, const mdl_task_t *task,
+                           const mdl_staff_email_t *email, const mdl_shop_t *shop)
+{
+    mdl_email_add_shop(email->data, shop, task->service->settings->settings_url, task->pool);
+    if (strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0) {
+        email_add_confirm(email->data, task, email->to, task->pool);
+    }
+    log_last(task, email);
+    source->letter.template = email->template;
+    source->letter.data = email->data;
+}
+
+/* A test of the delivery email comes from whom its customers would see. */
+static void email_of_test(mdl_message_source_t *source, const mdl_task_t *task,
+                          const mdl_staff_email_t *email, const mdl_shop_t *shop)
+{
+    const char *template = mdl_json_string(mdl_json_member(email->data, "template"));
+
+    source->is_test = 1;
+    source->letter.locale = mdl_json_string(mdl_json_member(email->data, "language"));
+    mdl_email_sample(&source->letter, template, shop, task->service->secret,
+                     task->service->settings, task->pool);
+    if (strcmp(template, *mdl_email_sample_names) == 0) {
+        source->mime.from_name = shop->sender_name != NULL ? shop->sender_name : shop->name;
+        source->mime.reply_to = shop->reply_to != NULL ? shop->reply_to : shop->email;
+    }
+}
+
 static apr_status_t staff_email_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     const mdl_settings_t *settings = task->service->settings;
     const mdl_job_t *job = task->job;
     apr_pool_t *p = task->pool;
     mdl_message_t *message = task->data = apr_pcalloc(p, sizeof *message);
-    mdl_message_source_t source = {.shop_id = job->shop_id};
+    mdl_message_source_t source = {.letter.shop_id = job->shop_id};
     mdl_staff_email_t email;
     mdl_shop_t *shop;
     apr_status_t rv;
@@ -80,14 +90,14 @@ static apr_status_t staff_email_prepare(mdl_db_t *db, mdl_task_t *task)
     if (rv != APR_SUCCESS || (rv = mdl_shop_find(db, job->shop_id, &shop, p)) != APR_SUCCESS) {
         return rv;
     }
-    email_add_shop(email.data, settings, shop, p);
-    if (strcmp(email.template, MDL_STAFF_EMAIL_CONFIRM) == 0) {
-        email_add_confirm(email.data, task, email.to, p);
+    if (strcmp(email.template, MDL_STAFF_EMAIL_TEST) == 0) {
+        email_of_test(&source, task, &email, shop);
+    } else {
+        email_of_staff(&source, task, &email, shop);
     }
-    log_last(task, &email);
-    source.template = email.template;
-    source.data = email.data;
     source.mime = (mdl_mime_mail_t){
+        .from_name = source.mime.from_name,
+        .reply_to = source.mime.reply_to,
         .from = settings->mail_from,
         .to = email.to,
         .message_id = apr_pstrcat(p, job->id, "@", mdl_settings_public_host(settings, p), NULL),

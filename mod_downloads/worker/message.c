@@ -5,29 +5,6 @@
 #include "base/log.h"
 #include "worker/runner.h"
 
-/* A template and its data. */
-typedef struct {
-    const mdl_template_t *template;
-    const mdl_message_source_t *source;
-    apr_pool_t *pool;
-} rendering_t;
-
-static void rendering_write(const void *baton, mdl_text_buffer_t *out)
-{
-    const rendering_t *rendering = baton;
-
-    mdl_template_write(rendering->template, rendering->source->data, rendering->source->list, out,
-                       rendering->pool);
-}
-
-static const char *rendering_text(const rendering_t *rendering)
-{
-    mdl_text_buffer_t *out = mdl_text_buffer_make(rendering->pool);
-
-    rendering_write(rendering, out);
-    return mdl_text_buffer_text(out, NULL);
-}
-
 static const mdl_templates_t *message_templates(const mdl_task_t *task, apr_int64_t shop_id,
                                                 apr_pool_t *p)
 {
@@ -41,40 +18,24 @@ static const mdl_templates_t *message_templates(const mdl_task_t *task, apr_int6
     return templates;
 }
 
-/* Chooses the template by the reader's language. */
-static rendering_t rendering_make(const mdl_templates_t *templates, const char *suffix,
-                                  const mdl_message_source_t *source, apr_pool_t *p)
-{
-    const char *name = apr_pstrcat(p, source->template, suffix, NULL);
-    apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
-    const char *language;
-
-    if (source->locale != NULL) {
-        APR_ARRAY_PUSH(languages, const char *) = source->locale;
-    }
-    return (rendering_t){
-        mdl_templates_get(templates, name, source->shop_id, languages, &language, p), source, p};
-}
-
 apr_status_t mdl_message_build(mdl_task_t *task, mdl_message_t *message,
                                const mdl_message_source_t *source, apr_pool_t *p)
 {
-    const mdl_templates_t *templates = message_templates(task, source->shop_id, p);
-    rendering_t subject = rendering_make(templates, ".subject", source, p);
-    rendering_t text = rendering_make(templates, ".txt", source, p);
-    rendering_t html = rendering_make(templates, ".html", source, p);
+    const mdl_templates_t *templates = message_templates(task, source->letter.shop_id, p);
     mdl_mime_mail_t mime = source->mime;
+    mdl_letter_t letter;
     apr_status_t rv;
 
-    if (subject.template == NULL || text.template == NULL || html.template == NULL) {
+    if (mdl_letter_choose(&letter, templates, &source->letter, p) != APR_SUCCESS) {
         return mdl_message_unsent(task, MDL_TASK_RETRY, "template",
                                   "A template of the email can't be read.");
     }
     /* Rendering a huge order may kill the process. */
     mdl_task_begun(task, MDL_BEGUN_WORKS);
-    mime.subject = rendering_text(&subject);
-    mime.text = (mdl_mime_body_t){rendering_write, &text};
-    mime.html = (mdl_mime_body_t){rendering_write, &html};
+    mime.subject = source->is_test ? mdl_letter_subject_of_test(&letter)
+                                   : mdl_letter_subject(&letter);
+    mime.text = (mdl_mime_body_t){mdl_letter_write_text, &letter};
+    mime.html = (mdl_mime_body_t){mdl_letter_write_html, &letter};
     rv = mdl_mime_build(&message->bytes, &message->length, &mime, task->pool);
     mdl_task_begun(task, MDL_BEGUN_NOT);
     if (rv != APR_SUCCESS) {

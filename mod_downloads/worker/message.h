@@ -5,8 +5,7 @@
 #define MDL_WORKER_MESSAGE_H
 
 #include "base/mail/mime.h"
-#include "base/text/json.h"
-#include "base/text/template.h"
+#include "base/text/letter.h"
 #include "worker/task.h"
 
 typedef struct {
@@ -18,12 +17,9 @@ typedef struct {
 
 /** The input for a message. */
 typedef struct {
-    const char *template; /* "email": email.subject, email.txt and email.html */
-    apr_int64_t shop_id;
-    const char *locale; /* the reader's, or NULL */
-    const mdl_json_t *data;
-    const mdl_template_list_t *list; /* or NULL */
-    mdl_mime_mail_t mime;            /* without subject, text and html */
+    mdl_letter_source_t letter;
+    int is_test;          /* its subject says so */
+    mdl_mime_mail_t mime; /* without subject, text and html */
 } mdl_message_source_t;
 
 /** For prepare: renders a message into the task's pool; p is scratch.  On failure returns APR_EOF,

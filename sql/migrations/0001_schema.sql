@@ -32,6 +32,7 @@ CREATE TABLE shop (
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
     hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
     accent TEXT, -- the colour of its page and emails, "#1d4ed8"; NULL: that of the templates
+    email_texts TEXT, -- its own words in emails, by language (mod_downloads/core/shop/email_texts.h); JSON
     logo_sha256 {{key_text}}, -- of a row of logo; NULL: it has none
     logo_width INTEGER, -- pixels
     logo_height INTEGER,
@@ -621,6 +622,11 @@ CREATE INDEX email_order ON email (order_id, id);
 CREATE INDEX email_undelivered ON email (shop_id, id)
     WHERE status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL;
 CREATE INDEX email_held ON email (shop_id, id) WHERE held <> 0;
+CREATE INDEX email_shop ON email (shop_id, id) WHERE id > 0;
+CREATE INDEX email_fate ON email (shop_id, ({{email_fate}}), id);
+CREATE INDEX email_address ON email (shop_id, (lower(recipient) {{pgsql: COLLATE "C"}}), id)
+    WHERE recipient IS NOT NULL;
+{{pgsql: ALTER TABLE email ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 -- An email to the staff of a shop, as long as its job has not ended.
 CREATE TABLE staff_email (

@@ -90,3 +90,43 @@ UPDATE email SET bounced_at = %lld:now, last_error = %s WHERE id = %lld AND boun
 SELECT e_rows.status, e_rows.last_error, e_rows.created_at
 FROM (SELECT id, status, last_error, created_at, attempts FROM email ORDER BY id DESC LIMIT 1000) e_rows
 WHERE e_rows.attempts > 0 ORDER BY e_rows.id DESC LIMIT %lld
+
+-- An email as the list of a shop's emails shows it.
+-- part: email_line
+e.id, e.created_at, {{email_columns}},
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = e.order_id) AS storefront_order_id,
+(SELECT o.name FROM orders o WHERE o.id = e.order_id) AS order_name,
+(SELECT count(*) FROM (SELECT 1 FROM email f WHERE f.order_id = e.order_id AND f.id < e.id LIMIT 1) f_rows)
+    AS earlier
+
+-- name: email_page
+SELECT {{email_line}} FROM email e WHERE e.shop_id = %lld AND e.id > 0 AND e.id < %lld:before
+ORDER BY e.id DESC LIMIT %lld
+
+-- name: email_page_of_fate
+SELECT {{email_line}} FROM email e WHERE e.shop_id = %lld AND {{email_fate}} = %s:fate AND e.id < %lld:before
+ORDER BY e.id DESC LIMIT %lld
+
+-- name: email_page_of_order
+SELECT {{email_line}} FROM email e WHERE e.order_id = %lld AND e.id < %lld:before
+    AND (%s:fate IS NULL OR {{email_fate}} = %s:fate)
+ORDER BY e.id DESC LIMIT %lld
+
+-- part: address_folded
+-- dialect: sqlite3
+lower(recipient)
+
+-- part: address_folded
+-- dialect: pgsql
+(lower(recipient) COLLATE "C")
+
+-- To addresses that begin alike: of a thousand emails, those that fit. Of one address the newest thousand.
+-- name: email_page_of_address
+SELECT {{email_line}} FROM (
+    SELECT * FROM email
+    WHERE shop_id = %lld AND {{address_folded}} >= lower(%s:prefix) AND {{address_folded}} < lower(%s:prefix_end)
+        AND recipient IS NOT NULL
+    ORDER BY {{address_folded}} DESC, id DESC LIMIT 1000
+) e
+WHERE e.id < %lld:before AND (%s:fate IS NULL OR {{email_fate}} = %s:fate)
+ORDER BY e.id DESC LIMIT %lld

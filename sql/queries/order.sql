@@ -92,7 +92,7 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.name AS order_name, o.recipient AS own_address, {{recipient:o}} AS address,
 o.created_at, c.id AS customer_id, {{customer_number:c}} AS storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, s.accent, s.logo_sha256, s.logo_width,
+s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, s.accent, s.email_texts, s.logo_sha256, s.logo_width,
 s.logo_height, o.fraud_level, o.fraud_signals,
 o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}
 

@@ -58,7 +58,31 @@ is(api('GET', '/shop', key => $shop->{token})->{json}{accent}, '#ffd700', 'the o
 isnt(api('GET', '/shop', key => $other->{token})->{json}{name}, 'Nordlicht',
     'another shop is not changed');
 
+# --- its own words ---
+
+my %NONE = (greeting => undef, closing => undef);
+is_deeply($read->{emails}, { map { $_ => {%NONE} } qw(de en es fr) },
+    'a new shop has no words of its own in its emails');
+my $words = changed({ emails => {
+    de => { greeting => " Moin!\r\nSch\x{f6}n ", closing => "Bis bald" },
+    en => { closing => '<b>Bye</b> {{name}}' } } });
+is_deeply($words->{json}{emails}, { (map { $_ => {%NONE} } qw(es fr)),
+    de => { greeting => "Moin!\nSch\x{f6}n", closing => 'Bis bald' },
+    en => { greeting => undef, closing => '<b>Bye</b> {{name}}' } }, 'each language has two texts');
+is_deeply(changed({ emails => { de => { greeting => 'Tach' } } })->{json}{emails}{de},
+    { greeting => 'Tach', closing => undef }, 'a language replaces both');
+is(api('GET', '/shop', key => $shop->{token})->{json}{emails}{en}{closing}, '<b>Bye</b> {{name}}',
+    'and leaves the others');
+is(changed({ name => 'Nordlicht' })->{json}{emails}{de}{greeting}, 'Tach',
+    'as does a change of something else');
+is(changed({ emails => { de => { greeting => "\x{f6}" x 300 } } })->{status}, 200,
+    'a text has 300 characters');
+
 for (
+    [ { emails => { de => { greeting => 'x' x 301 } } }, '/emails/de/greeting' ],
+    [ { emails => { fr => { closing => "a\x{1}" } } },   '/emails/fr/closing' ],
+    [ { emails => { nl => {} } },                        '/emails/nl' ],
+    [ { emails => { de => { subject => 'x' } } },        '/emails/de/subject' ],
     [ { accent => 'red' }, '/accent' ], [ { accent => '#12345' }, '/accent' ],
     [ { reply_to => 'nobody' }, '/reply_to' ], [ { name => '' }, '/name' ],
     [ { name => "\x{e9}" x 200 }, '/name' ], [ { email_delay => 61 }, '/email_delay' ],

@@ -50,7 +50,7 @@ async function person({ who, language, noscript }) {
         });
         page.on('pageerror', (error) => one.wrong.push(error.message));
         page.on('response', (response) => {
-            if (response.request().isNavigationRequest()) {
+            if (response.request().isNavigationRequest() && response.frame() === page.mainFrame()) {
                 one.response = response;
             }
         });

@@ -126,6 +126,21 @@ sub files
     return;
 }
 
+# The emails, and what they look like.
+sub emails
+{
+    my ($shop) = @_;
+    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/emails")->{text},
+        qr/came back.*Mailbox full.*Correct the address.*Send again/s, 'an email came back');
+    seen('owner', 'emails');
+    like(task('owner', 'press', name => 'See what they look like')->{text},
+        qr/Subject.*As most people see it.*As plain text.*Hello Ada,/s, 'emails can be looked at');
+    seen('owner', 'email-preview');
+    task('owner', 'fill', values => { Language => 'Deutsch' });
+    like(task('owner', 'press', name => 'Show')->{text}, qr/Guten Tag Ada,/, 'in each language');
+    return;
+}
+
 # What needs somebody, and an import that is tried again.
 sub needs
 {
@@ -148,6 +163,7 @@ sub needs
             .*came\ back.*License\ keys\ that\ run\ low/sx,
         'then much does');
     seen('owner', 'overview-needs');
+    emails($shop);
     files($shop);
     task('owner', 'open', url => "$settings/$shop->{shop_id}/");
     $source->offer('lost.pdf', { body => 'found' });

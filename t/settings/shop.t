@@ -42,6 +42,27 @@ is(shop()->{name}, 'Nordlicht & Co', 'nothing is changed');
 is(submit('owner', shown(), "/$id/shop", { %form, email_delay => 61 })->{status}, 400,
     'nor by a delay of more than an hour');
 
+# --- its own words in emails ---
+
+is(submit('owner', shown(), "/$id/shop", { %form, greeting_de => "Moin <b>\r\nund willkommen",
+    closing_fr => 'y' x 300 })->{status}, 303, 'the owner adds words of their own');
+is_deeply(shop()->{emails}{de}, { greeting => "Moin <b>\nund willkommen", closing => undef },
+    'in a language');
+is(length shop()->{emails}{fr}{closing}, 300, 'or in another');
+like(shown()->{body}, qr{<textarea id="greeting_de"[^>]*>Moin &lt;b&gt;\nund willkommen</textarea>},
+    'the page shows them, escaped');
+my $long = submit('owner', shown(), "/$id/shop", { %form, closing_en => 'y' x 301 });
+is($long->{status}, 400, 'too many are refused');
+like($long->{body}, qr/A text for emails has up to 300 characters/, 'by a sentence');
+like($long->{body}, qr/>y{301}</, 'and stay in the form');
+my %full = map { ("greeting_$_" => "\x{1f600}" x 300, "closing_$_" => "\x{1f600}" x 300) }
+    qw(de en es fr);
+is(submit('owner', shown(), "/$id/shop", { %form, %full })->{status}, 303,
+    'all of them may be as long as that, in any script');
+is(length shop()->{emails}{es}{closing}, 300, 'and are kept');
+is(submit('owner', shown(), "/$id/shop", \%form)->{status}, 303, 'without them');
+is(shop()->{emails}{de}{greeting}, undef, 'they are gone');
+
 # The form of the logo, as a browser sends it.
 sub send_logo
 {

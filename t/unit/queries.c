@@ -46,6 +46,7 @@ static const struct {
     {MDL_Q_API_KEYS_BY_SECRET, "api_key", "an operator's command, and once at a start"},
     {MDL_Q_SECRETS, "secret", "the table has a row for each secret that there was"},
     {MDL_Q_ORDER_EXISTS, "orders", "stops at the first row"},
+    {MDL_Q_EMAIL_PAGE_OF_ADDRESS, "SCAN e", "scans the thousand rows that it has found before"},
     {MDL_Q_EMAILS_TRIED, "email", "reads the primary key backwards and stops at its LIMIT"},
     {MDL_Q_NODES, "node", "the table has a row for each node"},
     {MDL_Q_NODES_FORGET, "node", "the table has a row for each node"},

@@ -13,6 +13,7 @@
 #include "core/shop/event.h"
 #include "core/download/download.h"
 #include "core/order/attention.h"
+#include "core/order/email_log.h"
 #include "core/order/history.h"
 #include "db/private.h"
 #include "t/unit/effects.h"
@@ -378,6 +379,11 @@ static apr_status_t audit_list_effect(mdl_db_t *on, apr_pool_t *p, void *list)
     return mdl_audit_list(on, p, list);
 }
 
+static apr_status_t email_log_effect(mdl_db_t *on, apr_pool_t *p, void *log)
+{
+    return mdl_email_log(on, p, log);
+}
+
 static apr_status_t attention_effect(mdl_db_t *on, apr_pool_t *p, void *attention)
 {
     return mdl_attention_read(on, p, attention);
@@ -394,6 +400,37 @@ static void test_attention(apr_pool_t *p)
     is_int(attention.tags.found->nelts, 20, "  there are many tags");
     attention.shop_id = 2;
     reads_little(mdl_db_read, attention_effect, &attention, "what needs a small shop", p);
+}
+
+/* A tenth of the emails failed, a tenth waits, and most addresses begin alike. */
+static void test_email_log(apr_pool_t *p)
+{
+    static const struct {
+        const char *name;
+        mdl_email_log_t log;
+        int looks_far;
+    } cases[] = {
+        {"the newest emails", {.shop_id = 1}, 0},
+        {"the oldest emails", {.shop_id = 1, .before = 60}, 0},
+        {"emails that were sent", {.shop_id = 1, .fate = "sent"}, 0},
+        {"emails that failed", {.shop_id = 1, .fate = "failed"}, 0},
+        {"emails that came back: none", {.shop_id = 1, .fate = "bounced"}, 0},
+        {"emails of an order", {.shop_id = 1, .text = "o5"}, 0},
+        {"emails to an address", {.shop_id = 1, .text = "C5@buyer"}, 0},
+        {"emails to addresses that begin alike", {.shop_id = 1, .text = "c"}, 1},
+        {"emails of a small shop", {.shop_id = 2}, 0},
+        {"emails of a small shop that failed: none", {.shop_id = 2, .fate = "failed"}, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdl_email_log_t log = cases[i].log;
+
+        log.before = log.before != 0 ? log.before : APR_INT64_MAX;
+        log.limit = 50;
+        allowance = cases[i].looks_far ? 20 : 1;
+        reads_little(mdl_db_read, email_log_effect, &log, cases[i].name, p);
+        allowance = 1;
+    }
 }
 
 static void test_audit(apr_pool_t *p)
@@ -570,6 +607,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_audit(p);
     test_events(p);
     test_attention(p);
+    test_email_log(p);
     if (database->dialect == MDL_PGSQL) {
         test_shop_is_not_locked(database);
     }

@@ -545,3 +545,20 @@ const mdl_template_t *mdl_templates_get(const mdl_templates_t *templates, const 
     return entry_result(entry != NULL ? entry : apr_hash_get(set, name, APR_HASH_KEY_STRING),
                         language);
 }
+
+apr_array_header_t *mdl_templates_languages(const mdl_templates_t *templates, const char *name,
+                                            apr_int64_t shop_id, apr_pool_t *p)
+{
+    apr_array_header_t *languages = apr_array_make(p, 4, sizeof(const char *));
+
+    for (apr_hash_index_t *at = apr_hash_first(p, templates_set_for(templates, shop_id, p));
+         at != NULL; at = apr_hash_next(at)) {
+        const entry_t *entry = apr_hash_this_val(at);
+
+        if (strcmp(entry->name, name) == 0 && *entry->language != '\0') {
+            APR_ARRAY_PUSH(languages, const char *) = entry->language;
+        }
+    }
+    qsort(languages->elts, (size_t)languages->nelts, sizeof(const char *), by_name);
+    return languages;
+}

@@ -65,4 +65,8 @@ const mdl_template_t *mdl_templates_get(const mdl_templates_t *templates, const 
                                         apr_int64_t shop_id, const apr_array_header_t *languages,
                                         const char **language, apr_pool_t *p);
 
+/** The languages (const char *, sorted) in which a shop's customers can get a template. */
+apr_array_header_t *mdl_templates_languages(const mdl_templates_t *templates, const char *name,
+                                            apr_int64_t shop_id, apr_pool_t *p);
+
 #endif

@@ -13,6 +13,7 @@
 
 typedef struct {
     const char *accent;          /* "#1d4ed8"; NULL: that of the templates */
+    const char *email_texts;     /* its own words in emails (email_texts.h); NULL: none */
     const char *logo_sha256;     /* NULL: none */
     int logo_width, logo_height; /* pixels */
 } mdl_brand_t;

@@ -7,6 +7,7 @@
 #include "core/problem.h"
 #include "platform/risk.h"
 #include "core/shop/brand.h"
+#include "core/shop/email_texts.h"
 #include "core/shop/logo.h"
 #include "core/shop/staff_address.h"
 #include "core/shop/storefront.h"
@@ -79,8 +80,9 @@ typedef struct {
     const char *sender_name;
     const char *reply_to;
     const char *accent;
-    int mail_delay;     /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
-    mdl_risk_t hold_at; /* MDL_RISK_NONE keeps it */
+    const mdl_email_texts_t *email_texts; /* NULL keeps all */
+    int mail_delay;                       /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
+    mdl_risk_t hold_at;                   /* MDL_RISK_NONE keeps it */
     mdl_storefront_set_t storefront;
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;

@@ -20,6 +20,7 @@ typedef struct {
 static const budget_t notices = {"email", MDL_STAFF_EMAILS_OF_SHOP, MDL_STAFF_EMAILS_OF_ADDRESS};
 static const budget_t confirmations = {"confirmation", MDL_CONFIRMATIONS_OF_SHOP,
                                        MDL_CONFIRMATIONS_OF_ADDRESS};
+static const budget_t tests = {"test", MDL_STAFF_EMAILS_OF_SHOP, MDL_STAFF_EMAILS_OF_ADDRESS};
 
 static apr_status_t email_insert(mdl_db_t *db, apr_int64_t shop_id, const char *to,
                                  const char *template, const mdl_json_t *data, apr_pool_t *p)
@@ -142,12 +143,35 @@ apr_status_t mdl_staff_email_ask(mdl_db_t *db, apr_int64_t shop_id, const char *
     return email_insert(db, shop_id, address, MDL_STAFF_EMAIL_CONFIRM, mdl_json_object(p), p);
 }
 
+apr_status_t mdl_staff_email_test(mdl_db_t *db, apr_pool_t *p, mdl_staff_email_test_t *test)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    left_t left;
+    apr_status_t rv = budget_prune(db, p);
+
+    if (rv != APR_SUCCESS ||
+        (rv = budget_take(db, &tests, test->shop_id, test->address, &left, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (!left_allows(&left)) {
+        return mdl_problem_set(test->problem, 429, "too_many_tests",
+                               "A day has 20 tests for an address at most, and 40 for a shop. Try "
+                               "again tomorrow.");
+    }
+    mdl_json_add_string(data, "template", test->template);
+    mdl_json_add_string(data, "language", test->language);
+    return email_insert(db, test->shop_id, test->address, MDL_STAFF_EMAIL_TEST, data, p);
+}
+
 /* A confirmed address gets all emails but the question, an unconfirmed one gets only the question,
-   and an address that nobody has any more gets nothing. */
+   and an address that nobody has any more gets nothing.  Whoever has asked for a test gets it. */
 static int email_is_wanted(const mdl_staff_email_t *email, const mdl_rows_t *row)
 {
     int asks = strcmp(email->template, MDL_STAFF_EMAIL_CONFIRM) == 0;
 
+    if (strcmp(email->template, MDL_STAFF_EMAIL_TEST) == 0) {
+        return 1;
+    }
     return !MDL_NULL(row, staff_email_of_job, asked_at) &&
            MDL_NULL(row, staff_email_of_job, confirmed_at) == asks;
 }

@@ -7,6 +7,7 @@
 #define MDL_CORE_SHOP_STAFF_EMAIL_H
 
 #include "base/text/json.h"
+#include "core/problem.h"
 #include "db/db.h"
 
 /** The most emails within a day, of all kinds: to an address from all shops, and of a shop. */
@@ -19,6 +20,10 @@
 
 /** The name of the templates of that email. */
 #define MDL_STAFF_EMAIL_CONFIRM "confirm"
+
+/** In place of the name of templates: a test of another email, whose name and language are in data
+    as "template" and "language". */
+#define MDL_STAFF_EMAIL_TEST "test"
 
 typedef struct {
     const char *to;
@@ -40,6 +45,17 @@ apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char
 /** Queues the email that asks to confirm an address; *queued: whether the budgets allowed it. */
 apr_status_t mdl_staff_email_ask(mdl_db_t *db, apr_int64_t shop_id, const char *address,
                                  int *queued, apr_pool_t *p);
+
+/** Effect: queues a test of an email, within budgets of its own that are as large as those of all
+    other kinds.  Refused: 429 too_many_tests. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *address; /* of whoever asks for it */
+    const char *template;
+    const char *language;
+    mdl_problem_t *problem;
+} mdl_staff_email_test_t;
+apr_status_t mdl_staff_email_test(mdl_db_t *db, apr_pool_t *p, mdl_staff_email_test_t *test);
 
 /** Reads the email of a shop's job; APR_ENOENT when there is none. */
 apr_status_t mdl_staff_email_find(mdl_db_t *db, apr_int64_t shop_id, const char *job_id,

@@ -26,7 +26,7 @@ use MDL::Test;
 
 our @EXPORT = qw(settings_server told visit submit sign_in form_token own_form origin);
 
-my @USERS = qw(owner staff reader operator nobody other);
+my @USERS = (qw(owner staff reader operator nobody other), 'ada@staff.example');
 
 my $CLEAR = 'http://127.0.0.1:@port@';
 my $TLS   = 'https://localhost:@tls_port@';

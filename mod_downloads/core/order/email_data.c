@@ -1,0 +1,175 @@
+#include "core/order/email_data.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/present.h"
+#include "base/text/utf8.h"
+#include "core/catalog/product.h"
+#include "core/download/signed_url.h"
+#include "core/order/offer_json.h"
+#include "core/shop/staff_email.h"
+
+#define DAY        apr_time_from_sec(86400)
+#define NAME_SHOWN 60 /* characters */
+
+static void add_own_text(mdl_json_t *data, const char *name, const char *text, apr_pool_t *p)
+{
+    if (text != NULL) {
+        mdl_product_json_note(mdl_json_add_object(data, name), "lines", text, p);
+    }
+}
+
+mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
+                           const mdl_secret_t *secret, const char *public_url, apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_json_t *object = mdl_json_add_object(data, "shop");
+    mdl_email_text_t text = mdl_email_text_for(order->brand.email_texts, order->customer.locale, p);
+
+    mdl_json_add_string(object, "name", order->shop_name);
+    mdl_json_add_string(object, "support_email", order->shop_email);
+    mdl_brand_json(object, &order->brand, public_url, p);
+    object = mdl_json_add_object(data, "customer");
+    mdl_json_add_string(object, "first_name", order->customer.first_name);
+    mdl_json_add_string(data, "order_id", mdl_order_called(order));
+    mdl_json_add_string(data, "page_url",
+                        mdl_signed_url_page(secret, public_url, order->page_id, p));
+    mdl_offer_json(data, offer, order, secret, public_url, p);
+    add_own_text(data, "greeting", text.greeting, p);
+    add_own_text(data, "closing", text.closing, p);
+    return data;
+}
+
+void mdl_email_add_shop(mdl_json_t *data, const mdl_shop_t *shop, const char *settings_url,
+                        apr_pool_t *p)
+{
+    mdl_json_t *of = mdl_json_add_object(data, "shop");
+
+    mdl_json_add_string(of, "name", mdl_utf8_quoted(shop->name, NAME_SHOWN, p));
+    mdl_json_add_string(of, "domain", shop->domain);
+    mdl_json_add_int(data, "shop_id", shop->id);
+    mdl_json_add_string(data, "settings_url",
+                        settings_url != NULL
+                            ? apr_psprintf(p, "%s/%" APR_INT64_T_FMT, settings_url, shop->id)
+                            : NULL);
+}
+
+/* --- a sample --- */
+
+#define LOW_STOCK "license_keys_low"
+#define DISABLED  "webhook_disabled"
+
+const char *const mdl_email_sample_names[] = {"email", LOW_STOCK, DISABLED, MDL_STAFF_EMAIL_CONFIRM,
+                                              NULL};
+
+/* Names that are the same in every language. */
+#define SAMPLE_KEY "ABCD-EFGH-2345-6789"
+#define SAMPLE_URL "https://example.com/"
+
+static void sample_add_file(mdl_assignment_t *assignment, const char *name, apr_int64_t size,
+                            apr_pool_t *p)
+{
+    mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
+
+    file->asset_id = assignment->files->nelts + 1;
+    file->filename = file->title = name;
+    file->sha256 = "";
+    file->size = size;
+    file->status = MDL_ASSET_READY;
+    APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file;
+}
+
+static mdl_assignment_t *sample_assignment(apr_pool_t *p)
+{
+    mdl_assignment_t *assignment = mdl_assignment_make(p);
+    mdl_order_link_t *link = apr_pcalloc(p, sizeof *link);
+
+    assignment->status = MDL_ASSIGNMENT_ACTIVE;
+    assignment->storefront_product_id = "sample";
+    assignment->storefront_variant_id = "";
+    assignment->quantity = 1;
+    assignment->expires_at = apr_time_now() + 30 * DAY;
+    sample_add_file(assignment, "handbook.pdf", 2411724, p);
+    sample_add_file(assignment, "album.zip", 734003200, p);
+    link->title = link->url = SAMPLE_URL;
+    APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
+    return assignment;
+}
+
+static mdl_order_t *sample_order(const mdl_shop_t *shop, const char *locale, apr_pool_t *p)
+{
+    mdl_order_t *order = mdl_order_make(p);
+
+    order->shop_id = shop->id;
+    order->shop_name = shop->name;
+    order->shop_email = shop->reply_to != NULL ? shop->reply_to : shop->email;
+    order->brand = shop->brand;
+    order->storefront_order_id = "1043";
+    order->page_id = "AAAAAAAAAAAAAAAAAAAAAA"; /* no order's */
+    order->customer.first_name = "Ada";
+    order->customer.locale = locale;
+    APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = sample_assignment(p);
+    return order;
+}
+
+/* A sealed key would need the database. */
+static void sample_add_key(mdl_json_t *data)
+{
+    mdl_json_t *keys = mdl_json_add_array(data, "license_keys");
+
+    mdl_json_add_string(mdl_json_add_object(keys, NULL), "license_key", SAMPLE_KEY);
+    mdl_json_add_bool(data, "has_license_keys", 1);
+}
+
+static mdl_json_t *sample_delivery(mdl_letter_source_t *source, const mdl_shop_t *shop,
+                                   const mdl_secret_t *secret, const char *public_url,
+                                   apr_pool_t *p)
+{
+    const mdl_order_t *order = sample_order(shop, source->locale, p);
+    const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
+    mdl_json_t *data = mdl_email_data(order, offer, secret, public_url, p);
+    mdl_template_list_t files = mdl_offer_json_files(offer);
+
+    sample_add_key(data);
+    source->list = apr_pmemdup(p, &files, sizeof files);
+    return data;
+}
+
+/* A link that confirmed an address would confirm it for whoever looks at the sample. */
+static mdl_json_t *sample_notice(const char *template, const mdl_shop_t *shop,
+                                 const mdl_settings_t *settings, apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+
+    if (strcmp(template, LOW_STOCK) == 0) {
+        mdl_json_add_int(data, "license_key_tag_id", 1);
+        mdl_json_add_string(data, "tag", mdl_utf8_quoted("ABCD", 4, p));
+        mdl_json_add_int(data, "available", 5);
+        mdl_json_add_int(data, "low_stock_threshold", 5);
+    } else if (strcmp(template, DISABLED) == 0) {
+        mdl_json_add_int(data, "webhook_endpoint_id", 1);
+        mdl_json_add_string(data, "url", SAMPLE_URL);
+        mdl_present_date(data, "failing_since", apr_time_now() - 5 * DAY);
+        mdl_json_add_string(data, "error", "HTTP 500");
+    } else {
+        mdl_json_add_string(data, "confirm_url",
+                            apr_pstrcat(p, settings->public_url, "/c/sample", NULL));
+        mdl_present_date(data, "expires", apr_time_now() + MDL_STAFF_ADDRESS_EXPIRES);
+    }
+    mdl_email_add_shop(data, shop, settings->settings_url, p);
+    return data;
+}
+
+void mdl_email_sample(mdl_letter_source_t *source, const char *template, const mdl_shop_t *shop,
+                      const mdl_secret_t *secret, const mdl_settings_t *settings, apr_pool_t *p)
+{
+    source->template = template;
+    source->shop_id = shop->id;
+    source->list = NULL;
+    source->data = strcmp(template, *mdl_email_sample_names) == 0
+                       ? sample_delivery(source, shop, secret, settings->public_url, p)
+                       : sample_notice(template, shop, settings, p);
+}
