@@ -10,6 +10,7 @@ extern const mdl_page_t mdl_audit_pages[];
 extern const mdl_page_t mdl_category_pages[];
 extern const mdl_page_t mdl_file_list_pages[];
 extern const mdl_page_t mdl_file_pages[];
+extern const mdl_page_t mdl_health_pages[];
 extern const mdl_page_t mdl_key_pages[];
 extern const mdl_page_t mdl_link_pages[];
 extern const mdl_page_t mdl_license_key_pages[];

@@ -741,6 +741,8 @@ CREATE TABLE webhook_endpoint (
     deleted_at BIGINT
 );
 CREATE INDEX webhook_endpoint_shop ON webhook_endpoint (shop_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX webhook_endpoint_failing ON webhook_endpoint (id)
+    WHERE deleted_at IS NULL AND (disabled_at IS NOT NULL OR (is_active = 1 AND failing_since IS NOT NULL));
 {{pgsql: ALTER TABLE webhook_endpoint ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 CREATE TABLE webhook_delivery (
