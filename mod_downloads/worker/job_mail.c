@@ -65,6 +65,7 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
     const mdl_message_source_t source = {.template = "email",
                                          .shop_id = order->shop_id,
                                          .locale = order->customer.locale,
+                                         .languages = order->brand.languages,
                                          .data = data_of(task, order, offer, p),
                                          .list = &files,
                                          .mime = {.from_name = mail->email.from_name,

@@ -2,6 +2,7 @@
 
 #include <apr_strings.h>
 
+#include "base/http/accept_language.h"
 #include "base/log.h"
 #include "worker/runner.h"
 
@@ -52,6 +53,7 @@ static rendering_t rendering_make(const mdl_templates_t *templates, const char *
     if (source->locale != NULL) {
         APR_ARRAY_PUSH(languages, const char *) = source->locale;
     }
+    languages = mdl_language_offered(source->languages, languages, p);
     return (rendering_t){
         mdl_templates_get(templates, name, source->shop_id, languages, &language, p), source, p};
 }

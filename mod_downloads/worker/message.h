@@ -20,7 +20,8 @@ typedef struct {
 typedef struct {
     const char *template; /* "email": email.subject, email.txt and email.html */
     apr_int64_t shop_id;
-    const char *locale; /* the reader's, or NULL */
+    const char *locale;    /* the reader's, or NULL */
+    const char *languages; /* that the shop offers its customers (mdl_language_list); NULL: all */
     const mdl_json_t *data;
     const mdl_template_list_t *list; /* or NULL */
     mdl_mime_mail_t mime;            /* without subject, text and html */

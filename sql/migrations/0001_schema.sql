@@ -36,6 +36,9 @@ CREATE TABLE shop (
     logo_width INTEGER, -- pixels
     logo_height INTEGER,
     logo_fault TEXT, -- why the last image that it sent could not become its logo
+    download_limit BIGINT, -- for new purchases of mappings without one, 0: unlimited; NULL: the service's
+    access_days BIGINT, -- likewise; NULL: for ever
+    languages TEXT, -- of its page and emails: tags with commas, the first for everybody else; NULL: all
     orders_by_hand BIGINT NOT NULL DEFAULT 0, -- how many orders have got their number here
     storefront_url TEXT,
     storefront_token TEXT, -- sealed with the server's secret
@@ -461,6 +464,7 @@ CREATE TABLE assignment (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
     content TEXT NOT NULL {{sqlite3: CHECK (content IN ('live', 'pinned'))}},
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('active', 'revoked'))}},
+    download_limit BIGINT, -- the shop's when it was assigned, for a mapping without one
     expires_at BIGINT,
     created_at BIGINT NOT NULL,
     UNIQUE (order_id, storefront_product_id, storefront_variant_id)

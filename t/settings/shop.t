@@ -20,7 +20,8 @@ sub shown { return visit('owner', 'GET', "/$id/shop") }
 sub shop { return api('GET', '/shop', key => $shop->{token})->{json} }
 
 my %form = (name => 'Nordlicht & Co', accent => '#FFD700', email => '', sender_name => 'Nora',
-    reply_to => 'help@nordlicht.example', email_delay => 5, hold_at => 'medium');
+    reply_to => 'help@nordlicht.example', email_delay => 5, hold_at => 'medium',
+    limit => '', days => '', languages => '');
 
 my $page = shown();
 is($page->{status}, 200, 'an owner sees the page') or diag($page->{body});
@@ -41,6 +42,27 @@ like($wrong->{body}, qr/value="Typed"/, 'and what was typed stays');
 is(shop()->{name}, 'Nordlicht & Co', 'nothing is changed');
 is(submit('owner', shown(), "/$id/shop", { %form, email_delay => 61 })->{status}, 400,
     'nor by a delay of more than an hour');
+
+is_deeply([ @{ shop() }{qw(default_download_limit default_access_days)} ], [ undef, undef ],
+    'an empty limit is none');
+submit('owner', shown(), "/$id/shop", { %form, limit => 0, days => 36500 });
+is_deeply([ @{ shop() }{qw(default_download_limit default_access_days)} ], [ 0, 36500 ],
+    'limits are taken');
+like(shown()->{body}, qr/name="limit"[^>]* value="0".*name="days"[^>]* value="36500"/s,
+    'and shown');
+submit('owner', shown(), "/$id/shop", { %form, languages => 'de,  en' });
+is_deeply(shop()->{languages}, [qw(de en)], 'languages are taken');
+like(shown()->{body}, qr/name="languages"[^>]* value="de,en"/, 'and shown');
+like(submit('owner', shown(), "/$id/shop", { %form, languages => 'de, de' })->{body},
+    qr/role="alert"[^>]*>Languages are up to 20 tags/, 'the same twice is refused by a sentence');
+for ([ limit => 1_000_001 ], [ limit => 'x' ], [ days => 0 ], [ days => 36501 ]) {
+    my ($field, $value) = @$_;
+    my $refused = submit('owner', shown(), "/$id/shop", { %form, $field => $value });
+    is($refused->{status}, 400, "$field of $value is refused");
+    like($refused->{body}, qr/role="alert"[^>]*>Give 0 to 1,000,000.*value="$value"/s,
+        'by a sentence, with what was typed');
+}
+submit('owner', shown(), "/$id/shop", \%form);
 
 # The form of the logo, as a browser sends it.
 sub send_logo

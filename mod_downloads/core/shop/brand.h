@@ -1,6 +1,6 @@
 /*
  * What a shop's page and emails show of its brand: its logo and its accent colour, which is made
- * darker or lighter where it could not be read.
+ * darker or lighter where it could not be read; and their languages.
  */
 #ifndef MDL_CORE_SHOP_BRAND_H
 #define MDL_CORE_SHOP_BRAND_H
@@ -13,6 +13,7 @@
 
 typedef struct {
     const char *accent;          /* "#1d4ed8"; NULL: that of the templates */
+    const char *languages;       /* mdl_language_list; NULL: all */
     const char *logo_sha256;     /* NULL: none */
     int logo_width, logo_height; /* pixels */
 } mdl_brand_t;
