@@ -112,18 +112,13 @@ static const mdl_template_t *view_choose(request_rec *r, const char *name,
 static void view_add_brand(mdl_json_t *shop, mdl_html_policy_t *policy, const mdl_brand_t *brand,
                            apr_pool_t *p)
 {
-    const char *style;
+    const char *style = mdl_brand_style(brand, p);
 
     mdl_brand_json(shop, brand, view.public_url, p);
     if (brand->logo_sha256 != NULL) {
         policy->img = view.logos;
     }
-    if (brand->accent != NULL) {
-        style = apr_psprintf(p,
-                             ":root{--action:%s}"
-                             "@media (prefers-color-scheme:dark){:root{--action:%s}}",
-                             mdl_accent_on_white(brand->accent, p),
-                             mdl_accent_on_dark(brand->accent, p));
+    if (style != NULL) {
         mdl_json_add_string(shop, "style", apr_pstrcat(p, "<style>", style, "</style>", NULL));
         policy->style = mdl_html_hash(style, p);
     }

@@ -24,6 +24,7 @@ extern const mdl_page_t mdl_product_list_pages[];
 extern const mdl_page_t mdl_product_pages[];
 extern const mdl_page_t mdl_pack_list_pages[];
 extern const mdl_page_t mdl_pack_pages[];
+extern const mdl_page_t mdl_preview_pages[];
 extern const mdl_page_t mdl_search_pages[];
 extern const mdl_page_t mdl_shop_pages[];
 extern const mdl_page_t mdl_sign_in_pages[];

@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha256_base64);
 use MDL::Operations qw(png);
 use MDL::Settings;
 use MDL::Test;
@@ -62,6 +63,27 @@ for ([ limit => 1_000_001 ], [ limit => 'x' ], [ days => 0 ], [ days => 36501 ])
     like($refused->{body}, qr/role="alert"[^>]*>Give 0 to 1,000,000.*value="$value"/s,
         'by a sentence, with what was typed');
 }
+submit('owner', shown(), "/$id/shop", \%form);
+
+# --- how a customer sees it -----------------------------------------------------------------------
+
+submit('owner', shown(), "/$id/shop",
+    { %form, name => 'Nord <b>licht', limit => 3, days => 30, languages => 'de,es' });
+like(shown()->{body}, qr{<a href="/settings/$id/shop/preview">}, 'the page links to a preview');
+my $preview = visit('owner', 'GET', "/$id/shop/preview", headers => { 'accept-language' => 'fr' });
+is($preview->{status}, 200, 'an owner sees it');
+like($preview->{body},
+    qr{<html lang="de".*<header><p><bdi>Nord &lt;b&gt;licht</bdi>.*Bestellung 1001}s,
+    "the customer's page, with the shop's name, in the first of its languages");
+like($preview->{body}, qr/verf\S+ bis.*example\.pdf.*noch 3 von 3 Downloads/s,
+    'its days, and its downloads');
+my ($accent) = $preview->{body} =~ m{<style>(:root\{--action:#[^<]+)</style>};
+my $hash = sha256_base64($accent // '');
+like($preview->{headers}{'content-security-policy'}, qr/style-src[^;]*'sha256-\Q$hash\E='/,
+    'and its colour');
+is(visit('staff', 'GET', "/$id/shop/preview")->{status}, 403, 'staff do not');
+is(visit('owner', 'POST', "/$id/shop/preview", form => { file => 1 })->{status}, 405,
+    'its buttons do nothing');
 submit('owner', shown(), "/$id/shop", \%form);
 
 # The form of the logo, as a browser sends it.

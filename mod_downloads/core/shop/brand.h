@@ -29,6 +29,9 @@ const char *mdl_accent_on_dark(const char *accent, apr_pool_t *p);
 /** The address of a logo. */
 const char *mdl_logo_url(const char *public_url, const char *sha256, apr_pool_t *p);
 
+/** The text of the page's style element, which has the accent; NULL: there is none. */
+const char *mdl_brand_style(const mdl_brand_t *brand, apr_pool_t *p);
+
 /**
  * Adds what templates get of it to an object:
  *   logo    {"url","width","height"} or null
