@@ -4,6 +4,7 @@
 
 #include "base/http/client.h"
 #include "base/log.h"
+#include "core/catalog/storage_identity.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -31,6 +32,43 @@ void mdl_child_storage_init(apr_pool_t *p, const mdl_settings_t *settings)
 mdl_storage_t *mdl_child_storage(void)
 {
     return storage;
+}
+
+int mdl_child_storage_folder_ready(const mdl_settings_t *settings, mdl_db_t *db, apr_pool_t *p)
+{
+    const mdl_storage_config_t only_folder = {.folder = settings->storage.folder};
+    const char *why;
+
+    return storage != NULL && mdl_storage_check(storage, p) == APR_SUCCESS &&
+           (db == NULL || mdl_storage_belongs(db, &only_folder, 0, &why, p) != APR_EMISMATCH);
+}
+
+/* Reading the identity needs address, key, region and bucket. */
+static int objects_ready(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    mdl_object_call_t call = {0};
+    const char *identity;
+
+    if (settings->storage.objects.url == NULL) {
+        return 1;
+    }
+    return storage != NULL && mdl_storage_objects_identity(mdl_storage_objects(storage), &identity,
+                                                           &call, p) == APR_SUCCESS;
+}
+
+mdl_places_ready_t mdl_child_storage_places(const mdl_service_t *service, mdl_db_t *db,
+                                            apr_pool_t *p)
+{
+    mdl_readiness_t *readiness = service->readiness;
+
+    if (mdl_readiness_claim_places(readiness)) {
+        const mdl_places_ready_t ready = {
+            .folder = mdl_child_storage_folder_ready(service->settings, db, p),
+            .objects = objects_ready(service->settings, p)};
+
+        mdl_readiness_set_places(readiness, &ready);
+    }
+    return mdl_readiness_get_places(readiness);
 }
 
 apr_status_t mdl_child_storage_admit(request_rec *r, apr_int64_t size, mdl_problem_t *problem)

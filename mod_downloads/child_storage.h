@@ -7,6 +7,7 @@
 #include <httpd.h>
 
 #include "core/problem.h"
+#include "core/service/service.h"
 #include "core/settings/settings.h"
 #include "storage/storage.h"
 
@@ -16,6 +17,15 @@ void mdl_child_storage_init(apr_pool_t *p, const mdl_settings_t *settings);
 
 /** The storage of this child; NULL when the folder could not be opened. */
 mdl_storage_t *mdl_child_storage(void);
+
+/** Whether the folder can be written to and, unless db is NULL, belongs to the database.  A mount
+    point without its file system is an empty folder: writable, but without the identity. */
+int mdl_child_storage_folder_ready(const mdl_settings_t *settings, mdl_db_t *db, apr_pool_t *p);
+
+/** Which places of the storage work (core/readiness.h).  Waits for the store, if this process is
+   the one to check. */
+mdl_places_ready_t mdl_child_storage_places(const mdl_service_t *service, mdl_db_t *db,
+                                            apr_pool_t *p);
 
 /** Refuses a request for new bytes with 507 insufficient_storage when the disk is full.  size: -1
     if unknown. */

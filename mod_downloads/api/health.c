@@ -3,7 +3,6 @@
 #include <apr_time.h>
 
 #include "child_storage.h"
-#include "core/catalog/storage_identity.h"
 #include "core/node.h"
 
 static apr_status_t health_parse(mdl_request_t *request)
@@ -20,34 +19,6 @@ static void health_write(mdl_request_t *request)
 MDL_EFFECT(mdl_key_epoch, apr_int64_t *)
 
 MDL_EFFECT(mdl_node_list, apr_array_header_t **)
-
-/* A mount point without its file system is an empty folder: writable, but without the identity that
-   the database knows. */
-static int ready_folder(mdl_request_t *request)
-{
-    const mdl_storage_config_t folder = {.folder = request->service->settings->storage.folder};
-    const mdl_storage_t *storage = mdl_child_storage();
-    const char *why;
-
-    return storage != NULL && mdl_storage_check(storage, request->r->pool) == APR_SUCCESS &&
-           (request->connection == NULL ||
-            mdl_storage_belongs(mdl_connection_db(request->connection), &folder, 0, &why,
-                                request->r->pool) != APR_EMISMATCH);
-}
-
-/* Reading the identity needs address, key, region and bucket. */
-static int ready_objects(mdl_request_t *request)
-{
-    const mdl_storage_t *storage = mdl_child_storage();
-    mdl_object_call_t call = {0};
-    const char *identity;
-
-    if (request->service->settings->storage.objects.url == NULL) {
-        return 1;
-    }
-    return storage != NULL && mdl_storage_objects_identity(mdl_storage_objects(storage), &identity,
-                                                           &call, request->r->pool) == APR_SUCCESS;
-}
 
 /* A node without a worker relies on another node's. */
 static int ready_worker(mdl_request_t *request)
@@ -67,6 +38,12 @@ static int ready_worker(mdl_request_t *request)
     return 0;
 }
 
+/* The connection that the request has, or NULL. */
+static mdl_db_t *request_db(const mdl_request_t *request)
+{
+    return request->connection != NULL ? mdl_connection_db(request->connection) : NULL;
+}
+
 static const char *ready_word(int well)
 {
     return well ? "ok" : "failing";
@@ -81,7 +58,8 @@ static void ready_write(mdl_request_t *request)
     if (mdl_readiness_claim(readiness)) {
         ready.database = mdl_request_run(request, mdl_db_write, mdl_node_try_write, NULL) ==
                          APR_SUCCESS;
-        ready.storage = ready_folder(request);
+        ready.storage = mdl_child_storage_folder_ready(request->service->settings,
+                                                       request_db(request), request->r->pool);
         ready.worker = ready_worker(request);
         mdl_readiness_set(readiness, &ready);
     }
@@ -108,15 +86,9 @@ static void places_add(mdl_request_t *request, const char *name, const char *pla
 static void places_write(mdl_request_t *request)
 {
     const mdl_storage_config_t *storage = &request->service->settings->storage;
-    mdl_readiness_t *readiness = request->service->readiness;
-    mdl_places_ready_t ready;
+    mdl_places_ready_t ready = mdl_child_storage_places(request->service, request_db(request),
+                                                        request->r->pool);
 
-    if (mdl_readiness_claim_places(readiness)) {
-        ready.folder = ready_folder(request);
-        ready.objects = ready_objects(request);
-        mdl_readiness_set_places(readiness, &ready);
-    }
-    ready = mdl_readiness_get_places(readiness);
     if (!ready.folder || !ready.objects) {
         request->status = HTTP_SERVICE_UNAVAILABLE;
     }

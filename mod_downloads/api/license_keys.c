@@ -72,8 +72,8 @@ static apr_status_t license_keys_parse_add(mdl_request_t *request)
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_license_add_t *add = license_keys_begin(request);
 
-    add->keys = mdl_members_texts(members, "keys", MDL_LICENSE_KEYS_MAX, MDL_LICENSE_KEY_MAX,
-                                  MDL_LICENSE_KEY_MAX_BYTES);
+    add->keys = mdl_members_texts(members, "keys", MDL_REQUIRED, MDL_LICENSE_KEYS_MAX,
+                                  MDL_LICENSE_KEY_MAX, MDL_LICENSE_KEY_MAX_BYTES);
     return mdl_members_end(members);
 }
 

@@ -119,7 +119,7 @@ static void mapping_read(mdl_request_t *request, mdl_members_t *members, const m
     mapping->is_active = mdl_members_bool(members, "is_active", base->is_active);
     mapping->download_limit = mapping_number(members, "download_limit", 0,
                                              MDL_PRODUCT_DOWNLOADS_MAX, base->download_limit);
-    mapping->access_days = mapping_number(members, "access_days", 1, MDL_PRODUCT_DAYS_MAX,
+    mapping->access_days = mapping_number(members, "access_days", 0, MDL_PRODUCT_DAYS_MAX,
                                           base->access_days);
     mapping->content = mdl_members_choice(members, "content", mdl_mapping_content_names,
                                           base->content);

@@ -412,10 +412,11 @@ static const mdl_json_t *ask_filled(mdl_members_t *members, const char *name,
     return array;
 }
 
-const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
-                                    apr_size_t max_length, apr_size_t max_bytes)
+const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name,
+                                    mdl_presence_t presence, apr_size_t max, apr_size_t max_length,
+                                    apr_size_t max_bytes)
 {
-    const mdl_json_t *array = ask_filled(members, name, MDL_REQUIRED, max);
+    const mdl_json_t *array = ask_filled(members, name, presence, max);
     apr_size_t length = mdl_json_length(array);
     mdl_json_t *texts = mdl_json_array(members->pool);
 

@@ -77,10 +77,11 @@ apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name
 const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 
-/** A required array of 1 to max texts, each as mdl_members_text with at most max_length, and of at
-    most max_bytes; NULL otherwise.  Faulty elements have been reported. */
-const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
-                                    apr_size_t max_length, apr_size_t max_bytes);
+/** An array of 1 to max texts, each as mdl_members_text with at most max_length, and of at most
+    max_bytes; NULL otherwise.  Faulty elements have been reported. */
+const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name,
+                                    mdl_presence_t presence, apr_size_t max, apr_size_t max_length,
+                                    apr_size_t max_bytes);
 
 /** Distinct names of an enum's values (base/names.h); NULL when absent, null or faulty. */
 const mdl_json_t *mdl_members_names(mdl_members_t *members, const char *name,

@@ -5,6 +5,7 @@
 #include "api/members.h"
 #include "api/resource.h"
 #include "api/routes.h"
+#include "base/http/accept_language.h"
 #include "base/mail/mime.h"
 #include "core/shop/brand.h"
 #include "core/shop/shop.h"
@@ -130,6 +131,21 @@ static void texts_write(mdl_json_t *to, const char *stored, apr_pool_t *p)
     }
 }
 
+static void shop_write_languages(mdl_json_t *to, const char *list, apr_pool_t *p)
+{
+    mdl_json_t *array = list != NULL ? mdl_json_add_array(to, "languages") : NULL;
+    char *last;
+
+    if (array == NULL) {
+        mdl_json_add_null(to, "languages");
+        return;
+    }
+    for (char *tag = apr_strtok(apr_pstrdup(p, list), ",", &last); tag != NULL;
+         tag = apr_strtok(NULL, ",", &last)) {
+        mdl_json_add_string(array, NULL, tag);
+    }
+}
+
 static void shop_write(mdl_request_t *request)
 {
     const mdl_shop_t *shop = ((shop_call_t *)request->arg)->shop;
@@ -146,6 +162,10 @@ static void shop_write(mdl_request_t *request)
     mdl_json_add_string(to, "reply_to", shop->reply_to);
     mdl_json_add_int(to, "email_delay", shop->mail_delay);
     mdl_json_add_string(to, "hold_at", mdl_risk_names[shop->hold_at]);
+    mdl_json_add_int_if(to, "default_download_limit", shop->download_limit,
+                        shop->download_limit >= 0);
+    mdl_json_add_int_if(to, "default_access_days", shop->access_days, shop->access_days >= 0);
+    shop_write_languages(to, shop->brand.languages, request->r->pool);
     mdl_json_add_string(to, "accent", shop->brand.accent);
     texts_write(mdl_json_add_object(to, "emails"), shop->brand.email_texts, request->r->pool);
     logo_write_members(mdl_json_add_object(to, "logo"), request, shop);
@@ -215,6 +235,38 @@ static const mdl_email_texts_t *shop_texts(mdl_request_t *request, mdl_members_t
     return texts;
 }
 
+/* As a list with commas. */
+static const char *shop_languages(mdl_members_t *members, apr_pool_t *p)
+{
+    const mdl_json_t *texts = mdl_members_texts(
+        members, "languages", MDL_NULLABLE, MDL_LANGUAGES_MAX, MDL_LANGUAGE_MAX, MDL_LANGUAGE_MAX);
+    const char *list = "";
+
+    for (apr_size_t i = 0; i < mdl_json_length(texts); i++) {
+        const char *tag = mdl_json_string(mdl_json_element(texts, i));
+
+        if (!mdl_language_tag_valid(tag)) {
+            list = "-";
+            break;
+        }
+        list = apr_pstrcat(p, list, i > 0 ? "," : "", tag, NULL);
+    }
+    if (*list != '\0' && mdl_language_list(list, p) == NULL) {
+        mdl_members_fault(members, "languages", "invalid", MDL_LANGUAGES_RULE);
+    }
+    return mdl_members_given(members, "languages") ? list : NULL;
+}
+
+/* NULL keeps the value, -1 clears it. */
+static const int *shop_number(mdl_members_t *members, const char *name, int min, int max,
+                              apr_pool_t *p)
+{
+    int *number = apr_palloc(p, sizeof *number);
+
+    *number = (int)mdl_members_int(members, name, MDL_NULLABLE, min, max, -1);
+    return mdl_members_given(members, name) ? number : NULL;
+}
+
 static apr_status_t shop_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -233,6 +285,10 @@ static apr_status_t shop_parse_change(mdl_request_t *request)
     set->email_texts = shop_texts(request, members);
     set->mail_delay = (int)mdl_members_int(members, "email_delay", MDL_OPTIONAL, 0,
                                            MDL_SHOP_MAIL_DELAY_MAX, -1);
+    set->download_limit = shop_number(members, "default_download_limit", 0, MDL_SHOP_DOWNLOADS_MAX,
+                                      p);
+    set->languages = shop_languages(members, p);
+    set->access_days = shop_number(members, "default_access_days", 1, MDL_SHOP_DAYS_MAX, p);
     if (mdl_members_given(members, "hold_at")) {
         set->hold_at = MDL_RISK_MEDIUM + mdl_members_choice(members, "hold_at", hold_names, 0);
     }

@@ -86,10 +86,12 @@ static const mdl_template_t *view_choose(request_rec *r, const char *name,
 {
     apr_array_header_t *languages = apr_array_make(r->pool, 1, sizeof(const char *));
     apr_int64_t shop_id = customer != NULL ? customer->shop_id : 0;
+    const char *offers = customer != NULL ? customer->brand->languages : NULL;
     const mdl_template_t *template = NULL;
     const char *language;
 
-    if (customer != NULL && customer->locale != NULL) {
+    if (customer != NULL && customer->locale != NULL &&
+        mdl_language_offers(offers, customer->locale)) {
         APR_ARRAY_PUSH(languages, const char *) = customer->locale;
         template = mdl_templates_match(view.templates, name, shop_id, languages, &language,
                                        r->pool);
@@ -97,6 +99,7 @@ static const mdl_template_t *view_choose(request_rec *r, const char *name,
     if (template == NULL) {
         apr_table_mergen(r->headers_out, "Vary", "Accept-Language");
         languages = mdl_accept_language(apr_table_get(r->headers_in, "Accept-Language"), r->pool);
+        languages = mdl_language_offered(offers, languages, r->pool);
         template = mdl_templates_get(view.templates, name, shop_id, languages, &language, r->pool);
     }
     if (*language != '\0') {
@@ -109,18 +112,13 @@ static const mdl_template_t *view_choose(request_rec *r, const char *name,
 static void view_add_brand(mdl_json_t *shop, mdl_html_policy_t *policy, const mdl_brand_t *brand,
                            apr_pool_t *p)
 {
-    const char *style;
+    const char *style = mdl_brand_style(brand, p);
 
     mdl_brand_json(shop, brand, view.public_url, p);
     if (brand->logo_sha256 != NULL) {
         policy->img = view.logos;
     }
-    if (brand->accent != NULL) {
-        style = apr_psprintf(p,
-                             ":root{--action:%s}"
-                             "@media (prefers-color-scheme:dark){:root{--action:%s}}",
-                             mdl_accent_on_white(brand->accent, p),
-                             mdl_accent_on_dark(brand->accent, p));
+    if (style != NULL) {
         mdl_json_add_string(shop, "style", apr_pstrcat(p, "<style>", style, "</style>", NULL));
         policy->style = mdl_html_hash(style, p);
     }

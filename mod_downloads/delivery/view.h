@@ -1,8 +1,8 @@
 /*
  * The pages that a customer sees: rendering of page.html and message.html (and of
  * confirm_page.html, which a shop's staff see), and the headers that both have in common.  Their
- * language is the customer's locale, else one that the browser prefers, else that of the templates
- * without a language in their name.
+ * language is the customer's locale, else one that the browser prefers, both if the shop offers
+ * them, else the shop's first, else that of the templates without a language in their name.
  */
 #ifndef MDL_DELIVERY_VIEW_H
 #define MDL_DELIVERY_VIEW_H

@@ -28,6 +28,7 @@ static const entry_t entries[] = {
     {"settings", "webhooks", "{}/webhooks", MDL_ROLE_READ_ONLY},
     {"settings", "audit", "{}/audit", MDL_ROLE_OWNER},
     {"shops", "shops", "shops", MDL_ROLE_OPERATOR},
+    {"health", "health", "health", MDL_ROLE_OPERATOR},
     {0},
 };
 

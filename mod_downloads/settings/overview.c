@@ -10,15 +10,20 @@
 #include "settings/import_error.h"
 #include "settings/orders.h"
 #include "settings/overview_days.h"
+#include "settings/queue.h"
 
 #define LINES  20 /* of each kind */
 #define RECENT apr_time_from_sec(30 * 86400)
 
-/* What needs attention, who is told by email, and what happened lately. */
+/* What needs attention, who is told by email, what happened lately and, for owners, what the shop
+   stores and has waiting. */
 typedef struct {
     mdl_attention_t *attention;
     apr_array_header_t *recipients;
     mdl_list_page_t days;
+    int for_owner;
+    apr_int64_t taken; /* bytes */
+    mdl_queue_t queue;
 } overview_t;
 
 static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -28,6 +33,12 @@ static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     if (rv == APR_SUCCESS) {
         rv = mdl_staff_email_recipients(db, overview->attention->shop_id, &overview->recipients, p);
+    }
+    if (rv == APR_SUCCESS && overview->for_owner) {
+        rv = mdl_queue_read(db, p, &overview->queue);
+    }
+    if (rv == APR_SUCCESS && overview->for_owner) {
+        rv = mdl_shop_taken(db, overview->attention->shop_id, NULL, &overview->taken, p);
     }
     return rv == APR_SUCCESS ? mdl_day_count_list(db, p, &overview->days) : rv;
 }
@@ -131,12 +142,25 @@ static void overview_add_webhooks(mdl_json_t *data, const apr_array_header_t *we
     }
 }
 
+static void overview_add_own(mdl_json_t *data, const mdl_visit_t *visit, const overview_t *overview)
+{
+    apr_int64_t quota = visit->service->settings->storage_quota;
+
+    mdl_queue_add(data, &overview->queue);
+    mdl_present_size(data, "taken", overview->taken);
+    if (quota != 0) {
+        mdl_present_size(data, "quota", quota);
+    }
+}
+
 static int overview_show(mdl_visit_t *visit)
 {
     mdl_attention_t attention = {
         .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
     overview_t overview = {
         .attention = &attention,
+        .for_owner = visit->role >= MDL_ROLE_OWNER,
+        .queue = {.shop_id = visit->shop->id},
         .days = {.shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = MDL_OVERVIEW_DAYS}};
     apr_status_t rv = mdl_visit_read(visit, overview_effect, &overview);
     mdl_json_t *data;
@@ -160,6 +184,9 @@ static int overview_show(mdl_visit_t *visit)
                               attention.emails.found->nelts + attention.tags.found->nelts +
                               attention.owed.found->nelts + attention.webhooks->nelts ==
                           0);
+    if (overview.for_owner) {
+        overview_add_own(data, visit, &overview);
+    }
     mdl_overview_add_days(data, overview.days.found, apr_time_now(), visit->r->pool);
     return mdl_frame_send(visit, HTTP_OK, "overview.html", data, NULL);
 }

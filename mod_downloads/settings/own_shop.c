@@ -16,6 +16,12 @@ static const char *shown(const mdl_visit_t *visit, const char *field, const char
     return visit->fields != NULL && visit->file == NULL ? mdl_visit_field(visit, field) : now;
 }
 
+/* A number; -1 is shown as nothing. */
+static const char *number_text(int number, apr_pool_t *p)
+{
+    return number >= 0 ? apr_itoa(p, number) : NULL;
+}
+
 static void own_shop_add_logo(mdl_json_t *data, const mdl_visit_t *visit, mdl_image_fault_t fault)
 {
     const mdl_shop_t *shop = visit->shop;
@@ -62,6 +68,12 @@ static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_
     mdl_json_add_string(data, "accent_typed", shown(visit, "accent", shop->brand.accent));
     mdl_json_add_string(data, "email_delay",
                         shown(visit, "email_delay", apr_itoa(visit->r->pool, shop->mail_delay)));
+    mdl_json_add_string(data, "languages", shown(visit, "languages", shop->brand.languages));
+    mdl_json_add_string(data, "limit",
+                        shown(visit, "limit", number_text(shop->download_limit, visit->r->pool)));
+    mdl_json_add_string(data, "days",
+                        shown(visit, "days", number_text(shop->access_days, visit->r->pool)));
+    mdl_json_add_int(data, "default_limit", visit->service->settings->download_limit);
     mdl_json_add_bool(data, "holds_medium",
                       mdl_names_find(mdl_risk_names, hold_at) == (int)MDL_RISK_MEDIUM);
     own_shop_add_texts(data, visit);
@@ -103,19 +115,33 @@ static mdl_email_texts_t texts_read(const mdl_visit_t *visit)
     return texts;
 }
 
+/* The number of a field, -1 for an empty one, -2 for what is none. */
+static int field_number(const mdl_visit_t *visit, const char *name, int max)
+{
+    const char *text = mdl_visit_field(visit, name);
+    int number = mdl_visit_number(text, max);
+
+    return text == NULL ? -1 : number < 0 ? -2 : number;
+}
+
 MDL_EFFECT(mdl_shop_set, mdl_shop_set_t *)
 
 static int own_shop_change(mdl_visit_t *visit)
 {
     int hold_at = mdl_names_find(mdl_risk_names, mdl_visit_field(visit, "hold_at"));
+    int limit = field_number(visit, "limit", MDL_SHOP_DOWNLOADS_MAX);
+    int days = field_number(visit, "days", MDL_SHOP_DAYS_MAX);
     mdl_email_texts_t texts = texts_read(visit);
     mdl_shop_set_t set = {.id = visit->shop->id,
                           .email_texts = &texts,
+                          .download_limit = &limit,
+                          .access_days = &days,
                           .name = field_or_empty(visit, "name"),
                           .email = field_or_empty(visit, "email"),
                           .sender_name = field_or_empty(visit, "sender_name"),
                           .reply_to = field_or_empty(visit, "reply_to"),
                           .accent = field_or_empty(visit, "accent"),
+                          .languages = field_or_empty(visit, "languages"),
                           .mail_delay = mdl_visit_number(mdl_visit_field(visit, "email_delay"),
                                                          MDL_SHOP_MAIL_DELAY_MAX),
                           .hold_at = hold_at >= (int)MDL_RISK_MEDIUM ? (mdl_risk_t)hold_at
@@ -126,6 +152,12 @@ static int own_shop_change(mdl_visit_t *visit)
 
     if (set.mail_delay < 0 || set.hold_at == MDL_RISK_NONE) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
+    }
+    if (limit < -1 || days < -1 || days == 0) {
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_shop_limits",
+                        "Give 0 to 1,000,000 downloads and 1 to 36,500 days, or leave the field "
+                        "empty.");
+        return own_shop_send(visit, HTTP_BAD_REQUEST, MDL_IMAGE_GOOD);
     }
     visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, visit->shop->id);
     rv = mdl_visit_write(visit, mdl_shop_set_effect, &set);

@@ -127,7 +127,11 @@ static int product_send_template(mdl_visit_t *visit, int status, const char *tem
     data = mdl_frame_data(visit);
     mdl_products_add(data, find.product, visit->r->pool);
     mdl_json_add_int(data, "seen", mdl_version(mapping->updated_at));
-    mdl_json_add_int(data, "default_limit", visit->service->settings->download_limit);
+    mdl_json_add_int(data, "default_limit",
+                     visit->shop->download_limit >= 0 ? visit->shop->download_limit
+                                                      : visit->service->settings->download_limit);
+    mdl_json_add_int_if(data, "default_days", visit->shop->access_days,
+                        visit->shop->access_days > 0);
     items_add(data, "contents", find.contents, mapping, visit->r->pool);
     items_add(data, "matches", find.matches, mapping, visit->r->pool);
     mdl_json_add_string(data, "find", text);
@@ -210,9 +214,9 @@ static apr_status_t product_save(mdl_db_t *db, mdl_visit_t *visit, mdl_mapping_t
     }
     mapping->download_limit = number_read(visit, "limit", MDL_PRODUCT_DOWNLOADS_MAX);
     mapping->access_days = number_read(visit, "days", MDL_PRODUCT_DAYS_MAX);
-    if (mapping->download_limit < -1 || mapping->access_days < -1 || mapping->access_days == 0) {
+    if (mapping->download_limit < -1 || mapping->access_days < -1) {
         return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_limits",
-                               "Give 0 to 1,000,000 downloads and 1 to 36,500 days, or leave the "
+                               "Give 0 to 1,000,000 downloads and 0 to 36,500 days, or leave the "
                                "field empty.");
     }
     mapping->is_active = mdl_visit_field(visit, "active") != NULL;

@@ -21,6 +21,7 @@ APLOG_USE_MODULE(downloads);
 #define FORM_MAX_FIELDS 64
 
 static const mdl_page_t *const tabs[] = {mdl_shop_pages,
+                                         mdl_health_pages,
                                          mdl_overview_pages,
                                          mdl_order_list_pages,
                                          mdl_order_by_hand_pages,
@@ -29,6 +30,7 @@ static const mdl_page_t *const tabs[] = {mdl_shop_pages,
                                          mdl_email_preview_pages,
                                          mdl_key_pages,
                                          mdl_own_shop_pages,
+                                         mdl_preview_pages,
                                          mdl_member_pages,
                                          mdl_webhook_pages,
                                          mdl_audit_pages,

@@ -86,19 +86,30 @@ static apr_status_t make_shards(const mdl_storage_t *storage, apr_pool_t *p)
     return made ? mdl_storage_sync_folder(storage->blobs) : APR_SUCCESS;
 }
 
-apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size)
+apr_status_t mdl_storage_free(const mdl_storage_t *storage, apr_int64_t *bytes)
 {
     struct statvfs fs;
 
-    if (storage->partial == NULL || storage->reserve == 0) {
-        return APR_SUCCESS;
+    if (storage->partial == NULL) {
+        return APR_ENOENT;
     }
     if (statvfs(storage->partial, &fs) != 0) {
         return mdl_storage_status(errno);
     }
-    return (apr_int64_t)fs.f_bavail * (apr_int64_t)fs.f_frsize - storage->reserve >= size
-               ? APR_SUCCESS
-               : APR_ENOSPC;
+    *bytes = (apr_int64_t)fs.f_bavail * (apr_int64_t)fs.f_frsize;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size)
+{
+    apr_int64_t left;
+    apr_status_t rv;
+
+    if (storage->partial == NULL || storage->reserve == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_storage_free(storage, &left);
+    return rv == APR_SUCCESS && left - storage->reserve < size ? APR_ENOSPC : rv;
 }
 
 apr_status_t mdl_folder_open(mdl_storage_t *made, const mdl_storage_config_t *config, apr_pool_t *p)

@@ -75,6 +75,10 @@ apr_status_t mdl_storage_objects_identify(mdl_object_store_t *store, const char 
 /** APR_SUCCESS if size bytes can be written now, APR_ENOSPC if that would use the reserve. */
 apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size);
 
+/** Reads how many bytes the folder's file system has left, the reserve included.  APR_ENOENT
+    without a folder. */
+apr_status_t mdl_storage_free(const mdl_storage_t *storage, apr_int64_t *bytes);
+
 /** The store; NULL: none. */
 mdl_object_store_t *mdl_storage_objects(const mdl_storage_t *storage);
 

@@ -46,6 +46,7 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
         .letter = {.template = "email",
                    .shop_id = order->shop_id,
                    .locale = order->customer.locale,
+                   .languages = order->brand.languages,
                    .data = mdl_email_data(order, offer, service->secret,
                                           service->settings->public_url, p),
                    .list = &files},

@@ -37,6 +37,9 @@ CREATE TABLE shop (
     logo_width INTEGER, -- pixels
     logo_height INTEGER,
     logo_fault TEXT, -- why the last image that it sent could not become its logo
+    download_limit BIGINT, -- for new purchases of mappings without one, 0: unlimited; NULL: the service's
+    access_days BIGINT, -- likewise; NULL: for ever
+    languages TEXT, -- of its page and emails: tags with commas, the first for everybody else; NULL: all
     orders_by_hand BIGINT NOT NULL DEFAULT 0, -- how many orders have got their number here
     storefront_url TEXT,
     storefront_token TEXT, -- sealed with the server's secret
@@ -462,6 +465,7 @@ CREATE TABLE assignment (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
     content TEXT NOT NULL {{sqlite3: CHECK (content IN ('live', 'pinned'))}},
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('active', 'revoked'))}},
+    download_limit BIGINT, -- the shop's when it was assigned, for a mapping without one
     expires_at BIGINT,
     created_at BIGINT NOT NULL,
     UNIQUE (order_id, storefront_product_id, storefront_variant_id)
@@ -747,6 +751,8 @@ CREATE TABLE webhook_endpoint (
     deleted_at BIGINT
 );
 CREATE INDEX webhook_endpoint_shop ON webhook_endpoint (shop_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX webhook_endpoint_failing ON webhook_endpoint (id)
+    WHERE deleted_at IS NULL AND (disabled_at IS NOT NULL OR (is_active = 1 AND failing_since IS NOT NULL));
 {{pgsql: ALTER TABLE webhook_endpoint ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 CREATE TABLE webhook_delivery (

@@ -20,7 +20,9 @@ LEFT JOIN download_session s
 -- orders need those, and their tables would double the statement's time.
 -- name: download_grant
 SELECT o.access_status, a.status AS assignment_status, a.expires_at, e.status AS asset_status, e.filename,
-    e.content_type, e.sha256, e.size AS asset_size, e.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0) AS downloads_used,
+    e.content_type, e.sha256, e.size AS asset_size, e.updated_at,
+    COALESCE(m.download_limit, a.download_limit) AS download_limit, o.page_id,
+    COALESCE(w.downloads_used, 0) AS downloads_used,
     COALESCE(w.downloads_extra, 0) AS downloads_extra, o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
         WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END AS is_listed, a.quantity, b.object, b.missing_at,
@@ -184,7 +186,8 @@ ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}
 
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
-SELECT o.access_status, a.status AS assignment_status, a.expires_at, m.download_limit, o.page_id,
+SELECT o.access_status, a.status AS assignment_status, a.expires_at,
+    COALESCE(m.download_limit, a.download_limit) AS download_limit, o.page_id,
     o.storefront_order_id, o.page_replaced_at, h.blocked_at, a.quantity, {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id

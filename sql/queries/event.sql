@@ -88,8 +88,9 @@ CROSS JOIN (SELECT 'download.completed' AS type UNION ALL SELECT 'download.limit
 WHERE a.id = g.assignment_id AND (type_rows.type = 'download.completed' OR (
     SELECT count(*) FROM mapping m CROSS JOIN allowance w
     WHERE m.id = a.mapping_id AND w.assignment_id = a.id AND (g.asset_id IS NULL OR w.asset_id = g.asset_id)
-        AND COALESCE(m.download_limit, %lld:limit) > 0
-        AND w.downloads_used >= a.quantity * COALESCE(m.download_limit, %lld:limit) + w.downloads_extra) > 0)
+        AND COALESCE(m.download_limit, a.download_limit, %lld:limit) > 0
+        AND w.downloads_used
+            >= a.quantity * COALESCE(m.download_limit, a.download_limit, %lld:limit) + w.downloads_extra) > 0)
 
 -- One process at a time gives numbers; events that it does not see yet get later numbers.
 -- name: events_lock

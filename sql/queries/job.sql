@@ -32,6 +32,41 @@ SELECT status, count(*) AS jobs FROM job GROUP BY status
 -- name: job_count_of_shop
 SELECT status, count(*) FROM job WHERE shop_id = %lld GROUP BY status
 
+-- How many jobs of a lane are due, and how many later, both up to a limit; and since when the oldest has been.
+-- name: job_lane
+SELECT
+    (SELECT count(*) FROM (SELECT 1 AS one FROM job WHERE lane = %s AND due_at <= %lld:now
+        ORDER BY due_at LIMIT %lld) w_rows) AS waiting,
+    (SELECT count(*) FROM (SELECT 1 AS one FROM job WHERE lane = %s AND due_at > %lld:now
+        ORDER BY due_at LIMIT %lld) l_rows) AS later,
+    (SELECT due_at FROM job WHERE lane = %s AND due_at <= %lld:now ORDER BY due_at LIMIT 1) AS oldest
+
+-- A column of the index job_due_of_shop.
+-- part: due_shop
+-- dialect: sqlite3
+shop_id
+
+-- part: due_shop
+-- dialect: pgsql
+(shop_id + 0)
+
+-- name: job_lane_of_shop
+SELECT
+    (SELECT count(*) FROM (SELECT 1 AS one FROM job
+        WHERE lane = %s AND {{due_shop}} = %lld:shop_id AND due_at <= %lld:now
+        ORDER BY due_at LIMIT %lld) w_rows) AS waiting,
+    (SELECT count(*) FROM (SELECT 1 AS one FROM job
+        WHERE lane = %s AND {{due_shop}} = %lld:shop_id AND due_at > %lld:now
+        ORDER BY due_at LIMIT %lld) l_rows) AS later,
+    (SELECT due_at FROM job WHERE lane = %s AND {{due_shop}} = %lld:shop_id AND due_at <= %lld:now
+        ORDER BY due_at LIMIT 1) AS oldest
+
+-- Each lane's jobs that workers run, of a shop or, with 0, of all.
+-- name: jobs_running
+SELECT lane, count(*) AS jobs FROM job
+WHERE lease_owner IS NOT NULL AND status = 'running' AND (%lld:shop_id = 0 OR +shop_id = %lld:shop_id)
+GROUP BY lane
+
 -- name: jobs_failed
 SELECT id FROM job
 WHERE status = 'failed' AND id > %s:after AND (%lld:shop_id = 0 OR shop_id = %lld)

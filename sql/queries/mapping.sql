@@ -173,8 +173,10 @@ WHERE id = %lld
 (SELECT string_agg(pack_id::text, ',' ORDER BY position) FROM mapping_pack WHERE mapping_id = m.id)
 
 -- part: mapping_for_item
-SELECT m.id, COALESCE(m.title || ', ' || v.title, m.title) AS title, m.content, m.access_days,
+SELECT m.id, COALESCE(m.title || ', ' || v.title, m.title) AS title, m.content,
+    COALESCE(m.access_days, (SELECT h.access_days FROM shop h WHERE h.id = m.shop_id)) AS access_days,
     m.download_type, m.download_limit,
+    (SELECT h.download_limit FROM shop h WHERE h.id = m.shop_id) AS default_limit,
     CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END
         AS has_license_keys,
     CASE WHEN EXISTS (SELECT 1 FROM mapping_link l WHERE l.mapping_id = m.id) THEN 1 ELSE 0 END AS has_links,

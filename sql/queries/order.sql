@@ -92,7 +92,8 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.name AS order_name, o.recipient AS own_address, {{recipient:o}} AS address,
 o.created_at, c.id AS customer_id, {{customer_number:c}} AS storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, s.accent, s.email_texts, s.logo_sha256, s.logo_width,
+s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, s.accent, s.languages, s.email_texts, s.logo_sha256,
+s.logo_width,
 s.logo_height, o.fraud_level, o.fraud_signals,
 o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}
 
@@ -135,9 +136,9 @@ WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_orde
 
 -- name: assignment_insert
 INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, title,
-    quantity, mapping_id, content, status, expires_at, created_at)
+    quantity, mapping_id, content, status, download_limit, expires_at, created_at)
 VALUES (%lld:shop_id, %lld:order_id, %s:storefront_product_id, %s:storefront_variant_id, %s:title,
-    %lld:quantity, %lld:mapping_id, %s:content, 'active', %lld:expires_at?0, %lld:now)
+    %lld:quantity, %lld:mapping_id, %s:content, 'active', %lld:download_limit?-1, %lld:expires_at?0, %lld:now)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 
@@ -234,7 +235,7 @@ CASE WHEN a.content = 'live' THEN (
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.title, a.quantity,
 a.status, a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
 (SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id) AS license_keys,
-m.download_limit, {{packs_of_a}} AS packs,
+COALESCE(m.download_limit, a.download_limit) AS download_limit, {{packs_of_a}} AS packs,
 COALESCE((SELECT 1 FROM mapping_link WHERE a.content = 'live' AND mapping_id = a.mapping_id LIMIT 1),
     (SELECT 1 FROM assignment_link WHERE assignment_id = a.id LIMIT 1)) AS has_links
 

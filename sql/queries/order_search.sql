@@ -23,9 +23,10 @@ CASE COALESCE(%s:attention, '')
         WHERE a.order_id = o.id AND a.status = 'active' AND a.expires_at <= %lld:now)
     WHEN 'limit_reached' THEN COALESCE((SELECT 1 FROM assignment a CROSS JOIN mapping m CROSS JOIN allowance w
         WHERE a.order_id = o.id AND a.status = 'active' AND m.id = a.mapping_id AND w.assignment_id = a.id
-            AND COALESCE(m.download_limit, %lld:download_limit) > 0
+            AND COALESCE(m.download_limit, a.download_limit, %lld:download_limit) > 0
             AND w.downloads_used
-                >= a.quantity * COALESCE(m.download_limit, %lld:download_limit) + w.downloads_extra LIMIT 1), 0)
+                >= a.quantity * COALESCE(m.download_limit, a.download_limit, %lld:download_limit)
+                    + w.downloads_extra LIMIT 1), 0)
     WHEN 'preparing' THEN COALESCE((SELECT 1 FROM assignment a CROSS JOIN mapping_file mf CROSS JOIN asset s
         WHERE a.order_id = o.id AND a.status = 'active' AND a.content = 'live' AND mf.mapping_id = a.mapping_id
             AND s.id = mf.asset_id AND s.status <> 'ready' LIMIT 1),

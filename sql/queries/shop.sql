@@ -1,7 +1,8 @@
 -- part: shop_columns
 id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at,
 storefront_url, blocked_at, block_reason, accent, email_texts, logo_sha256, logo_width,
-logo_height, logo_fault,
+logo_height, logo_fault, download_limit, access_days,
+languages,
 (SELECT i.job_id FROM logo_image i WHERE i.shop_id = shop.id) AS logo_job_id,
 (SELECT a.asked_at FROM staff_address a WHERE a.shop_id = shop.id AND a.address = shop.email) AS asked_at,
 (SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = shop.id
@@ -50,7 +51,8 @@ SELECT id FROM shop WHERE blocked_at IS NOT NULL
 
 -- name: shop_set
 UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, accent = %s, email_texts = %s,
-    mail_delay = %lld, hold_at = %s, updated_at = %lld:now
+    mail_delay = %lld, hold_at = %s, download_limit = %lld?-1, access_days = %lld?-1,
+    languages = %s, updated_at = %lld:now
 WHERE id = %lld
 
 -- name: shop_store

@@ -25,6 +25,13 @@ SELECT {{endpoint_columns}} FROM webhook_endpoint
 WHERE shop_id = %lld AND id < %lld:before AND deleted_at IS NULL
 ORDER BY id DESC LIMIT %lld
 
+-- Endpoints of all shops that fail, or were switched off for it; each with its shop's name.
+-- name: webhook_endpoints_failing
+SELECT {{endpoint_columns}}, (SELECT s.name FROM shop s WHERE s.id = webhook_endpoint.shop_id) AS shop_name
+FROM webhook_endpoint
+WHERE deleted_at IS NULL AND (disabled_at IS NOT NULL OR (is_active = 1 AND failing_since IS NOT NULL))
+ORDER BY id DESC LIMIT %lld
+
 -- Switching an endpoint on resets its failures.
 -- name: webhook_endpoint_change
 UPDATE webhook_endpoint SET url = COALESCE(%s:url, url),

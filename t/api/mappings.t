@@ -400,7 +400,7 @@ refused(replace($old->{id}, storefront_product_id => product(), file_ids => [ $f
         pack_ids => [ $of_other{pack_ids} ]), 422, 'unknown_reference', 'ids of another shop',
     '/file_ids/1', '/pack_ids/0');
 refused(replace($old->{id}, file_ids => ['1'], is_active => 1, download_limit => -1,
-    access_days => 0, content => 'both',
+    access_days => -1, content => 'both',
         download_type => 'RAR', name => 'x', storefront_variant_ids => [1]),
     400, 'invalid_request', 'invalid members', '/storefront_product_id', '/file_ids/0',
     '/is_active', '/download_limit', '/access_days', '/content', '/download_type', '/name',

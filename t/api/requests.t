@@ -475,7 +475,7 @@ refused_values('/mappings', { storefront_product_id => $product }, 'download_typ
 refused_values('/mappings', { storefront_product_id => $product }, 'content', '', 'Live', 'frozen');
 refused_values('/mappings', { storefront_product_id => $product }, 'download_limit', -1,
     MAX_ID + 1);
-refused_values('/mappings', { storefront_product_id => $product }, 'access_days', -1, 0,
+refused_values('/mappings', { storefront_product_id => $product }, 'access_days', -1,
     MAX_ID + 1);
 refused_values('/mappings', { storefront_product_id => $product }, 'file_ids', [ 1 .. 251 ]);
 

@@ -9,6 +9,7 @@ use MDL::Contract;
 use MDL::Operations qw(png);
 use MDL::Test;
 use Test::More;
+use Time::Local qw(timegm);
 
 my $shop  = new_shop();
 my $other = new_shop();
@@ -86,6 +87,14 @@ for (
     [ { accent => 'red' }, '/accent' ], [ { accent => '#12345' }, '/accent' ],
     [ { reply_to => 'nobody' }, '/reply_to' ], [ { name => '' }, '/name' ],
     [ { name => "\x{e9}" x 200 }, '/name' ], [ { email_delay => 61 }, '/email_delay' ],
+    [ { default_download_limit => -1 }, '/default_download_limit' ],
+    [ { default_download_limit => 1_000_001 }, '/default_download_limit' ],
+    [ { default_access_days => 0 }, '/default_access_days' ],
+    [ { default_access_days => 36_501 }, '/default_access_days' ],
+    [ { languages => [] }, '/languages' ], [ { languages => 'de' }, '/languages' ],
+    [ { languages => ['de,en'] }, '/languages' ], [ { languages => [qw(de DE)] }, '/languages' ],
+    [ { languages => [ map {; "x$_" =~ tr/0-9/a-j/r } 1 .. 21 ] }, '/languages' ],
+    [ { languages => [ 'a' x 36 ] }, '/languages/0' ],
     [ { hold_at => 'low' }, '/hold_at' ], [ { domain => 'a.test' }, '/domain' ],
 ) {
     my ($json, $pointer) = @$_;
@@ -93,6 +102,65 @@ for (
     is("$reply->{status} " . ($reply->{json}{error}{details}[0]{pointer} // $reply->{body}),
         "400 $pointer", "a wrong $pointer is refused by name");
 }
+
+# --- default limits -----------------------------------------------------------------------------
+
+my $asset = ready_asset($shop, 'book.pdf', 'the book');
+my ($plain, $special) = map { mapping_of($shop, [ $asset->{id} ], @$_)->{storefront_product_id} }
+    [], [ download_limit => 2, access_days => 0 ];
+
+# Makes an order of both products; what each gives: downloads of its file, days of access.
+sub gives
+{
+    my ($number) = @_;
+    my $order = assign($shop, $number, [ $plain, $special ], storefront_customer_id => '1')->{json};
+    return limits($order);
+}
+
+sub limits
+{
+    my ($order) = @_;
+    return [ map { [ $_->{files}[0]{download_limit},
+        $_->{expires_at} ? int((parsed($_->{expires_at}) - time) / 86400 + 0.5) : undef ] }
+            @{ $order->{assignments} } ];
+}
+
+sub parsed
+{
+    my ($year, $month, @rest) = $_[0] =~ /^(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)/;
+    return timegm(reverse(@rest), $month - 1, $year);
+}
+
+sub limits_of { return limits(api('GET', "/orders/$_[0]", key => $shop->{token})->{json}) }
+
+is_deeply([ @$read{qw(default_download_limit default_access_days)} ], [ undef, undef ],
+    'at first a shop has no limits');
+is_deeply(gives(1), [ [ 10, undef ], [ 2, undef ] ], "so the service's hold");
+changed({ default_download_limit => 1, default_access_days => 30 });
+is_deeply(gives(2), [ [ 1, 30 ], [ 2, undef ] ],
+    "the shop's hold for new orders, unless the mapping has its own");
+my $order = assign($shop, 20, [$plain], storefront_customer_id => '1')->{json};
+changed({ default_download_limit => 0 });
+is_deeply(gives(3), [ [ 0, 30 ], [ 2, undef ] ], 'each on its own; 0 is unlimited');
+changed({ default_download_limit => undef, default_access_days => undef });
+is_deeply([ map { limits_of($_) } 1 .. 3 ],
+    [ [ [ 10, undef ], [ 2, undef ] ], [ [ 1, 30 ], [ 2, undef ] ], [ [ 0, 30 ], [ 2, undef ] ] ],
+    'orders that there are keep theirs');
+
+my %file  = (file => "$order->{assignments}[0]{id}-$asset->{id}");
+my $link  = page('POST', $order->{download_page_url}, form => \%file)->{headers}{location};
+is(page('GET', $link)->{body}, 'the book', 'the only download of an order is made');
+wait_for(sub {
+    my $found = api('GET', '/orders?attention=limit_reached', key => $shop->{token})->{json}{data};
+    return @$found == 1 && $found->[0]{storefront_order_id} eq '20';
+}, 20, 'its limit is reached');
+is(page('POST', $order->{download_page_url}, form => \%file)->{status}, 403,
+    'and another is refused');
+my $events = api('GET', '/events', key => $shop->{token})->{json}{data};
+wait_for(sub {
+    $events = api('GET', '/events', key => $shop->{token})->{json}{data};
+    return grep { $_->{type} eq 'download.limit_reached' } @$events;
+}, 20, 'an event says so');
 
 # --- the logo -----------------------------------------------------------------------------------
 

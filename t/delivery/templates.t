@@ -115,6 +115,26 @@ subtest 'Without a locale the browser decides' => sub {
     is_in(asked($order->{url}, 'de', 'PUT'), 'de', 1, 'another method');
 };
 
+subtest 'A shop offers some of the languages' => sub {
+    my $of    = new_shop(name => 'Polyglot');
+    my $plain = order($of);
+    my ($austrian, $french) = map { order($of, locale => $_) } qw(de-AT fr);
+    my $offer = sub {
+        my $reply = api('PATCH', '/shop', key => $of->{token}, json => { languages => $_[0] });
+        is($reply->{status}, 200, 'the shop offers others') or diag($reply->{body});
+    };
+
+    $offer->([qw(es de)]);
+    is_in(asked($plain->{url}, 'en, de;q=0.5'), 'de', 1, 'the browser chooses among them');
+    is_in(asked($plain->{url}, 'en'), 'es', 1, 'who reads none of them gets the first');
+    is_in(asked($plain->{url}, undef), 'es', 1, 'also who asks for nothing');
+    is_in(asked($austrian->{url}, 'es'), 'de', 0, 'a locale that they have decides');
+    is_in(asked($french->{url}, 'de'), 'de', 1, 'one that they lack does not');
+    is_in(asked(order($shop)->{url}, 'en'), 'en', 1, 'another shop has all');
+    $offer->(undef);
+    is_in(asked($french->{url}, 'de'), 'fr', 0, 'null is all again');
+};
+
 subtest "A file's name sets no Content-Encoding or Content-Language" => sub {
     my $asset = ready_asset($shop, 'plain.txt', 'not packed', filename => 'brief.de.gz');
     my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};

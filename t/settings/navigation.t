@@ -52,14 +52,17 @@ ok(!$seen{$_}{Members} && !$seen{$_}{Audit}, "$_ has no link to an owner's page"
     for qw(reader staff);
 ok($seen{$_}{Members} && $seen{$_}{Audit} && $seen{$_}{'API keys'}, "$_ has")
     for qw(owner operator);
-is_deeply([ grep { $seen{$_}{'All shops'} } sort keys %seen ], ['operator'],
-    'only an operator has one to all shops');
+for my $page ('All shops', 'Health') {
+    is_deeply([ grep { $seen{$_}{$page} } sort keys %seen ], ['operator'],
+        "only an operator has one to $page");
+}
 
 my ($first, $second) = levels('owner', "/$id/keys");
 is((grep { $_->[1] } @$first)[0][2], 'Settings', 'the tab of a page of the second level is marked');
 is(scalar(levels('owner', "/$id/")), 1, 'a tab with one page has no second level');
 ($first) = levels('operator', '/shops');
-is_deeply([ map { $_->[2] } @$first ], ['All shops'], 'without a shop there are no links to one');
+is_deeply([ map { $_->[2] } @$first ], [ 'All shops', 'Health' ],
+    'without a shop there are no links to one');
 
 $server->stop;
 done_testing;

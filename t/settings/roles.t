@@ -25,7 +25,7 @@ my %ACTS = (
 my %SEES = (
     (map { $_ => 'staff' } '{}/orders/new', '{}/files/uploads', '{}/files/uploads/{}',
         '{}/products/{}/delete'),
-    (map { $_ => 'owner' } '{}/members', '{}/shop', '{}/audit', '{}/keys/{}/revoke',
+    (map { $_ => 'owner' } '{}/members', '{}/shop', '{}/shop/preview', '{}/audit', '{}/keys/{}/revoke',
         '{}/webhooks/{}/delete'),
     (map { $_ => 'operator' } 'shops', '{}/block', 'audit', 'health'),
 );

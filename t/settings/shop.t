@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha256_base64);
 use MDL::Operations qw(png);
 use MDL::Settings;
 use MDL::Test;
@@ -20,7 +21,8 @@ sub shown { return visit('owner', 'GET', "/$id/shop") }
 sub shop { return api('GET', '/shop', key => $shop->{token})->{json} }
 
 my %form = (name => 'Nordlicht & Co', accent => '#FFD700', email => '', sender_name => 'Nora',
-    reply_to => 'help@nordlicht.example', email_delay => 5, hold_at => 'medium');
+    reply_to => 'help@nordlicht.example', email_delay => 5, hold_at => 'medium',
+    limit => '', days => '', languages => '');
 
 my $page = shown();
 is($page->{status}, 200, 'an owner sees the page') or diag($page->{body});
@@ -62,6 +64,47 @@ is(submit('owner', shown(), "/$id/shop", { %form, %full })->{status}, 303,
 is(length shop()->{emails}{es}{closing}, 300, 'and are kept');
 is(submit('owner', shown(), "/$id/shop", \%form)->{status}, 303, 'without them');
 is(shop()->{emails}{de}{greeting}, undef, 'they are gone');
+is_deeply([ @{ shop() }{qw(default_download_limit default_access_days)} ], [ undef, undef ],
+    'an empty limit is none');
+submit('owner', shown(), "/$id/shop", { %form, limit => 0, days => 36500 });
+is_deeply([ @{ shop() }{qw(default_download_limit default_access_days)} ], [ 0, 36500 ],
+    'limits are taken');
+like(shown()->{body}, qr/name="limit"[^>]* value="0".*name="days"[^>]* value="36500"/s,
+    'and shown');
+submit('owner', shown(), "/$id/shop", { %form, languages => 'de,  en' });
+is_deeply(shop()->{languages}, [qw(de en)], 'languages are taken');
+like(shown()->{body}, qr/name="languages"[^>]* value="de,en"/, 'and shown');
+like(submit('owner', shown(), "/$id/shop", { %form, languages => 'de, de' })->{body},
+    qr/role="alert"[^>]*>Languages are up to 20 tags/, 'the same twice is refused by a sentence');
+for ([ limit => 1_000_001 ], [ limit => 'x' ], [ days => 0 ], [ days => 36501 ]) {
+    my ($field, $value) = @$_;
+    my $refused = submit('owner', shown(), "/$id/shop", { %form, $field => $value });
+    is($refused->{status}, 400, "$field of $value is refused");
+    like($refused->{body}, qr/role="alert"[^>]*>Give 0 to 1,000,000.*value="$value"/s,
+        'by a sentence, with what was typed');
+}
+submit('owner', shown(), "/$id/shop", \%form);
+
+# --- how a customer sees it -----------------------------------------------------------------------
+
+submit('owner', shown(), "/$id/shop",
+    { %form, name => 'Nord <b>licht', limit => 3, days => 30, languages => 'de,es' });
+like(shown()->{body}, qr{<a href="/settings/$id/shop/preview">}, 'the page links to a preview');
+my $preview = visit('owner', 'GET', "/$id/shop/preview", headers => { 'accept-language' => 'fr' });
+is($preview->{status}, 200, 'an owner sees it');
+like($preview->{body},
+    qr{<html lang="de".*<header><p><bdi>Nord &lt;b&gt;licht</bdi>.*Bestellung 1001}s,
+    "the customer's page, with the shop's name, in the first of its languages");
+like($preview->{body}, qr/verf\S+ bis.*example\.pdf.*noch 3 von 3 Downloads/s,
+    'its days, and its downloads');
+my ($accent) = $preview->{body} =~ m{<style>(:root\{--action:#[^<]+)</style>};
+my $hash = sha256_base64($accent // '');
+like($preview->{headers}{'content-security-policy'}, qr/style-src[^;]*'sha256-\Q$hash\E='/,
+    'and its colour');
+is(visit('staff', 'GET', "/$id/shop/preview")->{status}, 403, 'staff do not');
+is(visit('owner', 'POST', "/$id/shop/preview", form => { file => 1 })->{status}, 405,
+    'its buttons do nothing');
+submit('owner', shown(), "/$id/shop", \%form);
 
 # The form of the logo, as a browser sends it.
 sub send_logo

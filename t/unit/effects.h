@@ -17,6 +17,7 @@
 #include "core/download/session_settle.h"
 #include "core/idempotency.h"
 #include "core/job.h"
+#include "core/job_queue.h"
 #include "core/order/job_control.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
@@ -26,6 +27,7 @@
 #include "core/prune.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
+#include "core/shop/webhook.h"
 
 #define EFFECT(name, type)                                                                         \
     static inline apr_status_t name##_effect(mdl_db_t *db, apr_pool_t *p, void *arg)               \
@@ -51,6 +53,8 @@ EFFECT(mdl_job_inherit, const mdl_job_inherit_t *)
 EFFECT(mdl_job_list, mdl_job_list_t *)
 EFFECT(mdl_job_look, mdl_job_look_t *)
 EFFECT(mdl_job_retry, mdl_job_control_t *)
+EFFECT(mdl_queue_read, mdl_queue_t *)
+EFFECT(mdl_webhook_failing, mdl_webhook_failing_t *)
 EFFECT(mdl_key_create, mdl_key_create_t *)
 EFFECT(mdl_key_epoch, apr_int64_t *)
 EFFECT(mdl_key_list, mdl_key_list_t *)

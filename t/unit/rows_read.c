@@ -374,6 +374,21 @@ static void test_jobs(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_job_list_effect, &all, "a list of all jobs", p);
 }
 
+/* A tenth of all jobs is due. A thousand and one of a lane are counted. */
+static void test_health(apr_pool_t *p)
+{
+    mdl_queue_t all = {0};
+    mdl_queue_t own = {.shop_id = 1};
+    mdl_webhook_failing_t failing = {.limit = 21};
+
+    reads_little(mdl_db_read, mdl_webhook_failing_effect, &failing, "endpoints that fail", p);
+    is_int(failing.found->nelts, 21, "  there are many");
+    allowance = 3;
+    reads_little(mdl_db_read, mdl_queue_read_effect, &all, "all that waits", p);
+    reads_little(mdl_db_read, mdl_queue_read_effect, &own, "what waits of a shop", p);
+    allowance = 1;
+}
+
 static apr_status_t audit_list_effect(mdl_db_t *on, apr_pool_t *p, void *list)
 {
     return mdl_audit_list(on, p, list);
@@ -604,6 +619,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_downloads(p);
     test_catalog(p);
     test_jobs(p);
+    test_health(p);
     test_audit(p);
     test_events(p);
     test_attention(p);

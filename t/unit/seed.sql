@@ -180,8 +180,9 @@ INSERT INTO event_count (id, last) SELECT i, i FROM seed;
 INSERT INTO day_count (shop_id, day, kind, n) SELECT 1 + i % 2, i, k.n, 1 FROM seed
 CROSS JOIN (SELECT 0 AS n UNION ALL SELECT 1) k;
 
-INSERT INTO webhook_endpoint (shop_id, job_id, url, secret, is_active, created_at, updated_at)
-SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'job_w' || i, 'https://a.test/', 'sealed', 1, i, i FROM seed
+INSERT INTO webhook_endpoint (shop_id, job_id, url, secret, is_active, failing_since, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'job_w' || i, 'https://a.test/', 'sealed', 1,
+    CASE WHEN i % 10 = 5 THEN i END, i, i FROM seed
 ORDER BY seed.i;
 
 INSERT INTO staff_email (job_id, recipient, template, data) SELECT 'job_s' || i, 'a@a.test', 'webhook_disabled', '{}'

@@ -208,6 +208,13 @@ subtest 'an email is in the customer\'s language' => sub {
     order_for($shop, 'nl@buyer.test', locale => 'nl');
     like read_by_both(arrived('nl@buyer.test'))->{headers}{subject}, qr/^Your downloads from Laden/,
         'for a language without words it is English';
+    api('PATCH', '/shop', key => $shop->{token}, json => { languages => [qw(es de)] });
+    for ([ 'de-CH', 'Ihre Downloads' ], [ 'en', 'Sus descargas' ]) {
+        my ($locale, $subject) = @$_;
+        order_for($shop, lc("offered-$locale\@buyer.test"), locale => $locale);
+        like read_by_both(arrived(lc("offered-$locale\@buyer.test")))->{headers}{subject},
+            qr/^\Q$subject\E /, "$locale, of a shop that offers Spanish and German";
+    }
 };
 
 subtest 'an email about nothing does not say that it is ready' => sub {

@@ -97,3 +97,72 @@ int mdl_language_tag_valid(const char *text)
     }
     return length > 0 && length <= SUBTAG_MAX && text[length] == '\0';
 }
+
+/* Whether a language is the first length bytes of a range, or a kind of it. */
+static int language_fits(const char *range, apr_size_t length, const char *language)
+{
+    for (apr_size_t i = 0; i < length; i++) {
+        int a = range[i] == '_' ? '-' : range[i], b = language[i] == '_' ? '-' : language[i];
+
+        if (b == '\0' || apr_tolower(a) != apr_tolower(b)) {
+            return 0;
+        }
+    }
+    return strchr("-_", language[length]) != NULL; /* or its end */
+}
+
+const char *mdl_language_list(const char *text, apr_pool_t *p)
+{
+    const char *list = NULL;
+    int count = 0;
+    char *last;
+
+    for (char *tag = apr_strtok(apr_pstrdup(p, text), ", ", &last); tag != NULL;
+         tag = apr_strtok(NULL, ", ", &last)) {
+        if (strlen(tag) > MDL_LANGUAGE_MAX || !mdl_language_tag_valid(tag) ||
+            ++count > MDL_LANGUAGES_MAX) {
+            return NULL;
+        }
+        for (const char *each = list; each != NULL && *each != '\0';) {
+            apr_size_t length = strcspn(each, ",");
+
+            if (strlen(tag) == length && language_fits(each, length, tag)) {
+                return NULL;
+            }
+            each += length + (each[length] == ',');
+        }
+        list = list == NULL ? tag : apr_pstrcat(p, list, ",", tag, NULL);
+    }
+    return list;
+}
+
+int mdl_language_offers(const char *list, const char *language)
+{
+    while (list != NULL && *list != '\0') {
+        apr_size_t length = strcspn(list, ",");
+
+        if (language_fits(list, length, language)) {
+            return 1;
+        }
+        list += length + (list[length] == ',');
+    }
+    return list == NULL;
+}
+
+apr_array_header_t *mdl_language_offered(const char *list, const apr_array_header_t *languages,
+                                         apr_pool_t *p)
+{
+    apr_array_header_t *offered = apr_array_make(p, languages->nelts + 1, sizeof(const char *));
+
+    for (int i = 0; i < languages->nelts; i++) {
+        const char *language = APR_ARRAY_IDX(languages, i, const char *);
+
+        if (mdl_language_offers(list, language)) {
+            APR_ARRAY_PUSH(offered, const char *) = language;
+        }
+    }
+    if (list != NULL) {
+        APR_ARRAY_PUSH(offered, const char *) = apr_pstrndup(p, list, strcspn(list, ","));
+    }
+    return offered;
+}

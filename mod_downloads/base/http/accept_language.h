@@ -18,4 +18,20 @@ apr_array_header_t *mdl_accept_language(const char *value, apr_pool_t *p);
     the first of letters only, separated by hyphens or, as in de_DE, underscores. */
 int mdl_language_tag_valid(const char *text);
 
+#define MDL_LANGUAGES_MAX 20
+#define MDL_LANGUAGE_MAX  35 /* bytes of a tag */
+#define MDL_LANGUAGES_RULE                                                                         \
+    "Languages are up to 20 tags such as de or pt-BR, with commas between them, each once."
+
+/** A list of 1 to MDL_LANGUAGES_MAX distinct language tags, in p with a comma alone between them;
+    NULL for any other text. */
+const char *mdl_language_list(const char *text, apr_pool_t *p);
+
+/** Whether a list offers a language, "de" also "de-AT"; NULL offers all. */
+int mdl_language_offers(const char *list, const char *language);
+
+/** The languages that a list offers, in p, and then the list's first, for everybody else. */
+apr_array_header_t *mdl_language_offered(const char *list, const apr_array_header_t *languages,
+                                         apr_pool_t *p);
+
 #endif

@@ -526,5 +526,6 @@ int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
     match->access_days = (int)MDL_INT_OR_NONE(rows, mapping_for_item, access_days);
     match->download_type = MDL_ENUM(rows, mapping_for_item, download_type, mdl_download_type_names);
     match->download_limit = (int)MDL_INT_OR_NONE(rows, mapping_for_item, download_limit);
+    match->default_limit = (int)MDL_INT_OR_NONE(rows, mapping_for_item, default_limit);
     return 1;
 }

@@ -32,7 +32,7 @@ typedef struct {
     mdl_download_type_t download_type;
     int is_active;
     int download_limit; /* -1: the shop's default, 0: unlimited */
-    int access_days;    /* -1: for ever */
+    int access_days;    /* -1: the shop's default, 0: for ever */
     mdl_mapping_content_t content;
     apr_time_t created_at;
     apr_time_t updated_at;
@@ -86,9 +86,10 @@ typedef struct {
     apr_int64_t id;
     const char *title; /* with that of the variant; NULL: none */
     mdl_mapping_content_t content;
-    int access_days; /* -1: for ever */
+    int access_days; /* or the shop's default; -1 or 0: for ever */
     mdl_download_type_t download_type;
     int download_limit; /* -1: the default */
+    int default_limit;  /* the shop's; -1: the service's */
     int has_license_keys;
     int has_links;
     const char *packs; /* ids of packs, separated by commas, that an assignment follows; or NULL */

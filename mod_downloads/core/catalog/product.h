@@ -5,14 +5,15 @@
 #define MDL_CORE_CATALOG_PRODUCT_H
 
 #include "base/text/json.h"
+#include "core/shop/shop.h"
 
 /** The most characters of a product's or a variant's title, and of the note to its buyers. */
 #define MDL_PRODUCT_TITLE_MAX 255
 #define MDL_PRODUCT_NOTE_MAX  1000
 
 /** The most downloads of a file and days of access that a mapping can give. */
-#define MDL_PRODUCT_DOWNLOADS_MAX 1000000
-#define MDL_PRODUCT_DAYS_MAX      36500
+#define MDL_PRODUCT_DOWNLOADS_MAX MDL_SHOP_DOWNLOADS_MAX
+#define MDL_PRODUCT_DAYS_MAX      MDL_SHOP_DAYS_MAX
 
 /** The number in a product's gid, as text. */
 const char *mdl_product_number(const char *product_id);

@@ -13,13 +13,11 @@
 #include "base/mail/mailer.h"
 #include "core/catalog/storage_identity.h"
 #include "core/node.h"
-#include "core/order/email.h"
 #include "core/shop/secret.h"
 #include "db/migrate.h"
 #include "storage/storage.h"
 
-#define TRIED       20 /* newest emails checked */
-#define REFUSED_MIN 5  /* refused emails; fewer may just have wrong addresses */
+#define REFUSED_MIN 5 /* refused emails; fewer may just have wrong addresses */
 
 void mdl_health_warn(const mdl_health_t *health, const char *sentence)
 {
@@ -150,15 +148,20 @@ int mdl_health_imports(const mdl_health_t *health, const char **message)
 
 MDL_EFFECT(mdl_emails_tried, mdl_emails_tried_t *)
 
+int mdl_health_mail_refused(const mdl_emails_tried_t *tried)
+{
+    return tried->count >= REFUSED_MIN && tried->sent == 0 &&
+           tried->newest_at >= apr_time_now() - apr_time_from_sec(86400);
+}
+
 /* A server may answer, but refuse every email. */
 static int mail_is_refused(const mdl_health_t *health, const char **message)
 {
-    mdl_emails_tried_t tried = {.limit = TRIED};
+    mdl_emails_tried_t tried = {.limit = MDL_HEALTH_TRIED};
 
     if (health->db == NULL ||
         mdl_db_read(health->db, mdl_emails_tried_effect, &tried, health->p) != APR_SUCCESS ||
-        tried.count < REFUSED_MIN || tried.sent > 0 ||
-        tried.newest_at < apr_time_now() - apr_time_from_sec(86400)) {
+        !mdl_health_mail_refused(&tried)) {
         return 0;
     }
     *message = apr_psprintf(

@@ -6,8 +6,11 @@
 #define MDL_CORE_HEALTH_HEALTH_H
 
 #include "base/crypto.h"
+#include "core/order/email.h"
 #include "core/settings/settings.h"
 #include "db/db.h"
+
+#define MDL_HEALTH_TRIED 20 /* newest emails looked at */
 
 /* The message of a check that needs a missing or faulty setting. */
 #define MDL_SETTINGS_FIRST "Not tried: the settings come first."
@@ -44,6 +47,9 @@ mdl_health_fn mdl_health_imports;
 
 /** Whether the mail server answers, and accepted recent emails. */
 mdl_health_fn mdl_health_mail;
+
+/** Whether none of the newest emails of a day was taken, of MDL_HEALTH_TRIED looked at. */
+int mdl_health_mail_refused(const mdl_emails_tried_t *tried);
 
 /** Whether the mailbox of bounces can be read. */
 mdl_health_fn mdl_health_bounces;

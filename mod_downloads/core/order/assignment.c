@@ -315,7 +315,7 @@ static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
 
 static apr_time_t assignment_end(const run_t *run, const mdl_mapping_match_t *match)
 {
-    return match->access_days < 0
+    return match->access_days <= 0
                ? 0
                : run->now + apr_time_from_sec((apr_time_t)match->access_days * 86400);
 }
@@ -342,7 +342,8 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
               .storefront_variant_id = item->storefront_variant_id,
               .title = assignment_title(run, index, p), .quantity = item->quantity,
               .mapping_id = match->id, .content = mdl_mapping_content_names[match->content],
-              .expires_at = assignment_end(run, match), .now = run->now));
+              .download_limit = match->default_limit, .expires_at = assignment_end(run, match),
+              .now = run->now));
 }
 
 /* Adds an assignment to a new order, as assignment_insert wrote it. */
@@ -364,7 +365,8 @@ static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool
     assignment->expires_at = assignment_end(run, match);
     assignment->created_at = run->now;
     assignment->mapping_active = 1;
-    assignment->download_limit = match->download_limit;
+    assignment->download_limit = match->download_limit >= 0 ? match->download_limit
+                                                            : match->default_limit;
     assignment->packs = match->packs;
     assignment->has_links = match->has_links;
     APR_ARRAY_PUSH(run->made->assignments, mdl_assignment_t *) = assignment;

@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/http/accept_language.h"
 #include "base/text/present.h"
 #include "base/text/utf8.h"
 #include "core/catalog/product.h"
@@ -22,12 +23,26 @@ static void add_own_text(mdl_json_t *data, const char *name, const char *text, a
     }
 }
 
+/* Those in the language that the letter is in, too. */
+static mdl_email_text_t own_texts(const mdl_order_t *order, apr_pool_t *p)
+{
+    apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
+
+    if (order->customer.locale != NULL) {
+        APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
+    }
+    languages = mdl_language_offered(order->brand.languages, languages, p);
+    return mdl_email_text_for(
+        order->brand.email_texts,
+        languages->nelts > 0 ? APR_ARRAY_IDX(languages, 0, const char *) : NULL, p);
+}
+
 mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
                            const mdl_secret_t *secret, const char *public_url, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
     mdl_json_t *object = mdl_json_add_object(data, "shop");
-    mdl_email_text_t text = mdl_email_text_for(order->brand.email_texts, order->customer.locale, p);
+    mdl_email_text_t text = own_texts(order, p);
 
     mdl_json_add_string(object, "name", order->shop_name);
     mdl_json_add_string(object, "support_email", order->shop_email);

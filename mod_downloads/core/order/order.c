@@ -41,7 +41,8 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
              locale);
     order->name = MDL_TEXT(row, order, order_name);
     order->shop_name = MDL_TEXT(row, order, name);
-    MDL_READ(row, order, &order->brand, accent, email_texts, logo_sha256, logo_width, logo_height);
+    MDL_READ(row, order, &order->brand, accent, languages, email_texts, logo_sha256, logo_width,
+             logo_height);
     if (order->fraud_signals != NULL) {
         order->fraud_level = MDL_ENUM(row, order, fraud_level, mdl_risk_names);
     }

@@ -91,6 +91,17 @@ const char *mdl_logo_url(const char *public_url, const char *sha256, apr_pool_t 
     return apr_pstrcat(p, public_url, "/logo/", sha256, ".png", NULL);
 }
 
+const char *mdl_brand_style(const mdl_brand_t *brand, apr_pool_t *p)
+{
+    return brand->accent == NULL
+               ? NULL
+               : apr_psprintf(p,
+                              ":root{--action:%s}"
+                              "@media (prefers-color-scheme:dark){:root{--action:%s}}",
+                              mdl_accent_on_white(brand->accent, p),
+                              mdl_accent_on_dark(brand->accent, p));
+}
+
 void mdl_brand_json(mdl_json_t *to, const mdl_brand_t *brand, const char *public_url, apr_pool_t *p)
 {
     mdl_json_t *object;

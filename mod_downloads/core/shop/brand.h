@@ -1,6 +1,6 @@
 /*
  * What a shop's page and emails show of its brand: its logo and its accent colour, which is made
- * darker or lighter where it could not be read.
+ * darker or lighter where it could not be read; and their languages.
  */
 #ifndef MDL_CORE_SHOP_BRAND_H
 #define MDL_CORE_SHOP_BRAND_H
@@ -14,6 +14,7 @@
 typedef struct {
     const char *accent;          /* "#1d4ed8"; NULL: that of the templates */
     const char *email_texts;     /* its own words in emails (email_texts.h); NULL: none */
+    const char *languages;       /* mdl_language_list; NULL: all */
     const char *logo_sha256;     /* NULL: none */
     int logo_width, logo_height; /* pixels */
 } mdl_brand_t;
@@ -28,6 +29,9 @@ const char *mdl_accent_on_dark(const char *accent, apr_pool_t *p);
 
 /** The address of a logo. */
 const char *mdl_logo_url(const char *public_url, const char *sha256, apr_pool_t *p);
+
+/** The text of the page's style element, which has the accent; NULL: there is none. */
+const char *mdl_brand_style(const mdl_brand_t *brand, apr_pool_t *p);
 
 /**
  * Adds what templates get of it to an object:

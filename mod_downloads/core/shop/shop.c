@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/http/accept_language.h"
 #include "base/http/url.h"
 #include "base/mail/mime.h"
 #include "base/text/utf8.h"
@@ -23,10 +24,13 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     MDL_READ(row, shop, shop, id, name, domain, email, created_at, sender_name, reply_to,
              mail_delay, storefront_url, blocked_at, block_reason);
     shop->status = MDL_ENUM(row, shop, status, mdl_shop_status_names);
+    shop->download_limit = (int)MDL_INT_OR_NONE(row, shop, download_limit);
+    shop->access_days = (int)MDL_INT_OR_NONE(row, shop, access_days);
     shop->hold_at = MDL_ENUM(row, shop, hold_at, mdl_risk_names);
     shop->email_state = mdl_staff_address_state(shop->email, MDL_INT(row, shop, asked_at),
                                                 MDL_INT(row, shop, confirmed_at));
-    MDL_READ(row, shop, &shop->brand, accent, email_texts, logo_sha256, logo_width, logo_height);
+    MDL_READ(row, shop, &shop->brand, accent, languages, email_texts, logo_sha256, logo_width,
+             logo_height);
     shop->logo = (mdl_logo_t){.waits = !MDL_NULL(row, shop, logo_job_id),
                               .fault = mdl_logo_fault(MDL_TEXT(row, shop, logo_fault))};
     return shop;
@@ -213,6 +217,10 @@ static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
         return mdl_problem_set(set->problem, 400, "invalid_email_text",
                                "A text for emails has up to 300 characters.");
     }
+    if (set->languages != NULL && *set->languages != '\0' &&
+        (set->languages = mdl_language_list(set->languages, p)) == NULL) {
+        return mdl_problem_set(set->problem, 400, "invalid_languages", MDL_LANGUAGES_RULE);
+    }
     return shop_take_address(&set->reply_to, "invalid_reply_to",
                              "What replies go to is not an address with ASCII alone before its @.",
                              set->problem, p);
@@ -243,18 +251,24 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     shop->sender_name = shop_changed_text(shop->sender_name, set->sender_name);
     shop->reply_to = shop_changed_text(shop->reply_to, set->reply_to);
     shop->brand.accent = shop_changed_text(shop->brand.accent, set->accent);
+    shop->brand.languages = shop_changed_text(shop->brand.languages, set->languages);
     if (set->email_texts != NULL) {
         shop->brand.email_texts = mdl_email_texts_changed(shop->brand.email_texts, set->email_texts,
                                                           p);
     }
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
     shop->hold_at = set->hold_at != MDL_RISK_NONE ? set->hold_at : shop->hold_at;
+    shop->download_limit = set->download_limit != NULL ? *set->download_limit
+                                                       : shop->download_limit;
+    shop->access_days = set->access_days != NULL ? *set->access_days : shop->access_days;
     rv = mdl_db_exec(db, NULL, p,
                      MDL_Q(SHOP_SET, .name = shop->name, .email = shop->email,
                            .sender_name = shop->sender_name, .reply_to = shop->reply_to,
                            .accent = shop->brand.accent, .email_texts = shop->brand.email_texts,
                            .mail_delay = shop->mail_delay, .hold_at = mdl_risk_names[shop->hold_at],
-                           .now = apr_time_now(), .id = shop->id));
+                           .download_limit = shop->download_limit, .access_days = shop->access_days,
+                           .languages = shop->brand.languages, .now = apr_time_now(),
+                           .id = shop->id));
     if (rv == APR_SUCCESS && set->email != NULL) {
         if (before != NULL) {
             rv = mdl_staff_address_forget(db, shop->id, before, p);

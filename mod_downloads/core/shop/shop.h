@@ -31,6 +31,9 @@ typedef struct {
     const char *sender_name;    /* of emails to customers; NULL: name */
     const char *reply_to;       /* of these emails, and on the page instead of email; NULL: email */
     int mail_delay;             /* minutes between an order and its email */
+    int download_limit;         /* of new purchases whose mapping has none, 0: unlimited; -1: the
+                                   service's */
+    int access_days;            /* likewise; -1: for ever */
     mdl_risk_t hold_at;         /* the level at which the fraud check holds: medium or high */
     const char *storefront_url; /* NULL: no connection */
     apr_time_t blocked_at;      /* 0: not blocked */
@@ -76,13 +79,16 @@ apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header
 typedef struct {
     apr_int64_t id;
     const char *name;  /* NULL keeps the value, like all texts below */
-    const char *email; /* "" clears it, like the next three */
+    const char *email; /* "" clears it, like the next four */
     const char *sender_name;
     const char *reply_to;
     const char *accent;
+    const char *languages;                /* tags, as mdl_language_list reads them */
     const mdl_email_texts_t *email_texts; /* NULL keeps all */
     int mail_delay;                       /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
     mdl_risk_t hold_at;                   /* MDL_RISK_NONE keeps it */
+    const int *download_limit; /* as in mdl_shop_t, up to MDL_SHOP_DOWNLOADS_MAX; NULL keeps it */
+    const int *access_days;    /* up to MDL_SHOP_DAYS_MAX; NULL keeps it */
     mdl_storefront_set_t storefront;
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;
@@ -91,6 +97,8 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 
 #define MDL_SHOP_NAME_MAX       200 /* bytes */
 #define MDL_SHOP_MAIL_DELAY_MAX 60
+#define MDL_SHOP_DOWNLOADS_MAX  1000000
+#define MDL_SHOP_DAYS_MAX       36500
 
 /** Reads a shop; APR_ENOENT when there is no such shop. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);

@@ -156,6 +156,21 @@ apr_status_t mdl_webhook_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page
     return rv;
 }
 
+apr_status_t mdl_webhook_failing(mdl_db_t *db, apr_pool_t *p, mdl_webhook_failing_t *failing)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p, MDL_Q(WEBHOOK_ENDPOINTS_FAILING, failing->limit));
+
+    failing->found = apr_array_make(p, failing->limit, sizeof(mdl_webhook_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_webhook_t *webhook = webhook_of_row(rows, p);
+
+        MDL_READ(rows, webhook_endpoints_failing, webhook, shop_name);
+        APR_ARRAY_PUSH(failing->found, mdl_webhook_t *) = webhook;
+    }
+    return rv;
+}
+
 /* --- changes --- */
 
 static apr_status_t webhook_check_count(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)

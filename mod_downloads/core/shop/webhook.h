@@ -37,7 +37,8 @@ typedef struct {
     apr_time_t old_until;     /* until then the previous secret signs, too; 0: there is none */
     apr_time_t created_at;
     apr_time_t updated_at;
-    const char *secret; /* "whsec_…"; NULL unless just made */
+    const char *secret;    /* "whsec_…"; NULL unless just made */
+    const char *shop_name; /* only set by mdl_webhook_failing */
 } mdl_webhook_t;
 
 /** Where requests to a URL may go: only to its host, by https at a public address, or as
@@ -81,6 +82,14 @@ apr_status_t mdl_webhook_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *r
 
 /** Effect: reads a page (mdl_list_page_t) of mdl_webhook_t. */
 apr_status_t mdl_webhook_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
+
+/** Effect: reads endpoints of all shops that fail, or were switched off for it, the newest first.
+ */
+typedef struct {
+    int limit;
+    apr_array_header_t *found; /* out: mdl_webhook_t * */
+} mdl_webhook_failing_t;
+apr_status_t mdl_webhook_failing(mdl_db_t *db, apr_pool_t *p, mdl_webhook_failing_t *failing);
 
 /** Effect: sends a test event to an active endpoint.  Refused: 409 webhook_endpoint_inactive. */
 typedef struct {
