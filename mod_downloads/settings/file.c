@@ -99,6 +99,19 @@ static void file_add_orders(mdl_json_t *to, const mdl_asset_use_t *use, mdl_asse
     }
 }
 
+/* Adds the version that can be put back. */
+static void file_add_former(mdl_json_t *to, const mdl_asset_t *asset)
+{
+    mdl_json_t *former;
+
+    if (asset->former_version != 0) {
+        former = mdl_json_add_object(to, "former");
+        mdl_json_add_int(former, "former_version", asset->former_version);
+        mdl_present_size(former, "size", asset->former_size);
+        mdl_present_date(former, "until", asset->former_until);
+    }
+}
+
 static void file_add(mdl_json_t *to, const mdl_asset_t *asset, apr_pool_t *p)
 {
     mdl_json_add_int(to, "file_id", asset->id);
@@ -113,6 +126,7 @@ static void file_add(mdl_json_t *to, const mdl_asset_t *asset, apr_pool_t *p)
     }
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_bool(to, "replaced", asset->version > 1);
+    file_add_former(to, asset);
     mdl_json_add_string(to, "source_url", mdl_source_shown(asset->source_url, p));
     mdl_present_date(to, "created", asset->created_at);
     mdl_present_date(to, "updated", asset->updated_at);
@@ -211,6 +225,17 @@ static int file_replace(mdl_visit_t *visit)
         visit, rv == APR_SUCCESS ? mdl_visit_write(visit, mdl_version_queue_effect, &version) : rv);
 }
 
+MDL_EFFECT(mdl_asset_restore, mdl_asset_restore_t *)
+
+static int file_restore(mdl_visit_t *visit)
+{
+    mdl_asset_restore_t restore = {
+        .ref = mdl_catalog_ref(visit),
+        .version = mdl_identifier_parse(mdl_visit_field(visit, "version"))};
+
+    return file_done(visit, mdl_visit_write(visit, mdl_asset_restore_effect, &restore));
+}
+
 /* Tries the newest job again. */
 static apr_status_t file_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -249,6 +274,8 @@ const mdl_page_t mdl_file_pages[] = {
      .acts = MDL_ROLE_STAFF, .post = file_change, .done = "file_changed"},
     {"{}/files/{}/replace", "asset", "version_added", .acts = MDL_ROLE_STAFF, .post = file_replace,
      .max_length = MDL_FILES_FORM_MAX, .done = "file_coming"},
+    {"{}/files/{}/restore", "asset", "version_restored", .acts = MDL_ROLE_STAFF,
+     .post = file_restore, .done = "file_put_back"},
     {"{}/files/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = file_retry,
      .done = "file_coming"},
     {"{}/files/{}/delete", "asset", "deleted", .acts = MDL_ROLE_STAFF, .post = file_delete,
