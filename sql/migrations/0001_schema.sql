@@ -26,6 +26,7 @@ CREATE TABLE shop (
     status TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'suspended')),
     blocked_at BIGINT, -- by the operator; NULL: it is not blocked
     block_reason TEXT,
+    files_stored BIGINT NOT NULL DEFAULT 0, -- its assets that have bytes
     bytes_stored BIGINT NOT NULL DEFAULT 0, -- by its assets and their former versions, for the quota
     sender_name TEXT, -- of its emails; NULL: the shop's name
     reply_to TEXT, -- NULL: the shop's email

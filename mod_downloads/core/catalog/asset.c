@@ -291,8 +291,8 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         return rv;
     }
     asset = ref->entity;
-    if ((rv = mdl_shop_store(db, ref->shop_id, -asset->size - asset->former_size, 0, p)) !=
-            APR_SUCCESS ||
+    if ((rv = mdl_shop_store(db, ref->shop_id, asset->sha256 != NULL ? -1 : 0,
+                             -asset->size - asset->former_size, 0, p)) != APR_SUCCESS ||
         (rv = mdl_blob_release(db, asset->former_sha256, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -403,10 +403,10 @@ static apr_status_t asset_make_room(mdl_db_t *db, const asset_before_t *before,
 
     *after = *before;
     if (!asset_gets_others(before, &bytes->blob)) {
-        return mdl_shop_store(db, before->shop_id, more, bytes->quota, p);
+        return mdl_shop_store(db, before->shop_id, before->sha256 == NULL, more, bytes->quota, p);
     }
     more -= before->former_size;
-    rv = mdl_shop_store(db, before->shop_id, more + before->size, bytes->quota, p);
+    rv = mdl_shop_store(db, before->shop_id, 0, more + before->size, bytes->quota, p);
     if (rv == APR_SUCCESS) {
         after->former_version = before->version;
         after->former_sha256 = before->sha256;
@@ -418,7 +418,7 @@ static apr_status_t asset_make_room(mdl_db_t *db, const asset_before_t *before,
     after->former_version = 0;
     after->former_size = after->former_until = 0;
     after->former_sha256 = after->former_source_url = NULL;
-    return APR_STATUS_IS_ENOSPC(rv) ? mdl_shop_store(db, before->shop_id, more, bytes->quota, p)
+    return APR_STATUS_IS_ENOSPC(rv) ? mdl_shop_store(db, before->shop_id, 0, more, bytes->quota, p)
                                     : rv;
 }
 
@@ -606,7 +606,7 @@ apr_status_t mdl_asset_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_forget_t *f
     if ((rv = mdl_db_exec(db, NULL, p,
                           MDL_Q(ASSET_FORGET, .now = apr_time_now(), .id = forget->id))) !=
             APR_SUCCESS ||
-        (rv = mdl_shop_store(db, before.shop_id, -before.former_size, 0, p)) != APR_SUCCESS) {
+        (rv = mdl_shop_store(db, before.shop_id, 0, -before.former_size, 0, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_blob_release(db, before.former_sha256, p);
