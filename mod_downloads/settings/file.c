@@ -7,7 +7,6 @@
 #include "base/text/present.h"
 #include "core/catalog/asset_use.h"
 #include "core/catalog/category.h"
-#include "core/catalog/product.h"
 #include "core/identifier.h"
 #include "core/job_source.h"
 #include "core/order/job_control.h"
@@ -58,21 +57,16 @@ static void file_add_job(mdl_json_t *to, const mdl_job_t *job)
     }
 }
 
-static void file_add_users(mdl_json_t *to, const char *name, const apr_array_header_t *users,
-                           apr_pool_t *p)
+static void file_add_packs(mdl_json_t *to, const apr_array_header_t *packs)
 {
-    mdl_json_t *array = mdl_json_add_array(to, name);
+    mdl_json_t *array = mdl_json_add_array(to, "packs");
 
-    for (int i = 0; i < users->nelts; i++) {
-        const mdl_asset_user_t *each = APR_ARRAY_IDX(users, i, const mdl_asset_user_t *);
-        mdl_json_t *user = mdl_json_add_object(array, NULL);
+    for (int i = 0; i < packs->nelts; i++) {
+        const mdl_asset_user_t *each = APR_ARRAY_IDX(packs, i, const mdl_asset_user_t *);
+        mdl_json_t *pack = mdl_json_add_object(array, NULL);
 
-        if (each->storefront_product_id != NULL) {
-            mdl_product_json(user, each->name, each->storefront_product_id, p);
-        } else {
-            mdl_json_add_int(user, "pack_id", each->id);
-            mdl_json_add_string(user, "pack_name", each->name);
-        }
+        mdl_json_add_int(pack, "pack_id", each->id);
+        mdl_json_add_string(pack, "pack_name", each->name);
     }
 }
 
@@ -167,8 +161,8 @@ static int file_send(mdl_visit_t *visit, int status)
     asset = file.use.ref.entity;
     data = mdl_frame_data(visit);
     file_add(data, asset, visit->r->pool);
-    file_add_users(data, "products", file.use.mappings, visit->r->pool);
-    file_add_users(data, "packs", file.use.packs, visit->r->pool);
+    mdl_catalog_add_products(data, file.use.mappings, visit->r->pool);
+    file_add_packs(data, file.use.packs);
     file_add_orders(data, &file.use, asset->status);
     if (file.use.job != NULL) {
         file_add_job(data, file.use.job);

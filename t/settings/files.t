@@ -165,7 +165,8 @@ unlike(visit('staff', 'GET', "/$id/")->{body}, qr{jobs/$wrong->{json}{job}{id}/r
 assign($shop, 7002, [$product]);
 my $page = file_page($book);
 my ($number) = $product =~ m{(\d+)$};
-like($page, qr/<li>Product $number</, 'the products that have it');
+like($page, qr{<a href="/settings/$id/products/$mapping->{id}">Product $number</a>},
+    'the products that have it');
 like($page, qr/Pack: <a [^>]+><bdi>Pack &/, 'the packs');
 like($page, qr/1 order has it/, 'how many orders');
 like($page, qr/The one order that has it gets the new version/, 'whom a new version reaches');
