@@ -14,11 +14,16 @@
 
 /* Shorter text is not taken for a token, which the scoreboard may have cut. */
 #define MIN_LENGTH 20
+#define API_ROOT   "/api/v1"
+#define SEARCH     "/search?"
 #define CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_%"
 
 /* const char *: what stands before a token in a path, without escapes.  Set before a child has
    threads; NULL: the module is not configured. */
 static apr_array_header_t *prefixes;
+
+/* The path of the settings; NULL: there are none. */
+static const char *settings_path;
 
 static void prefixes_add(const char *url, const char *const *ways, apr_pool_t *p)
 {
@@ -41,9 +46,15 @@ void mdl_log_mask_child_init(apr_pool_t *p, const mdl_settings_t *settings)
     static const char *const public[] = {"/o/", "/f/", "/z/", "/l/", "/c/", NULL};
     static const char *const upload[] = {"/", NULL};
 
+    apr_uri_t uri;
+
     prefixes = apr_array_make(p, 8, sizeof(const char *));
     prefixes_add(settings->public_url, public, p);
     prefixes_add(settings->upload_url, upload, p);
+    if (settings->settings_url != NULL &&
+        apr_uri_parse(p, settings->settings_url, &uri) == APR_SUCCESS) {
+        settings_path = uri.path != NULL ? uri.path : "";
+    }
 }
 
 /* The length of prefix at the beginning of text, escapes included; 0 if it is not there. */
@@ -79,10 +90,58 @@ static int mask_behind(char *text, const char *prefix)
     return found;
 }
 
-/* Masks the tokens in text; false if there are none. */
-static int mask(char *text)
+static int ends_with(const char *text, const char *end, const char *suffix)
+{
+    apr_size_t length = strlen(suffix);
+
+    return (apr_size_t)(end - text) >= length && memcmp(end - length, suffix, length) == 0;
+}
+
+/* Whether the path in text up to end is that of a shop in the settings, or the API's. */
+static int has_search(const char *text, const char *end)
+{
+    const char *shop = end;
+
+    if (ends_with(text, end, API_ROOT)) {
+        return 1;
+    }
+    while (shop > text && apr_isdigit(shop[-1])) {
+        shop--;
+    }
+    return settings_path != NULL && shop < end && shop > text && shop[-1] == '/' &&
+           ends_with(text, shop - 1, settings_path);
+}
+
+/* Masks what is searched for, which may be a license key; false if nothing is.  In the page of
+   mod_status "&" is "&amp;". */
+static int mask_search(char *text)
 {
     int found = 0;
+
+    for (char *at = strstr(text, SEARCH); at != NULL; at = strstr(at + 1, SEARCH)) {
+        char *value = at + strlen(SEARCH);
+
+        while (has_search(text, at) && *value != '\0') {
+            apr_size_t length = strcspn(value, "&; \"#\t\r\n");
+
+            if (length > 2 && strncmp(value, "q=", 2) == 0) {
+                memset(value + 2, '*', length - 2);
+                found = 1;
+            }
+            value += length;
+            if (*value != '&' && *value != ';') {
+                break;
+            }
+            value++;
+        }
+    }
+    return found;
+}
+
+/* Masks the tokens and searches in text; false if there are none. */
+static int mask(char *text)
+{
+    int found = mask_search(text);
 
     for (int i = 0; i < prefixes->nelts; i++) {
         found |= mask_behind(text, APR_ARRAY_IDX(prefixes, i, const char *));
@@ -126,6 +185,16 @@ static int mask_line(request_rec *r)
     return DECLINED;
 }
 
+/* The query alone does not tell that it is a search. */
+static void mask_query(request_rec *r)
+{
+    char *text = r->args != NULL ? apr_pstrcat(r->pool, r->uri, "?", r->args, NULL) : NULL;
+
+    if (text != NULL && mask_search(text)) {
+        r->args = text + strlen(r->uri) + 1;
+    }
+}
+
 static void mask_request(request_rec *r)
 {
     int found = mask_copy(&r->uri, r->pool);
@@ -138,6 +207,7 @@ static void mask_request(request_rec *r)
     mask_copy(&r->filename, r->pool);
     mask_copy(&r->path_info, r->pool);
     mask_copy(&r->args, r->pool);
+    mask_query(r);
     mask_table(r->headers_in, r->pool);
     mask_table(r->headers_out, r->pool);
     mask_table(r->err_headers_out, r->pool);

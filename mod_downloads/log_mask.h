@@ -1,6 +1,7 @@
 /*
- * Masks the tokens of pages, files, links and uploads in what httpd logs and shows about requests.
- * A token is the right that it stands for, and logs are read by many.
+ * Masks the tokens of pages, files, links and uploads in what httpd logs and shows about requests,
+ * and what is searched for.  A token is the right that it stands for, a search may be for a license
+ * key, and logs are read by many.
  *
  * In a request's line, which mod_status shows and logs write, each character of a token becomes "*"
  * before anybody sees it.  Its URI and all headers, notes and variables follow before the request

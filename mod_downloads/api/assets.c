@@ -77,6 +77,21 @@ const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p)
     return text != NULL ? asset_lower(text, p) : NULL;
 }
 
+static void asset_write_former(mdl_json_t *to, const mdl_asset_t *asset)
+{
+    mdl_json_t *former;
+
+    if (asset->former_version == 0) {
+        mdl_json_add_null(to, "former");
+        return;
+    }
+    former = mdl_json_add_object(to, "former");
+    mdl_json_add_int(former, "version", asset->former_version);
+    mdl_json_add_int(former, "size", asset->former_size);
+    mdl_json_add_string(former, "sha256", asset->former_sha256);
+    mdl_json_add_time(former, "kept_until", asset->former_until);
+}
+
 static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
     const mdl_asset_t *asset = entity;
@@ -91,6 +106,7 @@ static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, c
     mdl_json_add_int_if(to, "category_id", asset->category_id, asset->category_id != 0);
     mdl_json_add_string(to, "source_url", mdl_source_shown(asset->source_url, request->r->pool));
     mdl_json_add_int(to, "version", asset->version);
+    asset_write_former(to, asset);
     mdl_json_add_time(to, "created_at", asset->created_at);
     mdl_json_add_time(to, "updated_at", asset->updated_at);
     return mdl_resource_id(request, asset->id);
@@ -139,6 +155,16 @@ static apr_status_t asset_parse_change(mdl_request_t *request)
 MDL_EFFECT(mdl_asset_change, mdl_asset_change_t *)
 MDL_EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
 
+static apr_status_t asset_parse_restore(mdl_request_t *request)
+{
+    mdl_asset_restore_t *restore = mdl_resource_begin(request, sizeof *restore);
+
+    restore->version = mdl_identifier_parse(request->parameters[1]);
+    return mdl_members_none(request);
+}
+
+MDL_EFFECT(mdl_asset_restore, mdl_asset_restore_t *)
+
 const mdl_route_t mdl_asset_routes[] = {
     {"GET", "/assets", .write_entity = asset_write_members, .parse = asset_parse_list,
      .effect = mdl_asset_list_effect, .write = mdl_list_write},
@@ -149,5 +175,8 @@ const mdl_route_t mdl_asset_routes[] = {
     {"DELETE", "/assets/{}", "asset", "deleted", .versioned = 1, .optional_body = 1,
      .parse = mdl_resource_parse_delete, .effect = mdl_asset_delete_effect,
      .write = mdl_resource_write_deleted},
+    {"POST", "/assets/{}/versions/{}/restore", "asset", "version_restored", .versioned = 1,
+     .optional_body = 1, .write_entity = asset_write_members, .parse = asset_parse_restore,
+     .effect = mdl_asset_restore_effect, .write = mdl_resource_write},
     {0},
 };

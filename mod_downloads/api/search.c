@@ -10,6 +10,9 @@ static apr_status_t search_parse(mdl_request_t *request)
 
     find->shop_id = request->caller.shop_id;
     find->text = mdl_list_text(query, "q", MDL_SEARCH_TEXT_MAX);
+    if (request->caller.scope >= MDL_KEY_SCOPE_DELIVER) {
+        find->secret = request->service->secret;
+    }
     request->arg = find;
     return mdl_list_end_plain(query, &find->limit);
 }
@@ -51,6 +54,15 @@ static void search_write_file(mdl_json_t *to, const mdl_asset_t *asset)
     mdl_json_add_string(to, "title", asset->title);
 }
 
+static void search_write_key(mdl_json_t *to, const mdl_license_found_t *key)
+{
+    mdl_json_add_int(to, "id", key->id);
+    mdl_json_add_int(to, "license_key_tag_id", key->tag_id);
+    mdl_json_add_string(to, "license_key_tag_name", key->tag);
+    mdl_json_add_string(to, "status", mdl_license_status_names[key->status]);
+    mdl_json_add_string(to, "storefront_order_id", key->storefront_order_id);
+}
+
 #define WRITE_ALL(name, found, write, type)                                                        \
     do {                                                                                           \
         mdl_json_t *list = mdl_json_add_array(request->response, name);                            \
@@ -68,6 +80,7 @@ static void search_write(mdl_request_t *request)
     WRITE_ALL("customers", find->customers, search_write_customer, mdl_customer_t);
     WRITE_ALL("mappings", find->products, search_write_product, mdl_find_product_t);
     WRITE_ALL("assets", find->files, search_write_file, mdl_asset_t);
+    WRITE_ALL("license_keys", find->keys, search_write_key, mdl_license_found_t);
 }
 
 const mdl_route_t mdl_search_routes[] = {

@@ -14,7 +14,8 @@ typedef struct {
     apr_int64_t shop_id;
     mdl_shop_set_t set;
     mdl_logo_put_t put;
-    mdl_shop_t *shop; /* out */
+    mdl_shop_t *shop;           /* out */
+    mdl_shop_storage_t storage; /* out */
 } shop_call_t;
 
 static shop_call_t *shop_call_begin(mdl_request_t *request)
@@ -24,6 +25,15 @@ static shop_call_t *shop_call_begin(mdl_request_t *request)
     call->shop_id = request->caller.shop_id;
     request->arg = call;
     return call;
+}
+
+/* Reads the shop and what it stores. */
+static apr_status_t shop_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    shop_call_t *call = arg;
+    apr_status_t rv = mdl_shop_find(db, call->shop_id, &call->shop, p);
+
+    return rv == APR_SUCCESS ? mdl_shop_storage(db, call->shop_id, NULL, &call->storage, p) : rv;
 }
 
 static apr_status_t shop_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -146,9 +156,22 @@ static void shop_write_languages(mdl_json_t *to, const char *list, apr_pool_t *p
     }
 }
 
+static void storage_write_members(mdl_json_t *to, const mdl_shop_storage_t *storage,
+                                  apr_int64_t quota)
+{
+    apr_int64_t left = storage->taken < quota ? quota - storage->taken : 0;
+
+    mdl_json_add_int(to, "files", storage->files);
+    mdl_json_add_int(to, "bytes", storage->bytes);
+    mdl_json_add_int(to, "upload_bytes", storage->taken - storage->bytes);
+    mdl_json_add_int_if(to, "quota", quota, quota != 0);
+    mdl_json_add_int_if(to, "bytes_left", left, quota != 0);
+}
+
 static void shop_write(mdl_request_t *request)
 {
-    const mdl_shop_t *shop = ((shop_call_t *)request->arg)->shop;
+    const shop_call_t *call = request->arg;
+    const mdl_shop_t *shop = call->shop;
     mdl_json_t *to = request->response;
 
     request->entity_id = mdl_resource_id(request, shop->id);
@@ -169,6 +192,8 @@ static void shop_write(mdl_request_t *request)
     mdl_json_add_string(to, "accent", shop->brand.accent);
     texts_write(mdl_json_add_object(to, "emails"), shop->brand.email_texts, request->r->pool);
     logo_write_members(mdl_json_add_object(to, "logo"), request, shop);
+    storage_write_members(mdl_json_add_object(to, "storage"), &call->storage,
+                          request->service->settings->storage_quota);
     mdl_json_add_time(to, "created_at", shop->created_at);
 }
 
@@ -300,13 +325,13 @@ static apr_status_t shop_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     shop_call_t *call = arg;
     apr_status_t rv = mdl_shop_set(db, p, &call->set);
 
-    return rv == APR_SUCCESS ? shop_find_effect(db, p, call) : rv;
+    return rv == APR_SUCCESS ? shop_read_effect(db, p, call) : rv;
 }
 
 static const char *const image_types[] = {"image/png", "image/jpeg", NULL};
 
 const mdl_route_t mdl_shop_routes[] = {
-    {"GET", "/shop", .parse = shop_parse, .effect = shop_find_effect, .write = shop_write},
+    {"GET", "/shop", .parse = shop_parse, .effect = shop_read_effect, .write = shop_write},
     {"PATCH", "/shop", "shop", "changed", .parse = shop_parse_change, .effect = shop_change_effect,
      .write = shop_write},
     {"GET", "/shop/logo", .parse = shop_parse, .effect = shop_find_effect, .write = logo_write},

@@ -136,7 +136,8 @@ apr_status_t mdl_upload_bytes_finish(mdl_request_t *request, const char *id, apr
             return mdl_upload_bytes_failed(&write, request, rv);
         }
     }
-    /* The upload is unknown or not complete, by now perhaps of another write: the effect says so. */
+    /* The upload is unknown or not complete, by now perhaps of another write: the effect says so.
+     */
     if (rv == MDL_EPROBLEM) {
         mdl_problem_clear(&request->problem);
         return APR_SUCCESS;

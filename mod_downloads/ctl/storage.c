@@ -241,7 +241,8 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
                      assets, p);
     }
     if (blob->assets->nelts == 0) {
-        mdl_printer_line(output, "  of an upload that is not completed yet");
+        mdl_printer_line(output,
+                         "  of an upload that is not completed yet, or of a former version");
     } else if (blob->more_assets) {
         mdl_printer_line(output, "  and other assets");
     }

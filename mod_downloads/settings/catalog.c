@@ -5,9 +5,13 @@
 #include <apr_strings.h>
 
 #include "base/text/utf8.h"
+#include "core/catalog/asset_use.h"
+#include "core/catalog/product.h"
 #include "core/identifier.h"
 #include "core/ids.h"
 #include "settings/frame.h"
+
+#define PRODUCTS_SHOWN 20
 
 mdl_entity_ref_t mdl_catalog_ref(mdl_visit_t *visit)
 {
@@ -56,6 +60,23 @@ void mdl_catalog_add_holders(mdl_json_t *to, const mdl_visit_t *visit)
             }
         }
     }
+}
+
+void mdl_catalog_add_products(mdl_json_t *to, const apr_array_header_t *mappings, apr_pool_t *p)
+{
+    int shown = mappings->nelts > PRODUCTS_SHOWN ? PRODUCTS_SHOWN : mappings->nelts;
+    mdl_json_t *array = mdl_json_add_array(to, "products");
+
+    for (int i = 0; i < shown; i++) {
+        const mdl_asset_user_t *each = APR_ARRAY_IDX(mappings, i, const mdl_asset_user_t *);
+        mdl_json_t *product = mdl_json_add_object(array, NULL);
+
+        mdl_product_json(product, each->name, each->storefront_product_id, p);
+        mdl_json_add_int(product, "mapping_id", each->id);
+    }
+    mdl_json_add_bool(to, "has_products", shown > 0);
+    mdl_json_add_int_if(to, "more_products", mappings->nelts - shown, mappings->nelts > shown);
+    mdl_json_add_bool(to, "uncounted_products", mappings->nelts == MDL_ASSET_USES_MAX);
 }
 
 int mdl_catalog_done(mdl_visit_t *visit, apr_status_t rv, const char *list, apr_int64_t id,

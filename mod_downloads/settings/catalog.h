@@ -26,4 +26,8 @@ void mdl_catalog_add_holders(mdl_json_t *to, const mdl_visit_t *visit);
 int mdl_catalog_done(mdl_visit_t *visit, apr_status_t rv, const char *list, apr_int64_t id,
                      int (*send)(mdl_visit_t *visit, int status));
 
+/** Adds "products", the first of mappings (mdl_asset_user_t *) that have a file, a pack or a link,
+    and how many more there are. */
+void mdl_catalog_add_products(mdl_json_t *to, const apr_array_header_t *mappings, apr_pool_t *p);
+
 #endif

@@ -7,7 +7,6 @@
 #include "base/text/present.h"
 #include "core/catalog/asset_use.h"
 #include "core/catalog/category.h"
-#include "core/catalog/product.h"
 #include "core/identifier.h"
 #include "core/job_source.h"
 #include "core/order/job_control.h"
@@ -58,21 +57,16 @@ static void file_add_job(mdl_json_t *to, const mdl_job_t *job)
     }
 }
 
-static void file_add_users(mdl_json_t *to, const char *name, const apr_array_header_t *users,
-                           apr_pool_t *p)
+static void file_add_packs(mdl_json_t *to, const apr_array_header_t *packs)
 {
-    mdl_json_t *array = mdl_json_add_array(to, name);
+    mdl_json_t *array = mdl_json_add_array(to, "packs");
 
-    for (int i = 0; i < users->nelts; i++) {
-        const mdl_asset_user_t *each = APR_ARRAY_IDX(users, i, const mdl_asset_user_t *);
-        mdl_json_t *user = mdl_json_add_object(array, NULL);
+    for (int i = 0; i < packs->nelts; i++) {
+        const mdl_asset_user_t *each = APR_ARRAY_IDX(packs, i, const mdl_asset_user_t *);
+        mdl_json_t *pack = mdl_json_add_object(array, NULL);
 
-        if (each->storefront_product_id != NULL) {
-            mdl_product_json(user, each->name, each->storefront_product_id, p);
-        } else {
-            mdl_json_add_int(user, "pack_id", each->id);
-            mdl_json_add_string(user, "pack_name", each->name);
-        }
+        mdl_json_add_int(pack, "pack_id", each->id);
+        mdl_json_add_string(pack, "pack_name", each->name);
     }
 }
 
@@ -99,6 +93,19 @@ static void file_add_orders(mdl_json_t *to, const mdl_asset_use_t *use, mdl_asse
     }
 }
 
+/* Adds the version that can be put back. */
+static void file_add_former(mdl_json_t *to, const mdl_asset_t *asset)
+{
+    mdl_json_t *former;
+
+    if (asset->former_version != 0) {
+        former = mdl_json_add_object(to, "former");
+        mdl_json_add_int(former, "former_version", asset->former_version);
+        mdl_present_size(former, "size", asset->former_size);
+        mdl_present_date(former, "until", asset->former_until);
+    }
+}
+
 static void file_add(mdl_json_t *to, const mdl_asset_t *asset, apr_pool_t *p)
 {
     mdl_json_add_int(to, "file_id", asset->id);
@@ -113,6 +120,7 @@ static void file_add(mdl_json_t *to, const mdl_asset_t *asset, apr_pool_t *p)
     }
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_bool(to, "replaced", asset->version > 1);
+    file_add_former(to, asset);
     mdl_json_add_string(to, "source_url", mdl_source_shown(asset->source_url, p));
     mdl_present_date(to, "created", asset->created_at);
     mdl_present_date(to, "updated", asset->updated_at);
@@ -153,8 +161,8 @@ static int file_send(mdl_visit_t *visit, int status)
     asset = file.use.ref.entity;
     data = mdl_frame_data(visit);
     file_add(data, asset, visit->r->pool);
-    file_add_users(data, "products", file.use.mappings, visit->r->pool);
-    file_add_users(data, "packs", file.use.packs, visit->r->pool);
+    mdl_catalog_add_products(data, file.use.mappings, visit->r->pool);
+    file_add_packs(data, file.use.packs);
     file_add_orders(data, &file.use, asset->status);
     if (file.use.job != NULL) {
         file_add_job(data, file.use.job);
@@ -211,6 +219,17 @@ static int file_replace(mdl_visit_t *visit)
         visit, rv == APR_SUCCESS ? mdl_visit_write(visit, mdl_version_queue_effect, &version) : rv);
 }
 
+MDL_EFFECT(mdl_asset_restore, mdl_asset_restore_t *)
+
+static int file_restore(mdl_visit_t *visit)
+{
+    mdl_asset_restore_t restore = {
+        .ref = mdl_catalog_ref(visit),
+        .version = mdl_identifier_parse(mdl_visit_field(visit, "version"))};
+
+    return file_done(visit, mdl_visit_write(visit, mdl_asset_restore_effect, &restore));
+}
+
 /* Tries the newest job again. */
 static apr_status_t file_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -249,6 +268,8 @@ const mdl_page_t mdl_file_pages[] = {
      .acts = MDL_ROLE_STAFF, .post = file_change, .done = "file_changed"},
     {"{}/files/{}/replace", "asset", "version_added", .acts = MDL_ROLE_STAFF, .post = file_replace,
      .max_length = MDL_FILES_FORM_MAX, .done = "file_coming"},
+    {"{}/files/{}/restore", "asset", "version_restored", .acts = MDL_ROLE_STAFF,
+     .post = file_restore, .done = "file_put_back"},
     {"{}/files/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = file_retry,
      .done = "file_coming"},
     {"{}/files/{}/delete", "asset", "deleted", .acts = MDL_ROLE_STAFF, .post = file_delete,

@@ -87,7 +87,7 @@ typedef struct {
     mdl_asset_list_t list;
     mdl_list_page_t categories;
     apr_array_header_t *counts; /* out: mdl_asset_count_t */
-    apr_int64_t taken;          /* out: bytes of the shop's files */
+    mdl_shop_storage_t storage; /* out */
 } files_t;
 
 static apr_status_t files_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -101,7 +101,7 @@ static apr_status_t files_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
         (rv = mdl_category_page(db, p, &files->categories)) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_shop_taken(db, shop_id, NULL, &files->taken, p);
+    return mdl_shop_storage(db, shop_id, NULL, &files->storage, p);
 }
 
 static void files_add_line(mdl_json_t *to, const files_t *files, const mdl_asset_t *asset)
@@ -142,7 +142,7 @@ static void files_add(mdl_json_t *to, const mdl_visit_t *visit, const files_t *f
     } else if (found->nelts > shown) {
         mdl_json_add_int(to, "before", APR_ARRAY_IDX(found, shown - 1, const mdl_asset_t *)->id);
     }
-    mdl_present_size(to, "taken", files->taken);
+    mdl_present_size(to, "taken", files->storage.taken);
     if (quota != 0) {
         mdl_present_size(to, "quota", quota);
     }

@@ -1,6 +1,7 @@
 #include "settings/pages.h"
 
 #include "base/text/present.h"
+#include "core/catalog/asset_use.h"
 #include "core/catalog/link.h"
 #include "core/version.h"
 #include "settings/catalog.h"
@@ -9,7 +10,6 @@
 #define LINES 50
 
 MDL_EFFECT(mdl_link_page, mdl_list_page_t *)
-MDL_EFFECT(mdl_link_find, mdl_entity_ref_t *)
 MDL_EFFECT(mdl_link_change, mdl_link_edit_t *)
 MDL_EFFECT(mdl_link_delete, mdl_entity_ref_t *)
 
@@ -60,23 +60,39 @@ static int links_show(mdl_visit_t *visit)
     return links_send(visit, HTTP_OK);
 }
 
+typedef struct {
+    mdl_entity_ref_t ref;
+    apr_array_header_t *products; /* out: mdl_asset_user_t * */
+} link_t;
+
+static apr_status_t link_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    link_t *link = arg;
+    apr_status_t rv = mdl_link_find(db, p, &link->ref);
+
+    return rv == APR_SUCCESS ? mdl_products_of_link(db, link->ref.id, &link->products, p) : rv;
+}
+
 static int link_send(mdl_visit_t *visit, int status)
 {
-    mdl_entity_ref_t ref = mdl_catalog_ref(visit);
+    link_t link = {.ref = mdl_catalog_ref(visit)};
+    const mdl_link_t *entity;
     mdl_problem_t none = {0};
     mdl_json_t *data;
     apr_status_t rv;
 
-    ref.versions = NULL;
-    ref.problem = &none;
-    rv = mdl_visit_read(visit, mdl_link_find_effect, &ref);
+    link.ref.versions = NULL;
+    link.ref.problem = &none;
+    rv = mdl_visit_read(visit, link_effect, &link);
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, none.status == HTTP_NOT_FOUND ? APR_ENOENT : rv);
     }
+    entity = link.ref.entity;
     data = mdl_frame_data(visit);
-    link_add(data, ref.entity);
-    mdl_json_add_int(data, "seen", mdl_version(((const mdl_link_t *)ref.entity)->updated_at));
-    link_add_typed(data, visit, ref.entity);
+    link_add(data, entity);
+    mdl_json_add_int(data, "seen", mdl_version(entity->updated_at));
+    link_add_typed(data, visit, entity);
+    mdl_catalog_add_products(data, link.products, visit->r->pool);
     mdl_catalog_add_holders(data, visit);
     return mdl_frame_send(visit, status, "link.html", data, NULL);
 }

@@ -22,7 +22,7 @@ typedef struct {
     apr_array_header_t *recipients;
     mdl_list_page_t days;
     int for_owner;
-    apr_int64_t taken; /* bytes */
+    mdl_shop_storage_t storage;
     mdl_queue_t queue;
 } overview_t;
 
@@ -38,7 +38,7 @@ static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
         rv = mdl_queue_read(db, p, &overview->queue);
     }
     if (rv == APR_SUCCESS && overview->for_owner) {
-        rv = mdl_shop_taken(db, overview->attention->shop_id, NULL, &overview->taken, p);
+        rv = mdl_shop_storage(db, overview->attention->shop_id, NULL, &overview->storage, p);
     }
     return rv == APR_SUCCESS ? mdl_day_count_list(db, p, &overview->days) : rv;
 }
@@ -147,7 +147,7 @@ static void overview_add_own(mdl_json_t *data, const mdl_visit_t *visit, const o
     apr_int64_t quota = visit->service->settings->storage_quota;
 
     mdl_queue_add(data, &overview->queue);
-    mdl_present_size(data, "taken", overview->taken);
+    mdl_present_size(data, "taken", overview->storage.taken);
     if (quota != 0) {
         mdl_present_size(data, "quota", quota);
     }

@@ -3,7 +3,7 @@
 #include <apr_strings.h>
 
 #include "base/text/present.h"
-#include "core/catalog/asset.h"
+#include "core/catalog/asset_use.h"
 #include "core/catalog/pack.h"
 #include "core/identifier.h"
 #include "core/ids.h"
@@ -23,8 +23,9 @@ static const mdl_filter_field_t fields[] = {
 
 typedef struct {
     mdl_entity_ref_t ref;
-    apr_array_header_t *files; /* out: mdl_asset_t *, in the pack's order */
-    mdl_asset_list_t found;    /* files that can be added */
+    apr_array_header_t *files;    /* out: mdl_asset_t *, in the pack's order */
+    apr_array_header_t *products; /* out: mdl_asset_user_t * */
+    mdl_asset_list_t found;       /* files that can be added */
 } pack_t;
 
 static apr_status_t pack_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -35,7 +36,8 @@ static apr_status_t pack_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if ((rv = mdl_pack_find(db, p, &pack->ref)) != APR_SUCCESS ||
         (rv = mdl_asset_find_all(db, pack->ref.shop_id,
                                  ((const mdl_pack_t *)pack->ref.entity)->file_ids, &pack->files,
-                                 p)) != APR_SUCCESS) {
+                                 p)) != APR_SUCCESS ||
+        (rv = mdl_products_of_pack(db, pack->ref.id, &pack->products, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_asset_list(db, p, &pack->found);
@@ -116,6 +118,7 @@ static int pack_send(mdl_visit_t *visit, int status)
                         mdl_visit_field(visit, "name") != NULL ? mdl_visit_field(visit, "name")
                                                                : entity->name);
     pack_add_files(data, pack.files);
+    mdl_catalog_add_products(data, pack.products, visit->r->pool);
     pack_add_found(data, &pack);
     mdl_catalog_add_holders(data, visit);
     return mdl_frame_send(visit, status, "pack.html", data, NULL);

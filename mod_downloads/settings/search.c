@@ -59,12 +59,30 @@ static void search_add_files(mdl_json_t *data, const apr_array_header_t *files)
     mdl_json_add_bool(data, "has_files", files->nelts > 0);
 }
 
+static void search_add_keys(mdl_json_t *data, const apr_array_header_t *keys)
+{
+    mdl_json_t *list = mdl_json_add_array(data, "keys");
+
+    for (int i = 0; i < keys->nelts; i++) {
+        const mdl_license_found_t *each = APR_ARRAY_IDX(keys, i, const mdl_license_found_t *);
+        mdl_json_t *to = mdl_json_add_object(list, NULL);
+
+        mdl_json_add_int(to, "tag_id", each->tag_id);
+        mdl_json_add_string(to, "tag_name", each->tag);
+        mdl_frame_add_choice(to, mdl_license_status_names, (int)each->status);
+        mdl_json_add_string(to, "order_id", each->storefront_order_id);
+    }
+    mdl_json_add_bool(data, "has_keys", keys->nelts > 0);
+}
+
 /* The parameter q is optional. */
 static int search_show(mdl_visit_t *visit)
 {
     apr_pool_t *p = visit->r->pool;
-    mdl_find_t find = {
-        .shop_id = visit->shop->id, .text = mdl_visit_parameter(visit, "q"), .limit = LINES};
+    mdl_find_t find = {.shop_id = visit->shop->id,
+                       .text = mdl_visit_parameter(visit, "q"),
+                       .limit = LINES,
+                       .secret = visit->role >= MDL_ROLE_STAFF ? visit->service->secret : NULL};
     mdl_json_t *data;
     apr_status_t rv;
 
@@ -81,9 +99,11 @@ static int search_show(mdl_visit_t *visit)
     search_add_customers(data, find.customers, p);
     search_add_products(data, find.products, p);
     search_add_files(data, find.files);
+    search_add_keys(data, find.keys);
     mdl_json_add_bool(data, "nothing",
                       find.text != NULL && find.orders->nelts + find.customers->nelts +
-                                                   find.products->nelts + find.files->nelts ==
+                                                   find.products->nelts + find.files->nelts +
+                                                   find.keys->nelts ==
                                                0);
     return mdl_frame_send(visit, HTTP_OK, "search.html", data, NULL);
 }

@@ -42,11 +42,9 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
     const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
     const mdl_template_list_t files = mdl_offer_json_files(offer);
     const mdl_service_t *service = task->service;
-    const mdl_message_source_t source = {
+    mdl_message_source_t source = {
         .letter = {.template = "email",
                    .shop_id = order->shop_id,
-                   .locale = order->customer.locale,
-                   .languages = order->brand.languages,
                    .data = mdl_email_data(order, offer, service->secret,
                                           service->settings->public_url, p),
                    .list = &files},
@@ -57,6 +55,7 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
                  .message_id = mail->email.message_id,
                  .date = task->job->created_at}};
 
+    mdl_email_choose_language(&source.letter, order, p);
     mail->message.sender = envelope_sender(task);
     return mdl_message_build(task, &mail->message, &source, p);
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/license.h"
 #include "core/catalog/storage_hold.h"
@@ -242,6 +243,24 @@ static void report_hold(mdl_maintenance_t *maintenance, apr_pool_t *p)
             hold.user, mdl_clock_rfc3339(hold.since, p), hold.id);
 }
 
+MDL_EFFECT(mdl_asset_to_forget, mdl_asset_to_forget_t *)
+MDL_EFFECT(mdl_asset_forget, mdl_asset_forget_t *)
+
+/* Former versions that are no longer kept release their blobs. */
+static void forget_formers(mdl_maintenance_t *maintenance, apr_time_t now, apr_pool_t *p)
+{
+    mdl_asset_to_forget_t find = {.now = now, .limit = BLOB_BATCH};
+    apr_time_t began = mdl_clock_monotonic();
+    apr_status_t rv = mdl_reconnect_read(maintenance->database, mdl_asset_to_forget_effect, &find,
+                                         p);
+
+    for (int i = 0; rv == APR_SUCCESS && i < find.found->nelts && !turn_is_over(began); i++) {
+        mdl_asset_forget_t forget = {.id = APR_ARRAY_IDX(find.found, i, apr_int64_t), .now = now};
+
+        rv = mdl_reconnect_write(maintenance->database, mdl_asset_forget_effect, &forget, p);
+    }
+}
+
 /* Removes blobs from storage an hour after their last reference. */
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
@@ -252,6 +271,7 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
     if (time_of_all(maintenance, &find.before, p) != APR_SUCCESS) {
         return MINUTE;
     }
+    forget_formers(maintenance, find.before, p);
     find.before -= BLOB_REST;
     if (mdl_reconnect_read(maintenance->database, mdl_blob_released_effect, &find, p) !=
         APR_SUCCESS) {

@@ -26,7 +26,8 @@ CREATE TABLE shop (
     status TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'suspended')),
     blocked_at BIGINT, -- by the operator; NULL: it is not blocked
     block_reason TEXT,
-    bytes_stored BIGINT NOT NULL DEFAULT 0, -- by its assets, for the quota
+    files_stored BIGINT NOT NULL DEFAULT 0, -- its assets that have bytes
+    bytes_stored BIGINT NOT NULL DEFAULT 0, -- by its assets and their former versions, for the quota
     sender_name TEXT, -- of its emails; NULL: the shop's name
     reply_to TEXT, -- NULL: the shop's email
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
@@ -219,12 +220,19 @@ CREATE TABLE asset (
     sha256 {{key_text}} REFERENCES blob (sha256),
     size BIGINT, -- of the blob, whose look-up took more than all else of an order's files
     version INTEGER NOT NULL,
+    former_version INTEGER, -- of the last other bytes, which can be put back; NULL: they are not kept
+    former_sha256 {{key_text}} REFERENCES blob (sha256),
+    former_size BIGINT,
+    former_source_url TEXT,
+    former_until BIGINT, -- until when they are kept
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     deleted_at BIGINT
 );
 {{pgsql: ALTER TABLE asset ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX asset_blob ON asset (sha256);
+CREATE INDEX asset_former_blob ON asset (former_sha256) WHERE former_sha256 IS NOT NULL;
+CREATE INDEX asset_former ON asset (former_until) WHERE former_until IS NOT NULL;
 CREATE INDEX asset_category ON asset (category_id) WHERE category_id IS NOT NULL;
 CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL;

@@ -35,6 +35,7 @@ SELECT object, missing_at FROM blob WHERE sha256 = %s {{for_update}}
 
 -- name: blob_used
 SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND +deleted_at IS NULL)
+    OR EXISTS (SELECT 1 FROM asset WHERE former_sha256 = %s:sha256)
     OR EXISTS (SELECT 1 FROM upload WHERE sha256 = %s AND {{is_open}})
 
 -- name: blob_keep

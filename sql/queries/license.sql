@@ -276,6 +276,35 @@ ORDER BY k.id DESC LIMIT %lld
 -- name: license_key_by_text
 SELECT id FROM license_key WHERE tag_id = %lld AND license_key = %s
 
+-- The newest tags, and the data key that seals their keys.
+-- name: license_tags_searched
+SELECT id, (SELECT sealed FROM data_key WHERE data_key.id = 1) AS data_key FROM license_key_tag
+WHERE shop_id = %lld AND deleted_at IS NULL
+ORDER BY id DESC LIMIT %lld
+
+-- The keys with given sealed texts, by their tags. With OFFSET PostgreSQL looks each of them up.
+-- part: found_columns
+k.id, k.tag_id, t.name AS tag, k.assignment_id, k.withdrawn_at, o.storefront_order_id
+
+-- name: license_keys_by_text
+-- dialect: sqlite3
+SELECT {{found_columns}}
+FROM json_each(%s:pairs) CROSS JOIN license_key k JOIN license_key_tag t ON t.id = k.tag_id
+LEFT JOIN assignment a ON a.id = k.assignment_id LEFT JOIN orders o ON o.id = a.order_id
+WHERE k.tag_id = CAST(json_each.key AS INTEGER) AND k.license_key = json_each.value
+ORDER BY k.id DESC LIMIT %lld
+
+-- name: license_keys_by_text
+-- dialect: pgsql
+SELECT {{found_columns}}
+FROM jsonb_each_text(%s:pairs::jsonb) pair CROSS JOIN LATERAL (
+    SELECT id, tag_id, assignment_id, withdrawn_at FROM license_key
+    WHERE tag_id = pair.key::bigint AND license_key = pair.value OFFSET 0
+) k
+JOIN license_key_tag t ON t.id = k.tag_id
+LEFT JOIN assignment a ON a.id = k.assignment_id LEFT JOIN orders o ON o.id = a.order_id
+ORDER BY k.id DESC LIMIT %lld
+
 -- The tag is locked.
 -- name: license_key_of_tag
 SELECT assignment_id, withdrawn_at FROM license_key WHERE id = %lld AND +tag_id = %lld

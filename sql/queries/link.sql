@@ -31,7 +31,7 @@ WHERE +shop_id = %lld AND id {{in_given}}
 {{for_key_share}}
 
 -- name: link_mappings
-SELECT h.mapping_id FROM mapping_link h CROSS JOIN mapping m
+SELECT h.mapping_id, m.title, m.storefront_product_id FROM mapping_link h CROSS JOIN mapping m
 WHERE h.link_id = %lld:id AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld

@@ -68,7 +68,7 @@ HAVING COUNT(DISTINCT f_rows.asset_id) > %lld:most
 LIMIT 1
 
 -- name: pack_mappings
-SELECT h.mapping_id FROM mapping_pack h CROSS JOIN mapping m
+SELECT h.mapping_id, m.title, m.storefront_product_id FROM mapping_pack h CROSS JOIN mapping m
 WHERE h.pack_id = %lld:id AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld

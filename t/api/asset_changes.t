@@ -57,13 +57,15 @@ sub row_of
     return 0 + $id->[0];
 }
 
-# Checks that shop.bytes_stored, which the quota uses, is the sum of the sizes of the shop's assets.
+# Checks that shop.bytes_stored, which the quota uses, is the sum of the sizes of the shop's assets
+# and of their former versions.
 sub is_stored
 {
     my ($name) = @_;
     my ($row) = sql('SELECT bytes_stored, (SELECT COALESCE(sum(b.size), 0) FROM asset a '
             . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id '
-            . 'AND a.deleted_at IS NULL) '
+            . 'AND a.deleted_at IS NULL) + (SELECT COALESCE(sum(b.size), 0) FROM asset a '
+            . 'JOIN blob b ON b.sha256 = a.former_sha256 WHERE a.shop_id = shop.id) '
             . "FROM shop WHERE id = $shop->{shop_id}");
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     return is($row->[0], $row->[1], "$name: the shop's stored bytes are the sum of its assets");
@@ -295,6 +297,61 @@ refused(version_of($ready->{id}, upload_id => 'upl_00000000000000000000000000'),
 refused(version_of($ready->{id}, source_url => 'https://example.com/x'), 422,
     'source_host_not_allowed', 'a version from a host that is not allowed', '/source_url');
 refused(version_of($a, source_url => $url), 409, 'asset_not_ready', 'a version of a pending asset');
+
+# --- putting a version back ----------------------------------------------------------------------
+
+sub restore
+{
+    my ($id, $version, %more) = @_;
+    return api('POST', "/assets/$id/versions/$version/restore", key => $key, %more);
+}
+
+is_deeply([ @{ $second->{former} }{qw(version size sha256)} ],
+    [ 1, $ready->{size}, $ready->{sha256} ], 'the version before is kept');
+my ($kept) = sql("SELECT former_until - updated_at FROM asset WHERE id = $ready->{id}");
+cmp_ok(abs($kept->[0] / 86_400_000_000 - 30), '<', 0.01, 'for 30 days');
+is($before->{former}, undef, 'the first version has none before it');
+
+unstored();
+refused(restore($ready->{id}, 3), 404, 'version_not_found', 'a version that there was not');
+refused(restore($ready->{id}, $_), 404, 'version_not_found', "version $_") for qw(0 x);
+refused(restore($ready->{id}, 2), 409, 'version_current', 'the present version');
+refused(restore($failed->{asset}{id}, 1), 409, 'version_not_kept', 'a version without bytes');
+refused(restore($ready->{id}, 1, json => { force => JSON::PP::true() }), 400, 'invalid_request',
+    'a restore with a member', '/force');
+sql("UPDATE blob SET missing_at = 1 WHERE sha256 = '$ready->{sha256}'");
+refused(restore($ready->{id}, 1), 409, 'version_not_kept', 'a version whose bytes are lost');
+sql("UPDATE blob SET missing_at = NULL WHERE sha256 = '$ready->{sha256}'");
+
+my $once = idem();
+my $back = restore($ready->{id}, 1, idem => $once);
+is_answer($back, 200, 'the version before is put back');
+is_shape($back->{json}, 'asset', 'the asset');
+is_deeply([ @{ $back->{json} }{qw(version size sha256 source_url title content_type)} ],
+    [ 3, @{$before}{qw(size sha256 source_url title content_type)} ], 'as the next version');
+is_deeply([ @{ $back->{json}{former} }{qw(version size sha256)} ],
+    [ 2, @{$second}{qw(size sha256)} ], 'and the present one is kept');
+is_deeply(restore($ready->{id}, 1, idem => $once)->{json}, $back->{json}, 'once for a key');
+is(file_of_order()->{sha256}, $ready->{sha256}, 'existing orders get it');
+is_stored('a version that was put back');
+my ($event) = sql("SELECT type, data FROM event WHERE shop_id = $shop->{shop_id} "
+    . 'ORDER BY id DESC LIMIT 1');
+is($event->[0], 'asset.version_added', 'the shop is told');
+is_deeply(decode_json($event->[1]), { asset_id => $ready->{id}, version => 3,
+    size => $ready->{size}, sha256 => $ready->{sha256} }, 'which bytes the asset has now');
+
+my $again = version_of($ready->{id},
+    source_url => source_url($ready->{filename}));
+is(wait_job($shop, $again->{json}{job}{id})->{status}, 'succeeded', 'the same bytes again');
+is_deeply([ @{ get("/assets/$ready->{id}")->{json} }{qw(version former)} ],
+    [ 4, $back->{json}{former} ], 'leave what is kept');
+is_stored('the same bytes again');
+unstored();
+refused(restore($ready->{id}, 3), 409, 'version_not_kept', 'a version with the same bytes');
+my $third = restore($ready->{id}, 2)->{json};
+is_deeply([ @{$third}{qw(version sha256)} ], [ 5, $second->{sha256} ], 'a change of mind');
+is($third->{former}{version}, 4, 'can be changed again');
+$second = $third;
 
 # --- deleting ------------------------------------------------------------------------------------
 

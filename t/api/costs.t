@@ -94,7 +94,7 @@ my @kinds = (
         sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
     [ 'an order with a link and a license key is read', 7, 3, 6,
         sub { $full //= full_order(); api('GET', "/orders/$full", %key, @_) } ],
-    [ 'a search', 9, 6, 5, sub { api('GET', "/search?q=$order", %key, @_) } ],
+    [ 'a search', 11, 8, 6, sub { api('GET', "/search?q=$order", %key, @_) } ],
     [ 'an upload is begun', 5, 4, 2,
         sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
     [ 'a page is looked at', 3, 2, 3, sub { page('GET', $page->{path}, @_) } ],

@@ -261,6 +261,9 @@ my $failed = import_of($shop, "etags-$$-gone.txt", 'x',
 my $job_id = $failed->{json}{job}{id};
 is(wait_job($shop, $job_id)->{status}, 'failed', 'an import fails');
 my $versioned = ready_asset($shop, "etags-$$-version.txt", "an asset\n")->{id};
+my $replaced  = ready_asset($shop, "etags-$$-replaced.txt", "an asset\n")->{id};
+wait_job($shop, call('POST', "/assets/$replaced/versions",
+    json => { source_url => source("etags-$$-new.txt", "new\n") })->{json}{job}{id});
 my $stock     = made('/license-key-tags', { name => 'Keys' })->{json}{id};
 my ($aborted, $completed) = map { begin_upload($shop, size => 3) } 1 .. 2;
 like($failed->{headers}{etag}, qr/^"$failed->{json}{asset}{id}-/,
@@ -274,6 +277,7 @@ for (
     [ "/jobs/$job_id", POST => "/jobs/$job_id/retry", undef, 202, 'moves' ],
     [ "/assets/$versioned", POST => "/assets/$versioned/versions",
         { source_url => source("etags-$$-2.txt", "more\n") }, 202, 'leaves' ],
+    [ "/assets/$replaced", POST => "/assets/$replaced/versions/1/restore", undef, 200, 'moves' ],
     [ "/license-key-tags/$stock", POST => "/license-key-tags/$stock/keys", { keys => ['K2'] }, 200,
         'leaves' ],
     [ "/assets/uploads/$aborted->{id}", DELETE => "/assets/uploads/$aborted->{id}", undef, 204,

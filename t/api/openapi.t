@@ -277,6 +277,12 @@ call_of('createAssetVersion', "/assets/$file/versions", '422 source_host_not_all
     'from anywhere', json => { source_url => 'https://elsewhere.example/x' });
 call_of('createAssetVersion', "/assets/$file/versions", '422 unknown_reference',
     'from an unknown upload', json => { upload_id => 'upl_' . '0' x 26 });
+call_of('restoreAssetVersion', "/assets/$pending/versions/1/restore", '409 asset_not_ready',
+    'of one that has no bytes yet');
+call_of('restoreAssetVersion', "/assets/$file/versions/1/restore", '409 version_current',
+    'of the present version');
+call_of('restoreAssetVersion', "/assets/$file/versions/2/restore", '404 version_not_found',
+    'of a version that there was not');
 call_of('retryJob', "$waiting/retry", '409 job_finished', 'of a job that waits');
 my $failed = path_of('retryJob') =~ s{/retry\z}{}r;
 my $unready = api('GET', $failed, key => $shop->{token})->{json}{asset_id};
@@ -314,6 +320,10 @@ call_of('createAssetVersion', "/assets/$file/versions", '422 checksum_mismatch',
 $whole = upload_of($shop, $bytes);
 call_of('createAssetVersion', "/assets/$file/versions", '200 no error', 'from an upload',
     json => { upload_id => $whole });
+call_of('restoreAssetVersion', "/assets/$file/versions/1/restore", '200 no error',
+    'of the version before');
+call_of('restoreAssetVersion', "/assets/$file/versions/1/restore", '409 version_not_kept',
+    'that is no longer kept');
 call_of('createAssetVersion', "/assets/$file/versions", '409 upload_finished',
     'from an upload that was used', json => { upload_id => $whole });
 $whole = upload_of($shop, $bytes);

@@ -61,6 +61,7 @@ sub furnish
     my $order = made(
         assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }));
     $has{assignment} = $order->{assignments}[0]{id};
+    $has{version}    = 1;
     $has{customer}   = $order->{customer}{id};
     return \%has;
 }
@@ -73,6 +74,7 @@ my %nobody = (
     (map { $_ => '9007199254740991' }
         qw(asset category pack link tag mapping assignment webhook delivery license_key
             customer)),
+    version => 1,
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -85,6 +87,7 @@ my @operations = (
     [ 'PATCH',  '/assets/{asset}',                 { title => 'B' } ],
     [ 'DELETE', '/assets/{asset}' ],
     [ 'POST',   '/assets/{asset}/versions',        { source_url => source('scope-2.bin', 'two') } ],
+    [ 'POST',   '/assets/{asset}/versions/{version}/restore', {} ],
     [ 'GET',    '/assets/uploads/{upload}' ],
     [ 'DELETE', '/assets/uploads/{upload}' ],
     [ 'POST',   '/assets/uploads/{upload}/complete', {} ],

@@ -26,7 +26,9 @@ sub found
     return join ', ', (map { "order $_->{storefront_order_id}" } @{ $found{orders} }),
         (map { "customer $_->{storefront_customer_id}" } @{ $found{customers} }),
         (map { "mapping $_->{id}" } @{ $found{mappings} }),
-        (map { "asset $_->{id}" } @{ $found{assets} });
+        (map { "asset $_->{id}" } @{ $found{assets} }),
+        (map { "key $_->{license_key_tag_name} $_->{status} " . ($_->{storefront_order_id} // '-') }
+            @{ $found{license_keys} });
 }
 
 # Whether a search finds exactly these.
@@ -106,6 +108,32 @@ is api('DELETE', "/mappings/$_->{id}", %key)->{status}, 204, 'a mapping is delet
     for $unused, $mapping;
 finds($new, '', 'and no longer found');
 finds($number, '', 'also if it serves orders');
+
+for my $of ($shop, $other) {
+    is(found('K7Q2-X9PL-4M', $of), '', 'no license key, without any');
+    my @tags = map { api('POST', '/license-key-tags', key => $of->{token},
+        json => { name => $_ })->{json}{id} } 'Editor', $of == $shop ? 'Viewer' : 'Theirs';
+    api('POST', "/license-key-tags/$_/keys", key => $of->{token},
+        json => { keys => [ 'K7Q2-X9PL-4M', 'other' . $_ ] }) for @tags;
+    next if $of != $shop;
+    assign($shop, '88001', [ mapping_of($shop, [], license_key_tag_ids => [ $tags[0] ])
+        ->{storefront_product_id} ]);
+}
+finds('K7Q2-X9PL-4M', 'key Viewer available -, key Editor assigned 88001',
+    'a license key by the whole of it, in each tag');
+finds(" K7Q2-X9PL-4M ", 'key Viewer available -, key Editor assigned 88001', 'and space around it');
+finds($_, '', "not by '$_'") for 'K7Q2-X9PL', 'k7q2-x9pl-4m', 'K7Q2-X9PL-4MM';
+is(found('K7Q2-X9PL-4M', $other), 'key Theirs available -, key Editor available -',
+    'another shop finds its own');
+{
+    my %by = map { $_ => MDL::Test::new_key($shop->{shop_id}, scope => $_)->{token} }
+        qw(read deliver);
+    is(found('K7Q2-X9PL-4M', { token => $by{deliver} }),
+        'key Viewer available -, key Editor assigned 88001', 'a key of the scope deliver does');
+    is(found('K7Q2-X9PL-4M', { token => $by{read} }), '', 'one of the scope read does not');
+}
+is_deeply([ sql("SELECT 1 FROM audit WHERE detail LIKE '%K7Q2%' OR detail LIKE '%X9PL%'") ], [],
+    'the audit has no word of it');
 
 finds($_, '', "nothing by '$_'") for '+ #@', '-';
 for my $q ('', '%20', '%FF', 'a' x 255) {

@@ -398,7 +398,7 @@ if (!in_objects()) {
     $reply = complete_upload($shop, $lost);
     is_error($reply, 409, 'upload_incomplete', 'completing an upload whose file is lost');
 
-    # --- the storage ---------------------------------------------------------------------------------
+    # --- the storage -----------------------------------------------------------------------------
 
     subtest 'a storage folder that can not be written to is named in the log' => sub {
         my $upload = begin_upload($shop, size => 3);

@@ -98,6 +98,16 @@ subtest 'Whoever needs a token still gets it' => sub {
     }
 };
 
+subtest 'A search, which may be for a license key' => sub {
+    for my $query ('q=K7Q2-X9PL', 'limit=5&q=K7Q2-X9PL', 'q=&q=K7Q2-X9PL', 'q=K7Q2-X9PL&nonsense')
+    {
+        my $reply = api('GET', "/search?$query", key => $shop->{token},
+            headers => { Referer => "http://localhost/api/v1/search?$query" });
+        like($reply->{status}, qr/^[24]00$/, $query);
+    }
+    page('GET', '/source/search?q=another-site');
+};
+
 subtest 'Pages send no referrer' => sub {
     is(page('GET', $paths{$_})->{headers}{'referrer-policy'}, 'no-referrer', $_)
         for grep { $_ ne 'upload' } sort keys %paths;
@@ -161,11 +171,15 @@ for my $log (map { "$server->{folder}/$_" } qw(all.log access_log error_log)) {
     my $text = MDL::Target::slurp($log);
     my ($name) = $log =~ m{([^/]+)\z};
     cmp_ok(length $text, '>', 1000, "$name has been written");
+    unlike($text, qr/K7Q2/, "$name does not have what was searched for");
     is_deeply([ tokens_in($text) ], [], "$name has no token")
         or diag(grep { tokens_in($_) } map { "$_\n" } (split /\n/, $text));
 }
 my $all = MDL::Target::slurp("$server->{folder}/all.log");
 like($all, qr{^GET /d/o/\*+ HTTP/1\.1 \| /d/o/\*+ \|}m, 'a request can be told by its path');
+my $search = qr{/api/v1/search\?limit=5&q=\*{9}};
+like($all, qr{^GET $search HTTP/1\.1 \| $search \|}m, 'so can a search');
+like($all, qr{^GET /source/search\?q=another-site }m, 'that of another application is left alone');
 like($all, qr{^POST /d/o/\*+ HTTP/1\.1 \|.*localhost:\d+/d/f/\*+/}m, 'so can where it leads');
 
 done_testing();

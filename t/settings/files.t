@@ -165,7 +165,8 @@ unlike(visit('staff', 'GET', "/$id/")->{body}, qr{jobs/$wrong->{json}{job}{id}/r
 assign($shop, 7002, [$product]);
 my $page = file_page($book);
 my ($number) = $product =~ m{(\d+)$};
-like($page, qr/<li>Product $number</, 'the products that have it');
+like($page, qr{<a href="/settings/$id/products/$mapping->{id}">Product $number</a>},
+    'the products that have it');
 like($page, qr/Pack: <a [^>]+><bdi>Pack &/, 'the packs');
 like($page, qr/1 order has it/, 'how many orders');
 like($page, qr/The one order that has it gets the new version/, 'whom a new version reaches');
@@ -209,6 +210,20 @@ is(api('GET', "/assets/$book", %key)->{json}{version}, 2, 'by its second version
 like(file_page($book), qr/version 2/, 'which the page says');
 is(press($book, '/replace', { source_url => 'nonsense' })->{status}, 400, 'by a file, that is');
 
+like(file_page($book), qr/Put version 1 back.*The one order that has the file gets version 1/s,
+    'the page offers the version before, and says whom it reaches');
+unlike(file_page($book, 'reader'), qr/Put version 1 back/, 'not to a reader');
+is(press($book, '/restore', { version => 1 })->{headers}{location} // '',
+    "/settings$LIST/$book?done=file_put_back", 'staff put it back');
+like(visit('staff', 'GET', "$LIST/$book?done=file_put_back")->{body},
+    qr/Put back: it is version 3 now/, 'as the next version');
+{
+    my $late = press($book, '/restore', { version => 1 });
+    is($late->{status}, 409, 'a version that is not kept');
+    like($late->{body}, qr/role="alert"[^>]*>\s*The bytes of this version are no longer kept/,
+        'is refused with a sentence');
+}
+
 my $refused = press($book, '/delete');
 is($refused->{status}, 409, 'what an order has is not deleted');
 like($refused->{body}, qr/role="alert"/, 'which is said');
@@ -218,7 +233,7 @@ is(api('GET', "/assets/$song", %key)->{status}, 404, 'and is gone');
 
 # --- who may -------------------------------------------------------------------------------------
 
-for my $action ('', qw(/replace /retry /delete)) {
+for my $action ('', qw(/replace /restore /retry /delete)) {
     is(press($book, $action, { title => 'x', filename => 'y', source_url => 'z' }, 'other')
         ->{status}, 404, "another shop's owner may not: $action");
     is(submit('reader', own_form('reader', 'read-only', "$LIST/$book"), "$LIST/$book$action",
@@ -230,7 +245,8 @@ is_deeply([ map { join ' ', @$_ } sql("SELECT noun, action, user_name FROM audit
     . "WHERE shop_id = $id AND via = 'settings' GROUP BY noun, action, user_name "
     . 'ORDER BY noun, action') ],
     [ 'asset changed staff', 'asset deleted staff', 'asset imported staff',
-        'asset version_added staff', 'job retried staff' ], 'the audit has each change');
+        'asset version_added staff', 'asset version_restored staff', 'job retried staff' ],
+    'the audit has each change');
 
 $server->stop;
 done_testing;

@@ -75,6 +75,8 @@ is_deeply([ @{ api('GET', "/links/$link", %key)->{json} }{qw(title url)} ],
 }
 my $mapping = made('/mappings',
     { storefront_product_id => MDL::Contract::product(), link_ids => [ $link + 0 ] });
+like(body("/links/$link"), qr{<a href="/settings/$id/products/$mapping->{id}">Product \d+</a>},
+    'its page leads to the products that have it');
 my $held = press("/links/$link", '/delete');
 is($held->{status}, 409, 'what a product has is not deleted');
 like($held->{body}, qr/mapping $mapping->{id}/, 'and the page says which');
@@ -106,6 +108,14 @@ is_deeply([ body("/packs/$pack") =~ m{<td><a href="/settings/$id/files/(\d+)"}g 
     [ @file[ 2, 0, 1 ] ], 'the page shows them in that order');
 press("/packs/$pack", '/files', { remove => $file[0] });
 is_deeply(files(), [ @file[ 2, 1 ] ], 'one is removed');
+like(body("/packs/$pack"), qr/In no product/, 'no product has it yet');
+my @has = map { made('/mappings', { storefront_product_id => MDL::Contract::product(),
+    pack_ids => [ $pack + 0 ], title => "Has $XSS" }) } 1 .. 22;
+is_deeply([ body("/packs/$pack") =~ m{<a href="/settings/$id/products/(\d+)"><bdi>Has &}g ],
+    [ map { $_->{id} } @has[ 0 .. 19 ] ], 'its page leads to the first products that have it');
+like(body("/packs/$pack"), qr/and 2 more/, 'and counts the others');
+api('DELETE', "/mappings/$_->{id}", %key) for @has;
+like(body("/packs/$pack"), qr/In no product/, 'without those that are deleted');
 my $theirs = ready_asset($other, 'their.pdf', 'theirs')->{id};
 is(press("/packs/$pack", '/files', { add => $theirs })->{status}, 422, 'no file of another shop');
 is(press("/packs/$pack", '/files', {})->{status}, 400, 'a form without a button is faulty');

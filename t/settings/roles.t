@@ -1,7 +1,8 @@
 # Each page and each form of the settings, as the sources list them, is for the roles that
 # docs/settings.md names: staff act on orders, files, products and keys for customers, owners on the
 # shop, operators on shops. Who is refused comes with a form token of their own, and a refused form
-# changes no row of any table; neither does one of another shop's owner who names this shop's things.
+# changes no row of any table; neither does one of another shop's owner who names what is this
+# shop's.
 #
 # once: the router decides before a form reaches the database
 use strict;
@@ -25,7 +26,8 @@ my %ACTS = (
 my %SEES = (
     (map { $_ => 'staff' } '{}/orders/new', '{}/files/uploads', '{}/files/uploads/{}',
         '{}/products/{}/delete'),
-    (map { $_ => 'owner' } '{}/members', '{}/shop', '{}/shop/preview', '{}/audit', '{}/keys/{}/revoke',
+    (map { $_ => 'owner' } '{}/members', '{}/shop', '{}/shop/preview', '{}/audit',
+        '{}/keys/{}/revoke',
         '{}/webhooks/{}/delete'),
     (map { $_ => 'operator' } 'shops', '{}/block', 'audit', 'health'),
 );
@@ -112,7 +114,11 @@ sub everything
 }
 
 # A form token of the user's own; each is good for one form.
-sub token_page { my ($user) = @_; return visit($user, 'GET', $user eq 'operator' ? '/shops' : "/$other_id/keys") }
+sub token_page
+{
+    my ($user) = @_;
+    return visit($user, 'GET', $user eq 'operator' ? '/shops' : "/$other_id/keys");
+}
 
 sub send_form
 {
@@ -142,7 +148,8 @@ my @forms = sort { ($a =~ /delete|remove|revoke|reject|block|abort|suspend/)
         <=> ($b =~ /delete|remove|revoke|reject|block|abort|suspend/) || $a cmp $b }
     grep { $pages{$_}{post} && !$FREE{$_} } @paths;
 cmp_ok(scalar(@forms), '>', 50, 'and the forms');
-is_deeply([ grep { !$ACTS{ tab_of($_) } } @forms ], [], 'each belongs to a tab whose role is known');
+is_deeply([ grep { !$ACTS{ tab_of($_) } } @forms ], [],
+    'each belongs to a tab whose role is known');
 
 my $before = everything();
 for my $path (@forms) {

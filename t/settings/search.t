@@ -11,7 +11,10 @@ use Test::More;
 
 my $XSS = '"><script>alert(1)</script>';
 
-my $server = settings_server();
+my $server = settings_server(extra => <<'END');
+LogFormat "%r | %U%q" all
+CustomLog "@t_logs@/all.log" all
+END
 my $shop   = new_shop(name => "Shop $XSS");
 my $id     = $shop->{shop_id};
 my $other  = new_shop();
@@ -58,9 +61,27 @@ like(page_of('guide+pdf'), qr{value="guide pdf"}, 'the field keeps what was type
 like(page_of('nobody'), qr/Nothing was found/, 'nothing');
 like(page_of('%22%3E%3Cscript%3Ealert(1)'), qr/value="&quot;&gt;&lt;script/, 'whatever it is');
 like(page_of(''), qr/Find orders, people/, 'nothing was typed');
+my $tag = api('POST', '/license-key-tags', key => $shop->{token},
+    json => { name => "Editor $XSS" })->{json}{id};
+api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
+    json => { keys => [qw(K7Q2-X9PL-4M K7Q2-X9PL-4N)] });
+assign($shop, '7002',
+    [ mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_product_id} ]);
+is(groups('K7Q2-X9PL-4M', 'staff'), 'License keys', 'staff find a license key by the whole of it');
+like(page_of('K7Q2-X9PL-4M', 'staff'),
+    qr{<li><a\ href="/settings/$id/orders/7002">Order\ 7002</a>,
+        \ <a\ href="/settings/$id/license-keys/$tag"><bdi>Editor.*handed\ out}x,
+    'which leads to its order and its stock');
+like(page_of('K7Q2-X9PL-4N', 'staff'), qr{<li><a href="/settings/$id/license-keys/$tag">},
+    'or to its stock alone');
+is(groups('K7Q2-X9PL-4M'), '', 'a reader does not');
 is(groups('lovelace', 'staff', $other->{shop_id}), '', 'another shop finds nothing of it');
 is(visit('other', 'GET', "/$id/search?q=ada")->{status}, 404, 'nor do its members here');
 is(visit('reader', 'GET', "/$id/search?q=" . 'a' x 255)->{status}, 400, 'too long a text');
 
 $server->stop;
+my $log = MDL::Test::slurp("$server->{folder}/all.log");
+unlike($log, qr/K7Q2|lovelace/i, 'the log does not have what was searched for');
+like($log, qr{^GET /settings/$id/search\?q=\*{12} HTTP/1\.1 \| /settings/$id/search\?q=\*{12}$}m,
+    'only that something was');
 done_testing;

@@ -99,8 +99,43 @@ subtest 'the bytes of an older version are removed' => sub {
     is $reply->{status}, 202, 'there is another' or diag $reply->{body};
     is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'and it is ready';
     sweep();
-    ok !-e blob('version one'), 'the old one is gone';
+    ok -e blob('version one'), 'the old one is kept';
+    sql("UPDATE asset SET former_until = 1 WHERE id = $asset");
+    my $bytes_stored = "SELECT bytes_stored FROM shop WHERE id = $shop->{shop_id}";
+    my $stored = (sql($bytes_stored))[0][0];
+    httpd_graceful();
+    wait_for(sub { !sql("SELECT 1 FROM asset WHERE id = $asset AND former_version IS NOT NULL") },
+        20, 'it to be forgotten');
+    is((sql($bytes_stored))[0][0], $stored - length 'version one',
+        'which the shop no longer stores');
+    is(api('GET', "/assets/$asset", key => $shop->{token})->{json}{former}, undef, 'nor sees');
+    ok -e blob('version one'), 'its bytes stay an hour for those who read them';
+    sweep();
+    ok !-e blob('version one'), 'then they are gone';
     ok -e blob('version two'), 'the new one is there';
+};
+
+subtest 'bytes that another asset has as its former version stay' => sub {
+    my $asset = asset($shop, 'a former version');
+    my $gone  = asset($other, 'a former version');
+    my $reply = api('POST', "/assets/$asset/versions", key => $shop->{token},
+        json => { source_url => source('v-' . ++$number, 'a present version') });
+    is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'it is replaced';
+    remove($other, $gone);
+    sweep();
+    ok -e blob('a former version'), 'they stay';
+    is api('POST', "/assets/$asset/versions/1/restore", key => $shop->{token})->{status}, 200,
+        'and are put back';
+};
+
+subtest 'a deleted asset keeps no version' => sub {
+    my $asset = asset($shop, 'first of a deleted one');
+    my $reply = api('POST', "/assets/$asset/versions", key => $shop->{token},
+        json => { source_url => source('v-' . ++$number, 'second of a deleted one') });
+    is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'it has two';
+    remove($shop, $asset);
+    sweep();
+    ok !-e blob("$_ of a deleted one"), "the $_ is gone" for qw(first second);
 };
 
 subtest 'the bytes of an upload that was aborted after the last of them are removed' => sub {

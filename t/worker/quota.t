@@ -77,6 +77,9 @@ fails('a file of many times the quota', '/assets', size => 50_000 * KB);
 cmp_ok($source->sent("file-$count"), '<', 10_000 * KB, 'which is hardly read');
 my $second = fits('60 KiB more', '/assets', size => 60 * KB);
 is(stored_bytes(), 100 * KB, 'the quota is used up');
+is_deeply(api('GET', '/shop', key => $key)->{json}{storage},
+    { files => 2, bytes => 100 * KB, upload_bytes => 0, quota => 100 * KB, bytes_left => 0 },
+    'which the shop is told');
 fails('one byte more', '/assets', size => 1);
 fits('a file without a byte', '/assets', size => 0);
 

@@ -2,8 +2,6 @@
 
 #include <apr_strings.h>
 
-#include "base/http/accept_language.h"
-
 static const mdl_template_t *letter_template(mdl_letter_t *letter, const char *name)
 {
     const mdl_letter_source_t *source = letter->source;
@@ -12,7 +10,9 @@ static const mdl_template_t *letter_template(mdl_letter_t *letter, const char *n
     if (source->locale != NULL) {
         APR_ARRAY_PUSH(languages, const char *) = source->locale;
     }
-    languages = mdl_language_offered(source->languages, languages, letter->p);
+    if (source->other != NULL) {
+        APR_ARRAY_PUSH(languages, const char *) = source->other;
+    }
     return mdl_templates_get(letter->templates, name, source->shop_id, languages, &letter->language,
                              letter->p);
 }

@@ -11,8 +11,8 @@
 typedef struct {
     const char *template; /* "email": email.subject, email.txt and email.html */
     apr_int64_t shop_id;
-    const char *locale;    /* the reader's, or NULL */
-    const char *languages; /* that are offered (mdl_language_list); NULL: all */
+    const char *locale; /* the reader's, or NULL */
+    const char *other;  /* the language for readers of none that there is; NULL: the templates' */
     const mdl_json_t *data;
     const mdl_template_list_t *list; /* or NULL */
 } mdl_letter_source_t;

@@ -31,7 +31,8 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
 
     MDL_READ(row, asset, asset, id, filename, title, content_type, sha256, size, source_url,
-             version, category_id, created_at, updated_at);
+             version, category_id, former_version, former_sha256, former_size, former_until,
+             created_at, updated_at);
     asset->status = MDL_ENUM(row, asset, status, mdl_asset_status_names);
     return asset;
 }
@@ -290,7 +291,9 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         return rv;
     }
     asset = ref->entity;
-    if ((rv = mdl_shop_store(db, ref->shop_id, -asset->size, 0, p)) != APR_SUCCESS) {
+    if ((rv = mdl_shop_store(db, ref->shop_id, asset->sha256 != NULL ? -1 : 0,
+                             -asset->size - asset->former_size, 0, p)) != APR_SUCCESS ||
+        (rv = mdl_blob_release(db, asset->former_sha256, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_blob_release(db, asset->sha256, p);
@@ -305,6 +308,12 @@ typedef struct {
     const char *filename;
     int filename_guessed;
     const char *content_type; /* or NULL */
+    const char *source_url;   /* or NULL */
+    int former_version;       /* 0: no former bytes are kept */
+    const char *former_sha256;
+    apr_int64_t former_size;
+    const char *former_source_url;
+    apr_time_t former_until;
 } asset_before_t;
 
 apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl_rows_t **asked,
@@ -320,23 +329,23 @@ static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
 
     if (rv == APR_SUCCESS) {
         MDL_READ(row, asset_before, before, shop_id, size, has_version, sha256, version, filename,
-                 filename_guessed, content_type);
+                 filename_guessed, content_type, source_url, former_version, former_sha256,
+                 former_size, former_source_url, former_until);
     }
     return rv;
 }
 
-static apr_status_t asset_notify(mdl_db_t *db, apr_int64_t id, const asset_before_t *before,
-                                 const mdl_blob_t *blob, apr_pool_t *p)
+/* Tells that an asset has these bytes now. */
+static apr_status_t asset_notify(mdl_db_t *db, apr_int64_t shop_id, mdl_event_type_t type,
+                                 const mdl_asset_t *asset, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
-    mdl_event_t event = {.shop_id = before->shop_id,
-                         .type = before->sha256 == NULL ? MDL_EVENT_ASSET_READY
-                                                        : MDL_EVENT_ASSET_VERSION_ADDED};
+    mdl_event_t event = {.shop_id = shop_id, .type = type};
 
-    mdl_json_add_int(data, "asset_id", id);
-    mdl_json_add_int(data, "version", before->version + before->has_version);
-    mdl_json_add_int(data, "size", blob->size);
-    mdl_json_add_string(data, "sha256", blob->sha256);
+    mdl_json_add_int(data, "asset_id", asset->id);
+    mdl_json_add_int(data, "version", asset->version);
+    mdl_json_add_int(data, "size", asset->size);
+    mdl_json_add_string(data, "sha256", asset->sha256);
     event.data = mdl_json_text(data, NULL, p);
     return mdl_event_add(db, &event, p);
 }
@@ -377,11 +386,63 @@ static apr_status_t asset_named(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t i
     return rv == APR_SUCCESS ? asset_renew_words(db, shop_id, asset_of_row(row, p), p) : rv;
 }
 
+/* Whether the bytes of an asset become its former version, if there is room. */
+static int asset_gets_others(const asset_before_t *before, const mdl_blob_t *blob)
+{
+    return before->sha256 != NULL && strcmp(before->sha256, blob->sha256) != 0;
+}
+
+/* Counts new bytes, and finds the former version that the asset has with them.  The present bytes
+   are not kept where the quota has no room for both. */
+static apr_status_t asset_make_room(mdl_db_t *db, const asset_before_t *before,
+                                    const mdl_asset_bytes_t *bytes, asset_before_t *after,
+                                    apr_pool_t *p)
+{
+    apr_int64_t more = bytes->blob.size - before->size;
+    apr_status_t rv;
+
+    *after = *before;
+    if (!asset_gets_others(before, &bytes->blob)) {
+        return mdl_shop_store(db, before->shop_id, before->sha256 == NULL, more, bytes->quota, p);
+    }
+    more -= before->former_size;
+    rv = mdl_shop_store(db, before->shop_id, 0, more + before->size, bytes->quota, p);
+    if (rv == APR_SUCCESS) {
+        after->former_version = before->version;
+        after->former_sha256 = before->sha256;
+        after->former_size = before->size;
+        after->former_source_url = before->source_url;
+        after->former_until = apr_time_now() + MDL_ASSET_FORMER_KEPT;
+        return APR_SUCCESS;
+    }
+    after->former_version = 0;
+    after->former_size = after->former_until = 0;
+    after->former_sha256 = after->former_source_url = NULL;
+    return APR_STATUS_IS_ENOSPC(rv) ? mdl_shop_store(db, before->shop_id, 0, more, bytes->quota, p)
+                                    : rv;
+}
+
+/* Releases the bytes that an asset has no longer. */
+static apr_status_t asset_release(mdl_db_t *db, const asset_before_t *before,
+                                  const asset_before_t *after, const mdl_blob_t *blob,
+                                  apr_pool_t *p)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    if (asset_gets_others(before, blob)) {
+        rv = mdl_blob_release(db, before->former_sha256, p);
+        if (rv == APR_SUCCESS && after->former_sha256 == NULL) {
+            rv = mdl_blob_release(db, before->sha256, p);
+        }
+    }
+    return rv;
+}
+
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
     mdl_rows_t *asked = bytes->asked;
-    asset_before_t before = {0};
+    asset_before_t before = {0}, after = {0};
     apr_status_t rv = asked == NULL ? mdl_asset_ask(db, id, bytes->job_id, &asked, p) : APR_SUCCESS;
 
     if (rv == APR_SUCCESS) {
@@ -391,25 +452,35 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
         return APR_EMISMATCH;
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
+        rv = asset_make_room(db, &before, bytes, &after, p);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_blob_store(db, blob, &bytes->held, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, NULL, p,
-                         MDL_Q(ASSET_READY, .sha256 = blob->sha256, .size = blob->size,
-                               .content_type = bytes->content_type, .source_url = bytes->source_url,
-                               .has_version = before.has_version, .filename = bytes->filename,
-                               .now = apr_time_now(), .id = id));
+        rv = mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(ASSET_READY, .sha256 = blob->sha256, .size = blob->size,
+                  .content_type = bytes->content_type, .source_url = bytes->source_url,
+                  .has_version = before.has_version, .former_version = after.former_version,
+                  .former_sha256 = after.former_sha256, .former_size = after.former_size,
+                  .former_source_url = after.former_source_url, .former_until = after.former_until,
+                  .filename = bytes->filename, .now = apr_time_now(), .id = id));
     }
     if (rv == APR_SUCCESS && before.filename_guessed && bytes->filename != NULL) {
         rv = asset_named(db, before.shop_id, id, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = asset_notify(db, id, &before, blob, p);
+        rv = asset_notify(db, before.shop_id,
+                          before.sha256 == NULL ? MDL_EVENT_ASSET_READY
+                                                : MDL_EVENT_ASSET_VERSION_ADDED,
+                          &(mdl_asset_t){.id = id,
+                                         .version = before.version + before.has_version,
+                                         .size = blob->size,
+                                         .sha256 = blob->sha256},
+                          p);
     }
-    return rv == APR_SUCCESS ? mdl_blob_release(db, before.sha256, p) : rv;
+    return rv == APR_SUCCESS ? asset_release(db, &before, &after, blob, p) : rv;
 }
 
 apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
@@ -429,7 +500,7 @@ apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr
         (rv = mdl_shop_room(db, before.shop_id, NULL, quota, &left, p)) != APR_SUCCESS) {
         return rv;
     }
-    *room = before.size + left;
+    *room = before.size + before.former_size + left;
     return APR_SUCCESS;
 }
 
@@ -471,4 +542,72 @@ apr_status_t mdl_asset_await_bytes(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool
     }
     rv = mdl_asset_retry(db, ref->id, p);
     return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
+}
+
+apr_status_t mdl_asset_restore(mdl_db_t *db, apr_pool_t *p, mdl_asset_restore_t *restore)
+{
+    mdl_entity_ref_t *ref = &restore->ref;
+    apr_status_t rv = mdl_asset_await_bytes(db, ref, p);
+    const mdl_asset_t *asset = ref->entity;
+    apr_time_t now = apr_time_now();
+    apr_int64_t changed = 0;
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (restore->version < 1 || restore->version > asset->version) {
+        return mdl_problem_set(ref->problem, 404, "version_not_found",
+                               "The asset has no such version.");
+    }
+    if (restore->version == asset->version) {
+        return mdl_problem_set(ref->problem, 409, "version_current",
+                               "This is the asset's present version.");
+    }
+    if (restore->version == asset->former_version) {
+        rv = mdl_db_exec(db, &changed, p,
+                         MDL_Q(ASSET_RESTORE, .former_until = now + MDL_ASSET_FORMER_KEPT,
+                               .now = now, .id = ref->id));
+    }
+    if (rv == APR_SUCCESS && changed == 0) {
+        return mdl_problem_set(ref->problem, 409, "version_not_kept",
+                               "The bytes of this version are no longer kept.");
+    }
+    if (rv != APR_SUCCESS || (rv = mdl_asset_get(db, p, ref)) != APR_SUCCESS) {
+        return rv;
+    }
+    return asset_notify(db, ref->shop_id, MDL_EVENT_ASSET_VERSION_ADDED, ref->entity, p);
+}
+
+apr_status_t mdl_asset_to_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_to_forget_t *find)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, &rows, p, MDL_Q(ASSETS_TO_FORGET, .now = find->now, .limit = find->limit));
+
+    find->found = apr_array_make(p, find->limit, sizeof(apr_int64_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(find->found, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    return rv;
+}
+
+apr_status_t mdl_asset_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_forget_t *forget)
+{
+    asset_before_t before;
+    mdl_rows_t *asked;
+    apr_status_t rv = mdl_asset_ask(db, forget->id, NULL, &asked, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = asset_read_before(asked, &before);
+    }
+    if (rv != APR_SUCCESS || before.former_version == 0 || before.former_until > forget->now) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    if ((rv = mdl_db_exec(db, NULL, p,
+                          MDL_Q(ASSET_FORGET, .now = apr_time_now(), .id = forget->id))) !=
+            APR_SUCCESS ||
+        (rv = mdl_shop_store(db, before.shop_id, 0, -before.former_size, 0, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_release(db, before.former_sha256, p);
 }

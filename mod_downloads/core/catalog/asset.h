@@ -1,6 +1,7 @@
 /*
- * An asset: a file of a shop, which gets new bytes with each version.  A deleted asset keeps its
- * row, because other rows refer to it, but no function here finds it.
+ * An asset: a file of a shop, which gets new bytes with each version.  The bytes before are kept
+ * for a while, to be put back.  A deleted asset keeps its row, because other rows refer to it, but
+ * no function here finds it.
  */
 #ifndef MDL_CORE_CATALOG_ASSET_H
 #define MDL_CORE_CATALOG_ASSET_H
@@ -32,11 +33,16 @@ typedef struct {
     const char *source_url; /* by mdl_source_shown; NULL: it was uploaded */
     int version;
     apr_int64_t category_id; /* 0 for none */
+    int former_version;      /* the last one with other bytes; 0: they are not kept */
+    const char *former_sha256;
+    apr_int64_t former_size;
+    apr_time_t former_until; /* until when they are kept */
     apr_time_t created_at;
     apr_time_t updated_at;
 } mdl_asset_t;
 
-#define MDL_FILENAME_MAX 255 /* bytes */
+#define MDL_FILENAME_MAX      255 /* bytes */
+#define MDL_ASSET_FORMER_KEPT (apr_time_from_sec(86400) * 30)
 
 /** Whether a name is a valid filename without a path, of at most MDL_FILENAME_MAX bytes: customers'
     browsers save files under it. */
@@ -112,11 +118,36 @@ apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl
 
 /**
  * Makes an asset ready with new bytes, which are its next version unless they are its first, and
- * updates how much the shop stores.  Changes nothing and returns APR_EMISMATCH when the source sent
+ * updates how much the shop stores.  Other bytes that it had become its former version, unless the
+ * quota has no room for both.  Changes nothing and returns APR_EMISMATCH when the source sent
  * an HTML page instead of the file, by its content_type and filename; APR_ENOSPC when the quota
  * does not allow it; APR_ENOENT when the asset was deleted in the meantime.
  */
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p);
+
+/** Effect: the former version of an asset (ref.entity) becomes its next, and the present one its
+    former.  Refused: 404 version_not_found, 409 version_current, version_not_kept, and like
+    mdl_asset_await_bytes. */
+typedef struct {
+    mdl_entity_ref_t ref;
+    apr_int64_t version;
+} mdl_asset_restore_t;
+apr_status_t mdl_asset_restore(mdl_db_t *db, apr_pool_t *p, mdl_asset_restore_t *restore);
+
+/** Effect: reads the ids (apr_int64_t) of some assets whose former versions are no longer kept. */
+typedef struct {
+    apr_time_t now;
+    int limit;
+    apr_array_header_t *found; /* out */
+} mdl_asset_to_forget_t;
+apr_status_t mdl_asset_to_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_to_forget_t *find);
+
+/** Effect: forgets the former version of an asset, if it is no longer kept. */
+typedef struct {
+    apr_int64_t id;
+    apr_time_t now;
+} mdl_asset_forget_t;
+apr_status_t mdl_asset_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_forget_t *forget);
 
 /** Reads how many bytes a new version of an asset may have; *room is -1 when there is no quota. */
 apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,

@@ -25,14 +25,12 @@ apr_status_t mdl_asset_count_uses(mdl_db_t *db, const apr_array_header_t *assets
     return rv;
 }
 
-static apr_status_t use_read_users(mdl_db_t *db, const mdl_asset_use_t *use,
-                                   mdl_statement_t statement, apr_array_header_t **users,
-                                   apr_pool_t *p)
+static apr_status_t use_read_users(mdl_db_t *db, apr_int64_t id, mdl_statement_t statement,
+                                   apr_array_header_t **users, apr_pool_t *p)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, &rows, p,
-        MDL_Q_AS(statement, ASSET_MAPPINGS, .id = use->ref.id, .limit = MDL_ASSET_USES_MAX));
+        db, &rows, p, MDL_Q_AS(statement, ASSET_MAPPINGS, .id = id, .limit = MDL_ASSET_USES_MAX));
 
     *users = apr_array_make(p, 4, sizeof(mdl_asset_user_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -88,12 +86,25 @@ apr_status_t mdl_asset_use_read(mdl_db_t *db, apr_pool_t *p, mdl_asset_use_t *us
     apr_status_t rv;
 
     if ((rv = mdl_asset_get(db, p, &use->ref)) != APR_SUCCESS ||
-        (rv = use_read_users(db, use, MDL_Q_ASSET_MAPPINGS, &use->mappings, p)) != APR_SUCCESS ||
-        (rv = use_read_users(db, use, MDL_Q_ASSET_PACKS, &use->packs, p)) != APR_SUCCESS ||
+        (rv = use_read_users(db, use->ref.id, MDL_Q_ASSET_MAPPINGS, &use->mappings, p)) !=
+            APR_SUCCESS ||
+        (rv = use_read_users(db, use->ref.id, MDL_Q_ASSET_PACKS, &use->packs, p)) != APR_SUCCESS ||
         (rv = use_read_orders(db, use, p)) != APR_SUCCESS ||
         (rv = mdl_job_page(db, p, &jobs)) != APR_SUCCESS) {
         return rv;
     }
     use->job = jobs.page.found->nelts > 0 ? APR_ARRAY_IDX(jobs.page.found, 0, mdl_job_t *) : NULL;
     return APR_SUCCESS;
+}
+
+apr_status_t mdl_products_of_pack(mdl_db_t *db, apr_int64_t id, apr_array_header_t **mappings,
+                                  apr_pool_t *p)
+{
+    return use_read_users(db, id, MDL_Q_PACK_MAPPINGS, mappings, p);
+}
+
+apr_status_t mdl_products_of_link(mdl_db_t *db, apr_int64_t id, apr_array_header_t **mappings,
+                                  apr_pool_t *p)
+{
+    return use_read_users(db, id, MDL_Q_LINK_MAPPINGS, mappings, p);
 }

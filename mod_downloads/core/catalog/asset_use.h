@@ -1,5 +1,6 @@
 /*
- * Where an asset is used: the products and packs that have it, and the orders that get it.
+ * Where an asset is used: the products and packs that have it, and the orders that get it.  The
+ * products that have a pack or a link.
  */
 #ifndef MDL_CORE_CATALOG_ASSET_USE_H
 #define MDL_CORE_CATALOG_ASSET_USE_H
@@ -38,5 +39,12 @@ typedef struct {
     mdl_job_t *job;               /* out: the newest that brings or brought bytes; NULL: none */
 } mdl_asset_use_t;
 apr_status_t mdl_asset_use_read(mdl_db_t *db, apr_pool_t *p, mdl_asset_use_t *use);
+
+/** Reads the mappings that have a pack or a link: mdl_asset_user_t *, at most MDL_ASSET_USES_MAX.
+ */
+apr_status_t mdl_products_of_pack(mdl_db_t *db, apr_int64_t id, apr_array_header_t **mappings,
+                                  apr_pool_t *p);
+apr_status_t mdl_products_of_link(mdl_db_t *db, apr_int64_t id, apr_array_header_t **mappings,
+                                  apr_pool_t *p);
 
 #endif

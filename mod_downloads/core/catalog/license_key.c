@@ -2,10 +2,20 @@
 
 #include <string.h>
 
+#include <apr_strings.h>
+
+#include "base/text/json.h"
 #include "core/catalog/license.h"
 #include "core/shop/data_key.h"
 
 const char *const mdl_license_status_names[] = {"available", "assigned", "withdrawn", NULL};
+
+static mdl_license_status_t license_key_status(int assigned, int withdrawn)
+{
+    return !assigned    ? MDL_LICENSE_AVAILABLE
+           : !withdrawn ? MDL_LICENSE_ASSIGNED
+                        : MDL_LICENSE_WITHDRAWN;
+}
 
 static mdl_license_entry_t *license_key_of_row(const mdl_rows_t *row, apr_int64_t tag_id,
                                                apr_pool_t *p)
@@ -17,9 +27,7 @@ static mdl_license_entry_t *license_key_of_row(const mdl_rows_t *row, apr_int64_
     entry->key = (mdl_license_key_t){.tag_id = tag_id,
                                      .text = MDL_TEXT(row, license_key_page, license_key),
                                      .data_key = MDL_TEXT(row, license_key_page, data_key)};
-    entry->status = entry->assignment_id == 0  ? MDL_LICENSE_AVAILABLE
-                    : entry->withdrawn_at == 0 ? MDL_LICENSE_ASSIGNED
-                                               : MDL_LICENSE_WITHDRAWN;
+    entry->status = license_key_status(entry->assignment_id != 0, entry->withdrawn_at != 0);
     return entry;
 }
 
@@ -72,6 +80,63 @@ apr_status_t mdl_license_find(mdl_db_t *db, apr_pool_t *p, mdl_license_find_t *f
     }
     find->found = APR_ARRAY_IDX(list.page.found, 0, mdl_license_entry_t *);
     return APR_SUCCESS;
+}
+
+/* A key is sealed for its tag: the text is sealed for each.  *pairs is NULL if there is no tag or
+ * no data key. */
+static apr_status_t license_search_seal(mdl_db_t *db, const mdl_license_search_t *search,
+                                        const char **pairs, apr_pool_t *p)
+{
+    apr_array_header_t *tags = apr_array_make(p, 8, sizeof(apr_int64_t));
+    mdl_json_t *sealed = mdl_json_object(p);
+    const char *data_key_text = NULL;
+    mdl_secret_t *data_key;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(LICENSE_TAGS_SEARCHED, .shop_id = search->shop_id,
+                                          .limit = MDL_LICENSE_TAGS_SEARCHED));
+
+    *pairs = NULL;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(tags, apr_int64_t) = mdl_rows_int(rows, 0);
+        data_key_text = MDL_TEXT(rows, license_tags_searched, data_key);
+    }
+    if (rv != APR_SUCCESS || data_key_text == NULL ||
+        (rv = mdl_data_key_open(search->secret, data_key_text, &data_key, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    for (int i = 0; i < tags->nelts; i++) {
+        apr_int64_t tag = APR_ARRAY_IDX(tags, i, apr_int64_t);
+
+        mdl_json_add_string(sealed, apr_psprintf(p, "%" APR_INT64_T_FMT, tag),
+                            mdl_license_key_seal(data_key, tag, search->text, p));
+    }
+    *pairs = mdl_json_text(sealed, NULL, p);
+    return APR_SUCCESS;
+}
+
+/* With a data key that can't be opened no key is found, but all else is. */
+apr_status_t mdl_license_search(mdl_db_t *db, apr_pool_t *p, mdl_license_search_t *search)
+{
+    const char *pairs;
+    mdl_rows_t *rows;
+    apr_status_t rv = license_search_seal(db, search, &pairs, p);
+
+    search->found = apr_array_make(p, 4, sizeof(mdl_license_found_t *));
+    if (rv != APR_SUCCESS || pairs == NULL) {
+        return rv == APR_EINVAL ? APR_SUCCESS : rv;
+    }
+    rv = mdl_db_select(db, &rows, p,
+                       MDL_Q(LICENSE_KEYS_BY_TEXT, .pairs = pairs, .limit = search->limit));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_license_found_t *found = apr_pcalloc(p, sizeof *found);
+
+        MDL_READ(rows, license_keys_by_text, found, id, tag_id, tag, storefront_order_id);
+        found->status = license_key_status(!MDL_NULL(rows, license_keys_by_text, assignment_id),
+                                           !MDL_NULL(rows, license_keys_by_text, withdrawn_at));
+        APR_ARRAY_PUSH(search->found, mdl_license_found_t *) = found;
+    }
+    return rv;
 }
 
 apr_status_t mdl_license_owed(mdl_db_t *db, const apr_array_header_t *tag_ids, apr_int64_t **owed,

@@ -1,5 +1,5 @@
 /*
- * Lists the license keys of a tag, and deletes one of them.
+ * Lists the license keys of a tag, finds one by its whole text, and deletes one.
  */
 #ifndef MDL_CORE_CATALOG_LICENSE_KEY_H
 #define MDL_CORE_CATALOG_LICENSE_KEY_H
@@ -46,6 +46,27 @@ typedef struct {
     mdl_license_entry_t *found; /* out */
 } mdl_license_find_t;
 apr_status_t mdl_license_find(mdl_db_t *db, apr_pool_t *p, mdl_license_find_t *find);
+
+/** A key that a search has found. */
+typedef struct {
+    apr_int64_t id;
+    apr_int64_t tag_id;
+    const char *tag; /* its name */
+    mdl_license_status_t status;
+    const char *storefront_order_id; /* or NULL */
+} mdl_license_found_t;
+
+#define MDL_LICENSE_TAGS_SEARCHED 1000
+
+/** Finds the keys with a whole text among the shop's newest MDL_LICENSE_TAGS_SEARCHED tags. */
+typedef struct {
+    apr_int64_t shop_id;
+    const mdl_secret_t *secret;
+    const char *text;
+    int limit;
+    apr_array_header_t *found; /* out: mdl_license_found_t * */
+} mdl_license_search_t;
+apr_status_t mdl_license_search(mdl_db_t *db, apr_pool_t *p, mdl_license_search_t *search);
 
 /** How many orders are counted that wait for keys of a tag. */
 #define MDL_LICENSE_OWED_MAX 100

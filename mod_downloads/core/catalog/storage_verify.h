@@ -39,7 +39,7 @@ typedef struct {
     mdl_blob_fault_t fault;
     apr_status_t rv;            /* for UNREADABLE */
     const char *place;          /* where it is, for people */
-    apr_array_header_t *assets; /* mdl_faulty_asset_t *; none: an upload has it */
+    apr_array_header_t *assets; /* mdl_faulty_asset_t *; none: it is an upload's or a former one */
     int more_assets;            /* whether there are more */
 } mdl_faulty_blob_t;
 

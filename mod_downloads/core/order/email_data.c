@@ -23,8 +23,7 @@ static void add_own_text(mdl_json_t *data, const char *name, const char *text, a
     }
 }
 
-/* Those in the language that the letter is in, too. */
-static mdl_email_text_t own_texts(const mdl_order_t *order, apr_pool_t *p)
+void mdl_email_choose_language(mdl_letter_source_t *source, const mdl_order_t *order, apr_pool_t *p)
 {
     apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
 
@@ -32,9 +31,8 @@ static mdl_email_text_t own_texts(const mdl_order_t *order, apr_pool_t *p)
         APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
     }
     languages = mdl_language_offered(order->brand.languages, languages, p);
-    return mdl_email_text_for(
-        order->brand.email_texts,
-        languages->nelts > 0 ? APR_ARRAY_IDX(languages, 0, const char *) : NULL, p);
+    source->locale = languages->nelts > 0 ? APR_ARRAY_IDX(languages, 0, const char *) : NULL;
+    source->other = languages->nelts > 1 ? APR_ARRAY_IDX(languages, 1, const char *) : NULL;
 }
 
 mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
@@ -42,8 +40,11 @@ mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
 {
     mdl_json_t *data = mdl_json_object(p);
     mdl_json_t *object = mdl_json_add_object(data, "shop");
-    mdl_email_text_t text = own_texts(order, p);
+    mdl_letter_source_t letter;
+    mdl_email_text_t text;
 
+    mdl_email_choose_language(&letter, order, p);
+    text = mdl_email_text_for(order->brand.email_texts, letter.locale, p);
     mdl_json_add_string(object, "name", order->shop_name);
     mdl_json_add_string(object, "support_email", order->shop_email);
     mdl_brand_json(object, &order->brand, public_url, p);

@@ -10,6 +10,11 @@
 #include "core/settings/settings.h"
 #include "core/shop/shop.h"
 
+/** Sets the language of an order's emails: the customer's, if the shop offers it, else the shop's
+    first; source->other is what comes after it.  Both may be NULL. */
+void mdl_email_choose_language(mdl_letter_source_t *source, const mdl_order_t *order,
+                               apr_pool_t *p);
+
 /** The data of an order's delivery email, without its list of files (offer_json.h). */
 mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
                            const mdl_secret_t *secret, const char *public_url, apr_pool_t *p);

@@ -85,6 +85,21 @@ static apr_status_t find_products(mdl_db_t *db, mdl_find_t *find, const apr_arra
     return rv;
 }
 
+static apr_status_t find_keys(mdl_db_t *db, mdl_find_t *find, apr_pool_t *p)
+{
+    mdl_license_search_t search = {
+        .shop_id = find->shop_id, .secret = find->secret, .text = find->text, .limit = find->limit};
+    apr_status_t rv = APR_SUCCESS;
+
+    if (find->secret != NULL && find->text != NULL) {
+        rv = mdl_license_search(db, p, &search);
+    } else {
+        search.found = apr_array_make(p, 0, sizeof(mdl_license_found_t *));
+    }
+    find->keys = search.found;
+    return rv;
+}
+
 apr_status_t mdl_find(mdl_db_t *db, apr_pool_t *p, mdl_find_t *find)
 {
     found_t found;
@@ -94,7 +109,8 @@ apr_status_t mdl_find(mdl_db_t *db, apr_pool_t *p, mdl_find_t *find)
         (rv = find_orders_of_customers(db, find, &found, p)) != APR_SUCCESS ||
         (rv = find_customers(db, find, found.customers, p)) != APR_SUCCESS ||
         (rv = find_products(db, find, found.products, p)) != APR_SUCCESS ||
-        (rv = mdl_asset_find_all(db, find->shop_id, found.files, &find->files, p)) != APR_SUCCESS) {
+        (rv = mdl_asset_find_all(db, find->shop_id, found.files, &find->files, p)) != APR_SUCCESS ||
+        (rv = find_keys(db, find, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_order_lines(db, found.orders, &find->orders, p);

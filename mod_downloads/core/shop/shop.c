@@ -286,8 +286,8 @@ apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
     return mdl_db_select_one(db, &row, p, MDL_Q(SHOP_LOCK, id));
 }
 
-apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
-                            apr_pool_t *p)
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, int files, apr_int64_t bytes,
+                            apr_int64_t quota, apr_pool_t *p)
 {
     if (quota != 0 && bytes > 0) {
         apr_int64_t room = 0;
@@ -300,18 +300,18 @@ apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr
             return rv == APR_SUCCESS ? APR_ENOSPC : rv;
         }
     }
-    return mdl_db_exec(db, NULL, p, MDL_Q(SHOP_STORE, .bytes = bytes, .id = id));
+    return mdl_db_exec(db, NULL, p, MDL_Q(SHOP_STORE, .files = files, .bytes = bytes, .id = id));
 }
 
-apr_status_t mdl_shop_taken(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t *bytes,
-                            apr_pool_t *p)
+apr_status_t mdl_shop_storage(mdl_db_t *db, apr_int64_t id, const char *except,
+                              mdl_shop_storage_t *storage, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
         db, &row, p, MDL_Q(SHOP_BYTES, .upload_id = except != NULL ? except : "", .id = id));
 
     if (rv == APR_SUCCESS) {
-        *bytes = mdl_rows_int(row, 0);
+        MDL_READ(row, shop_bytes, storage, files, bytes, taken);
     }
     return rv;
 }
@@ -319,11 +319,11 @@ apr_status_t mdl_shop_taken(mdl_db_t *db, apr_int64_t id, const char *except, ap
 apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
                            apr_int64_t *room, apr_pool_t *p)
 {
-    apr_int64_t taken;
-    apr_status_t rv = mdl_shop_taken(db, id, except, &taken, p);
+    mdl_shop_storage_t storage;
+    apr_status_t rv = mdl_shop_storage(db, id, except, &storage, p);
 
     if (rv == APR_SUCCESS) {
-        *room = taken < quota ? quota - taken : 0;
+        *room = storage.taken < quota ? quota - storage.taken : 0;
     }
     return rv;
 }

@@ -106,15 +106,20 @@ apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_
 /** Locks a shop until the end of the transaction, for changes that must see each other. */
 apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 
-/** Adds to, or subtracts from, the bytes that a shop's assets take.  APR_ENOSPC when they would
-    exceed the quota (0: none). */
-apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
-                            apr_pool_t *p);
+/** Adds to, or subtracts from, the number of a shop's assets that have bytes, and the bytes that
+    they and their former versions take.  APR_ENOSPC when these would exceed the quota (0: none). */
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, int files, apr_int64_t bytes,
+                            apr_int64_t quota, apr_pool_t *p);
 
-/** Reads how many bytes a shop's assets and open uploads take; the upload except is not counted
-    (NULL: all are). */
-apr_status_t mdl_shop_taken(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t *bytes,
-                            apr_pool_t *p);
+typedef struct {
+    apr_int64_t files; /* assets that have bytes */
+    apr_int64_t bytes; /* of these and of their former versions */
+    apr_int64_t taken; /* these bytes, and those that open uploads take */
+} mdl_shop_storage_t;
+
+/** Reads what a shop stores; of open uploads except is not counted (NULL: all are). */
+apr_status_t mdl_shop_storage(mdl_db_t *db, apr_int64_t id, const char *except,
+                              mdl_shop_storage_t *storage, apr_pool_t *p);
 
 /** Reads how many bytes of a quota are left after a shop's assets and open uploads; the upload
     except is not counted (NULL: all are); 0 also when they exceed the quota.  With the shop locked,

@@ -24,7 +24,8 @@ use MDL::Test;
 
 our @EXPORT_OK = qw(copies jobs_end table);
 
-use constant { KB => 1024, MB => 1024 * 1024, PATIENCE => 5, TRIES => 300 };
+use constant { KB => 1024, MB => 1024 * 1024, PATIENCE => 5 };
+use constant GIVE_UP => 180;    # seconds, of which a database may be away for 30, and twice
 
 my $JSON = JSON::PP->new->canonical;
 
@@ -48,7 +49,7 @@ sub write_until
     my $last = '';
     my %headers = (authorization => "Bearer $self->{shop}{token}",
         'content-type' => 'application/json', 'idempotency-key' => idem('chaos'));
-    for (1 .. TRIES) {
+    for (my $until = time + GIVE_UP; time < $until;) {
         my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
             ->post($self->base . "/api/v1$path",
             { headers => \%headers, content => encode_json($body) });
@@ -106,7 +107,7 @@ sub download_one
     $order = $order->{order} // $order;
     my ($page) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$};
     my ($link, $bytes, $cuts, @odd) = (undef, '', 0);
-    for (1 .. TRIES) {
+    for (my $until = time + GIVE_UP; time < $until;) {
         last if length $bytes >= $file->{size};
         if (!$link) {
             my $answer = HTTP::Tiny->new(timeout => PATIENCE, max_redirect => 0)
@@ -157,7 +158,7 @@ sub upload_one
     return { upload => $name, refused => $upload->{refused} } if $upload->{refused};
     my ($path) = $upload->{upload_url} =~ m{^https?://[^/]+(/.+)$};
     my $offset = 0;
-    for (1 .. TRIES) {
+    for (my $until = time + GIVE_UP; time < $until;) {
         last if $offset == length $bytes;
         my $half   = int(length($bytes) / 2);
         my $answer = $self->tus($path,

@@ -55,6 +55,7 @@ my %SHAPES = (
         category_id  => 'id?',
         source_url   => 'text?',
         version      => 'id',
+        former       => 'former?',
         created_at   => $TIME,
         updated_at   => $TIME,
     },
@@ -110,6 +111,7 @@ my %SHAPES = (
         updated_at   => $TIME,
         expires_at   => $TIME,
     },
+    former  => { version => 'id', size => 'count', sha256 => 'sha256', kept_until => $TIME },
     problem => { code => 'text', message => 'text' },
     ping    => {
         ok          => 'bool',

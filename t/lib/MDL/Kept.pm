@@ -114,6 +114,21 @@ sub no_room
     return;
 }
 
+# An asset whose second version is put back with a key, and whose first is not kept.
+sub versions
+{
+    my $asset = completed(brought('version 1'));
+    done('createAssetVersion', $asset, %{ brought("version $_") }) for 2, 3;
+    my %restore = (headers => { 'Idempotency-Key' => idem() });
+    my %second  = (%$asset, version => 2);
+    my $reply   = api('POST', "/assets/$asset->{asset_id}/versions/2/restore",
+        key => $shop->{token}, idem => $restore{headers}{'Idempotency-Key'});
+    die "restore was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
+    card(restoreAssetVersion => '200', \%second, %restore);
+    card(restoreAssetVersion => '409 version_not_kept', { %second, version => 1 });
+    return;
+}
+
 # A job that was cancelled, and another one of its asset that lasts.
 sub jobs
 {
@@ -123,8 +138,9 @@ sub jobs
     done('cancelJob', {});
     my %asset = (asset_id => $import->{asset}{id});
     done('createAssetVersion', \%asset, source_url => $slow);
-    card(retryJob           => '409 asset_not_ready', {});
-    card(createAssetVersion => '409 asset_not_ready', \%asset);
+    card(retryJob            => '409 asset_not_ready', {});
+    card(createAssetVersion  => '409 asset_not_ready', \%asset);
+    card(restoreAssetVersion => '409 asset_not_ready', \%asset);
     return;
 }
 
@@ -133,6 +149,7 @@ sub jobs
 sub catalog
 {
     $ids{asset_id}    = completed(brought('some bytes'))->{asset_id};
+    $ids{version}     = 1;
     $ids{category_id} = done('createCategory', {}, name => 'Kept')->{id};
     $ids{pack_id}     = done('createPack', {}, name => 'Kept',
         file_ids => [ $ids{asset_id} ])->{id};
@@ -146,6 +163,7 @@ sub catalog
         link_ids => [ $ids{link_id} ], license_key_tag_ids => [ $ids{tag_id} ]);
     $ids{mapping_id} = done('saveMapping', {}, %all)->{id};
     done('replaceMapping', {}, %all);
+    card(restoreAssetVersion => '409 version_current',        {});
     card(deleteAsset         => '409 asset_in_use',           {});
     card(deletePack          => '409 pack_in_use',            {});
     card(deleteLink          => '409 link_in_use',            {});
@@ -252,6 +270,7 @@ sub kept_things
     uploads();
     no_room($full);
     jobs($slow);
+    versions();
     webhooks();
     references();
     my $spent = idem();

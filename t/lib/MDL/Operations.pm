@@ -46,6 +46,15 @@ sub asset
     return ready_asset($shop, "$label.txt", bytes())->{id};
 }
 
+# An asset whose first version is kept.
+sub replaced_asset
+{
+    my ($shop) = @_;
+    my $id = asset($shop);
+    created($shop, "/assets/$id/versions", { upload_id => upload_of($shop, bytes()) });
+    return $id;
+}
+
 sub noun
 {
     my ($shop, $path, %more) = @_;
@@ -256,6 +265,7 @@ my %REQUESTS = (
         sub { ('/assets/' . asset($_[0]), { title => label(), category_id => category($_[0]) }) },
     deleteAsset => sub { '/assets/' . asset($_[0]) },
     createAssetVersion => sub { ('/assets/' . asset($_[0]) . '/versions', import_body($_[0])) },
+    restoreAssetVersion => sub { '/assets/' . replaced_asset($_[0]) . '/versions/1/restore' },
 
     createUpload    => sub { ('/assets/uploads', { filename => label() . '.txt', size => 10 }) },
     getUpload      => sub { '/assets/uploads/' . upload_of($_[0]) },

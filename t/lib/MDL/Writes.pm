@@ -26,6 +26,7 @@ my %AUDIT = (
     updateAsset        => 'asset changed',
     deleteAsset        => 'asset deleted',
     createAssetVersion => 'asset version_added',
+    restoreAssetVersion => 'asset version_restored',
 
     createUpload    => 'upload begun',
     deleteUpload    => 'upload aborted',
