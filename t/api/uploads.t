@@ -376,8 +376,8 @@ if (!in_objects()) {
         return $made;
     }
 
-    # If a worker is killed after it has stored the blob and before it has updated the database, the job
-    # is claimed again.
+    # If a worker is killed after it has stored the blob and before it has updated the database,
+    # the job is claimed again.
     my $again = in_pieces('again');
     $reply = complete_upload($shop, $again);
     wait_job($shop, $reply->{json}{job}{id});
