@@ -593,7 +593,7 @@ apr_status_t mdl_asset_to_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_to_forge
 
 apr_status_t mdl_asset_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_forget_t *forget)
 {
-    asset_before_t before;
+    asset_before_t before = {0};
     mdl_rows_t *asked;
     apr_status_t rv = mdl_asset_ask(db, forget->id, NULL, &asked, p);
 
