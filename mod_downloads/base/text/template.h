@@ -85,7 +85,11 @@ apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_finder_t *finder, const char **why,
                                 apr_pool_t *p);
 
-typedef enum { MDL_TEMPLATE_STYLE, MDL_TEMPLATE_SCRIPT } mdl_template_element_t;
+typedef enum {
+    MDL_TEMPLATE_STYLE,
+    MDL_TEMPLATE_SCRIPT,
+    MDL_TEMPLATE_ELEMENTS /* how many there are */
+} mdl_template_element_t;
 
 /** The hashes of a template's elements of a kind, for a Content-Security-Policy (CSP Level 3,
     section 2.3.1): " 'sha256-…'" for each, "" for none.  Values never occur within such an element

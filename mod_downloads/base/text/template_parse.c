@@ -1,4 +1,4 @@
-#include "base/text/template.h"
+#include "base/text/template_private.h"
 
 #include <string.h>
 
@@ -8,31 +8,10 @@
 #include <apr_tables.h>
 
 #include "base/crypto.h"
+#include "base/text/html_escape.h"
 
-#define FILE_MAX_SIZE   (1024 * 1024)
-#define MAX_DEPTH       16
-#define REPLACEMENT_MAX 6 /* bytes of "&quot;" */
-
-typedef enum {
-    PIECE_TEXT,
-    PIECE_WORD, /* text of a word */
-    PIECE_VALUE,
-    PIECE_ISOLATED, /* a value within a word with markup */
-    PIECE_RAW,
-    PIECE_SECTION,
-    PIECE_INVERTED,
-    PIECE_CHOICE, /* of a form among the following, by a value */
-    PIECE_FORM
-} piece_type_t;
-
-typedef struct {
-    piece_type_t type;
-    const char *text; /* the text itself, or the tag's name with a closing NUL */
-    apr_size_t length;
-    int line;
-    int end;                   /* sections, choices, forms: index of the first piece after */
-    mdl_plural_rule_t *plural; /* of a choice */
-} piece_t;
+#define FILE_MAX_SIZE (1024 * 1024)
+#define MAX_DEPTH     16
 
 /* Elements that a page's Content-Security-Policy allows by hash. */
 static const struct {
@@ -40,13 +19,6 @@ static const struct {
 } elements[] = {
     [MDL_TEMPLATE_STYLE] = {"<style>", "</style>"},
     [MDL_TEMPLATE_SCRIPT] = {"<script>", "</script>"},
-};
-#define ELEMENTS (sizeof elements / sizeof *elements)
-
-struct mdl_template_t {
-    mdl_template_kind_t kind;
-    const char *hashes[ELEMENTS];
-    apr_array_header_t *pieces;
 };
 
 /* A tag in the text: "{{#name}}". */
@@ -341,77 +313,14 @@ static apr_status_t add_word(parser_t *parser, const tag_t *tag)
                                 : add_forms(parser, word, tag, within);
 }
 
-/* Replaces one or two bytes that are special in HTML or not allowed; NULL: they stay. */
-static const char *template_replacement(const unsigned char *at, apr_size_t *length)
-{
-    *length = 1;
-    switch (at[0]) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    case '\t':
-    case '\n':
-    case '\r':
-        return NULL;
-    case 0xc2:
-        *length = 2;
-        return at[1] >= 0x80 && at[1] < 0xa0 ? "\xef\xbf\xbd" : NULL;
-    default:
-        return at[0] < 0x20 || at[0] == 0x7f ? "\xef\xbf\xbd" : NULL;
-    }
-}
-
-static void put_escaped(mdl_text_buffer_t *out, const char *text)
-{
-    char piece[1024];
-    apr_size_t filled = 0;
-
-    while (*text != '\0') {
-        apr_size_t length;
-        const char *instead = template_replacement((const unsigned char *)text, &length);
-
-        if (instead == NULL) {
-            piece[filled++] = *text++;
-        } else {
-            while (*instead != '\0') {
-                piece[filled++] = *instead++;
-            }
-            text += length;
-        }
-        if (filled > sizeof piece - REPLACEMENT_MAX) {
-            mdl_text_buffer_write(out, piece, filled);
-            filled = 0;
-        }
-    }
-    mdl_text_buffer_write(out, piece, filled);
-}
-
-static int is_special(const char *from, const char *to)
-{
-    apr_size_t length;
-
-    for (; from < to; from++) {
-        if (template_replacement((const unsigned char *)from, &length) != NULL) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Adds text; a word's is escaped here. */
 static void add_text(parser_t *parser, const char *from, const char *to)
 {
-    if (parser->within != NO_WORD && parser->t->kind == MDL_TEMPLATE_HTML && is_special(from, to)) {
+    if (parser->within != NO_WORD && parser->t->kind == MDL_TEMPLATE_HTML &&
+        mdl_html_is_special(from, to)) {
         mdl_text_buffer_t *escaped = mdl_text_buffer_make(parser->p);
 
-        put_escaped(escaped, apr_pstrmemdup(parser->p, from, (apr_size_t)(to - from)));
+        mdl_html_escape(escaped, apr_pstrmemdup(parser->p, from, (apr_size_t)(to - from)));
         from = mdl_text_buffer_text(escaped, NULL);
         to = from + strlen(from);
     }
@@ -547,7 +456,7 @@ static apr_status_t parse_elements(const parser_t *parser)
     for (int at = 0; at < t->pieces->nelts; at++) {
         const char *html = text_run(parser, &at);
 
-        for (mdl_template_element_t kind = 0; kind < ELEMENTS; kind++) {
+        for (mdl_template_element_t kind = 0; kind < MDL_TEMPLATE_ELEMENTS; kind++) {
             if (!elements_hash(t, kind, html, parser->p)) {
                 int line = at < t->pieces->nelts ? APR_ARRAY_IDX(t->pieces, at, piece_t).line : 1;
 
@@ -569,7 +478,7 @@ const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t 
 /* Copies what the template keeps out of the parser's pool. */
 static void template_keep(mdl_template_t *t, apr_pool_t *p)
 {
-    for (mdl_template_element_t kind = 0; kind < ELEMENTS; kind++) {
+    for (mdl_template_element_t kind = 0; kind < MDL_TEMPLATE_ELEMENTS; kind++) {
         t->hashes[kind] = apr_pstrdup(p, t->hashes[kind]);
     }
     t->pieces = apr_array_copy(p, t->pieces);
@@ -662,215 +571,4 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
     }
     apr_pool_destroy(ptemp);
     return rv;
-}
-
-/* The sections around a piece, innermost first. */
-typedef struct scope_t {
-    const mdl_json_t *data;
-    const struct scope_t *outer;
-} scope_t;
-
-typedef struct {
-    const mdl_template_t *t;
-    const mdl_template_list_t *list; /* or NULL */
-    mdl_text_buffer_t *out;
-    apr_pool_t *pool;
-} renderer_t;
-
-static const mdl_json_t *template_look_up(const scope_t *scope, const char *name)
-{
-    for (; scope != NULL; scope = scope->outer) {
-        const mdl_json_t *value = mdl_json_type(scope->data) == MDL_JSON_OBJECT
-                                      ? mdl_json_member(scope->data, name)
-                                      : NULL;
-
-        if (value != NULL) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
-static int is_shown(const mdl_json_t *value)
-{
-    switch (mdl_json_type(value)) {
-    case MDL_JSON_ABSENT:
-    case MDL_JSON_NULL:
-        return 0;
-    case MDL_JSON_BOOL:
-        return mdl_json_bool(value);
-    case MDL_JSON_STRING:
-        return *mdl_json_string(value) != '\0';
-    case MDL_JSON_ARRAY:
-        return mdl_json_length(value) > 0;
-    default:
-        return 1;
-    }
-}
-
-static void put_value(const renderer_t *renderer, const mdl_json_t *value, piece_type_t as)
-{
-    char number[24];
-
-    switch (mdl_json_type(value)) {
-    case MDL_JSON_STRING:
-        if (as == PIECE_RAW || renderer->t->kind == MDL_TEMPLATE_TEXT) {
-            mdl_text_buffer_put(renderer->out, mdl_json_string(value));
-        } else if (as == PIECE_ISOLATED) {
-            mdl_text_buffer_put(renderer->out, "<bdi>");
-            put_escaped(renderer->out, mdl_json_string(value));
-            mdl_text_buffer_put(renderer->out, "</bdi>");
-        } else {
-            put_escaped(renderer->out, mdl_json_string(value));
-        }
-        break;
-    case MDL_JSON_INT:
-        apr_snprintf(number, sizeof number, "%" APR_INT64_T_FMT, mdl_json_int(value));
-        mdl_text_buffer_put(renderer->out, number);
-        break;
-    case MDL_JSON_BOOL:
-        mdl_text_buffer_put(renderer->out, mdl_json_bool(value) ? "true" : "false");
-        break;
-    default:
-        break;
-    }
-}
-
-static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope);
-
-static void render_list(const renderer_t *renderer, int from, int to, const scope_t *scope)
-{
-    const mdl_template_list_t *list = renderer->list;
-    apr_pool_t *pool;
-
-    apr_pool_create(&pool, renderer->pool);
-    apr_pool_tag(pool, "mdl_template_list");
-    for (int i = 0; i < list->length; i++) {
-        mdl_json_t *element = mdl_json_object(pool);
-        scope_t inner = {element, scope};
-
-        list->element(list->baton, i, element, pool);
-        render_range(renderer, from, to, &inner);
-        apr_pool_clear(pool);
-    }
-    apr_pool_destroy(pool);
-}
-
-static void render_section(const renderer_t *renderer, int from, int to, const mdl_json_t *value,
-                           const scope_t *scope)
-{
-    scope_t inner = {value, scope};
-
-    if (value == NULL) {
-        render_list(renderer, from, to, scope);
-        return;
-    }
-    if (mdl_json_type(value) != MDL_JSON_ARRAY) {
-        render_range(renderer, from, to, &inner);
-        return;
-    }
-    for (apr_size_t i = 0; i < mdl_json_length(value); i++) {
-        inner.data = mdl_json_element(value, i);
-        render_range(renderer, from, to, &inner);
-    }
-}
-
-/* The list is a member of the outermost data, so inner sections hide it. */
-static int section_is_shown(const renderer_t *renderer, const char *name, const mdl_json_t *value)
-{
-    const mdl_template_list_t *list = renderer->list;
-
-    return value == NULL && list != NULL && strcmp(list->name, name) == 0 ? list->length > 0
-                                                                          : is_shown(value);
-}
-
-/* The index of the form for a value, or the choice's end if no form fits. */
-static int choose_form(const renderer_t *renderer, int at, const mdl_json_t *value)
-{
-    const piece_t *pieces = (const piece_t *)renderer->t->pieces->elts, *choice = pieces + at;
-    const char *exact = "true", *category = "other";
-    int fits = choice->end, other = choice->end;
-    char number[24];
-
-    if (!is_shown(value)) {
-        exact = "none";
-    } else if (mdl_json_type(value) == MDL_JSON_STRING) {
-        exact = mdl_json_string(value);
-    } else if (mdl_json_type(value) == MDL_JSON_INT) {
-        apr_snprintf(number, sizeof number, "%" APR_INT64_T_FMT, mdl_json_int(value));
-        exact = number;
-        category = mdl_plural_names[choice->plural(mdl_json_int(value))];
-    }
-    for (int i = at + 1; i < choice->end; i = pieces[i].end) {
-        const char *name = pieces[i].text;
-
-        if (mdl_json_type(value) == MDL_JSON_OBJECT ? is_shown(mdl_json_member(value, name))
-                                                    : strcmp(name, exact) == 0) {
-            return i;
-        }
-        fits = strcmp(name, category) == 0 ? i : fits;
-        other = strcmp(name, "other") == 0 ? i : other;
-    }
-    return fits < choice->end ? fits : other;
-}
-
-static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope)
-{
-    int i = from;
-
-    while (i < to) {
-        const piece_t *piece = &APR_ARRAY_IDX(renderer->t->pieces, i, piece_t);
-        const mdl_json_t *value = piece->type <= PIECE_WORD ? NULL
-                                                            : template_look_up(scope, piece->text);
-        int form;
-
-        switch (piece->type) {
-        case PIECE_TEXT:
-        case PIECE_WORD:
-            mdl_text_buffer_write(renderer->out, piece->text, piece->length);
-            break;
-        case PIECE_VALUE:
-        case PIECE_ISOLATED:
-        case PIECE_RAW:
-            put_value(renderer, value, piece->type);
-            break;
-        case PIECE_SECTION:
-            if (section_is_shown(renderer, piece->text, value)) {
-                render_section(renderer, i + 1, piece->end, value, scope);
-            }
-            break;
-        case PIECE_INVERTED:
-            if (!section_is_shown(renderer, piece->text, value)) {
-                render_range(renderer, i + 1, piece->end, scope);
-            }
-            break;
-        case PIECE_CHOICE:
-            form = choose_form(renderer, i, value);
-            if (form < piece->end) {
-                render_range(renderer, form + 1,
-                             APR_ARRAY_IDX(renderer->t->pieces, form, piece_t).end, scope);
-            }
-            break;
-        case PIECE_FORM:
-            break;
-        }
-        i = piece->type >= PIECE_SECTION ? piece->end : i + 1;
-    }
-}
-
-void mdl_template_write(const mdl_template_t *t, const mdl_json_t *data,
-                        const mdl_template_list_t *list, mdl_text_buffer_t *out, apr_pool_t *p)
-{
-    scope_t scope = {data, NULL};
-    renderer_t renderer = {.t = t, .list = list, .out = out, .pool = p};
-
-    render_range(&renderer, 0, t->pieces->nelts, &scope);
-}
-
-const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p)
-{
-    mdl_text_buffer_t *out = mdl_text_buffer_make(p);
-
-    mdl_template_write(t, data, NULL, out, p);
-    return mdl_text_buffer_text(out, NULL);
 }
