@@ -122,17 +122,17 @@ static int mask_search(char *text)
         char *value = at + strlen(SEARCH);
 
         while (has_search(text, at) && *value != '\0') {
-            apr_size_t length = strcspn(value, "&; \"#\t\r\n");
+            apr_size_t length = strcspn(value, "& \"#\t\r\n");
 
             if (length > 2 && strncmp(value, "q=", 2) == 0) {
                 memset(value + 2, '*', length - 2);
                 found = 1;
             }
             value += length;
-            if (*value != '&' && *value != ';') {
+            if (*value != '&') {
                 break;
             }
-            value++;
+            value += strncmp(value, "&amp;", 5) == 0 ? 5 : 1;
         }
     }
     return found;

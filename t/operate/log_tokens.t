@@ -99,7 +99,8 @@ subtest 'Whoever needs a token still gets it' => sub {
 };
 
 subtest 'A search, which may be for a license key' => sub {
-    for my $query ('q=K7Q2-X9PL', 'limit=5&q=K7Q2-X9PL', 'q=&q=K7Q2-X9PL', 'q=K7Q2-X9PL&nonsense')
+    for my $query ('q=K7Q2-X9PL', 'limit=5&q=K7Q2-X9PL', 'q=&q=K7Q2-X9PL', 'q=K7Q2-X9PL&nonsense',
+        'q=X9PL;K7Q2')
     {
         my $reply = api('GET', "/search?$query", key => $shop->{token},
             headers => { Referer => "http://localhost/api/v1/search?$query" });
