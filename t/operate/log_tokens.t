@@ -106,6 +106,12 @@ subtest 'A search, which may be for a license key' => sub {
             headers => { Referer => "http://localhost/api/v1/search?$query" });
         like($reply->{status}, qr/^[24]00$/, $query);
     }
+    for my $path (qw(/api/v1//search /api/v1/%73earch /%61pi/v1/search /api/v1/x/../search
+        /api/v1/search/)) {
+        my $reply = page('GET', "$path?%71=K7Q2-X9PL&q=K7Q2-X9PL",
+            headers => { Authorization => "Bearer $shop->{token}" });
+        like($reply->{status}, qr/^[24]0[04]$/, "its path as $path");
+    }
     page('GET', '/source/search?q=another-site');
 };
 
