@@ -112,27 +112,36 @@ static int has_search(const char *text, const char *end)
            ends_with(text, shop - 1, settings_path);
 }
 
-/* Masks what is searched for, which may be a license key; false if nothing is.  In the page of
+/* Masks what a query searches for, which may be a license key; false if nothing is.  In the page of
    mod_status "&" is "&amp;". */
+static int mask_query(char *query)
+{
+    int found = 0;
+
+    while (*query != '\0') {
+        apr_size_t length = strcspn(query, "& \"#\t\r\n");
+        apr_size_t before = prefix_length(query, "q=");
+
+        if (before > 0 && length > before) {
+            memset(query + before, '*', length - before);
+            found = 1;
+        }
+        query += length;
+        if (*query != '&') {
+            break;
+        }
+        query += strncmp(query, "&amp;", 5) == 0 ? 5 : 1;
+    }
+    return found;
+}
+
 static int mask_search(char *text)
 {
     int found = 0;
 
     for (char *at = strstr(text, SEARCH); at != NULL; at = strstr(at + 1, SEARCH)) {
-        char *value = at + strlen(SEARCH);
-
-        while (has_search(text, at) && *value != '\0') {
-            apr_size_t length = strcspn(value, "&; \"#\t\r\n");
-
-            if (length > 2 && strncmp(value, "q=", 2) == 0) {
-                memset(value + 2, '*', length - 2);
-                found = 1;
-            }
-            value += length;
-            if (*value != '&' && *value != ';') {
-                break;
-            }
-            value++;
+        if (has_search(text, at)) {
+            found |= mask_query(at + strlen(SEARCH));
         }
     }
     return found;
@@ -185,29 +194,46 @@ static int mask_line(request_rec *r)
     return DECLINED;
 }
 
-/* The query alone does not tell that it is a search. */
-static void mask_query(request_rec *r)
+/* Whether a path without escapes is one of those that search. */
+static int is_search(const char *path)
 {
-    char *text = r->args != NULL ? apr_pstrcat(r->pool, r->uri, "?", r->args, NULL) : NULL;
+    const char *end = path != NULL ? path + strlen(path) : NULL;
 
-    if (text != NULL && mask_search(text)) {
-        r->args = text + strlen(r->uri) + 1;
+    while (end != NULL && end > path && end[-1] == '/') {
+        end--;
+    }
+    return end != NULL && ends_with(path, end, "/search") &&
+           has_search(path, end - strlen("/search"));
+}
+
+/* Masks the query of a search, however its path was written. */
+static void mask_query_of(char **text, const char *before, apr_pool_t *p)
+{
+    char *copy = *text != NULL ? apr_pstrdup(p, *text) : NULL;
+    char *query = copy != NULL ? strstr(copy, before) : NULL;
+
+    if (query != NULL && mask_query(query + strlen(before))) {
+        *text = copy;
     }
 }
 
-static void mask_request(request_rec *r)
+static void mask_request(request_rec *r, int search)
 {
     int found = mask_copy(&r->uri, r->pool);
 
     found |= mask_copy(&r->unparsed_uri, r->pool);
     found |= mask_copy(&r->the_request, r->pool);
-    if (!found && r->prev == NULL) {
+    if (!found && !search && r->prev == NULL) {
         return;
     }
     mask_copy(&r->filename, r->pool);
     mask_copy(&r->path_info, r->pool);
     mask_copy(&r->args, r->pool);
-    mask_query(r);
+    if (search) {
+        mask_query_of(&r->args, "", r->pool);
+        mask_query_of(&r->unparsed_uri, "?", r->pool);
+        mask_query_of(&r->the_request, "?", r->pool);
+    }
     mask_table(r->headers_in, r->pool);
     mask_table(r->headers_out, r->pool);
     mask_table(r->err_headers_out, r->pool);
@@ -218,8 +244,11 @@ static void mask_request(request_rec *r)
 /* An internal redirect, as to an error document, makes several of a request. */
 static int mask_all(request_rec *r)
 {
+    int search = 0;
+
     for (; prefixes != NULL && r != NULL; r = r->next) {
-        mask_request(r);
+        search |= is_search(r->uri);
+        mask_request(r, search);
     }
     return DECLINED;
 }

@@ -50,7 +50,7 @@ static void health_add_nodes(mdl_json_t *data, const apr_array_header_t *nodes)
     }
 }
 
-/* Adds where files are stored; the database's connection is not kept while the store is asked. */
+/* Adds where files are stored. */
 static void health_add_storage(mdl_json_t *data, mdl_visit_t *visit)
 {
     const mdl_storage_config_t *config = &visit->service->settings->storage;
@@ -58,8 +58,9 @@ static void health_add_storage(mdl_json_t *data, mdl_visit_t *visit)
     mdl_places_ready_t ready;
     apr_int64_t left;
 
+    ready = mdl_child_storage_places(visit->service, mdl_connection_db(visit->connection),
+                                     visit->r->pool);
     mdl_visit_end(visit);
-    ready = mdl_child_storage_places(visit->service, NULL, visit->r->pool);
     mdl_json_add_string(data, "folder", config->folder);
     mdl_json_add_bool(data, "folder_ready", ready.folder);
     mdl_json_add_string(data, "objects", config->objects.url);

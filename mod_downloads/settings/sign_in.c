@@ -75,14 +75,23 @@ static const char *target_check(const char *target)
                : "";
 }
 
+static int path_is_search(const char *path)
+{
+    const char *last = path != NULL ? strrchr(path, '/') : NULL;
+
+    return last != NULL && strcmp(last, "/search") == 0;
+}
+
+/* What is searched for may be a license key, which no log may get with the form's address. */
 int mdl_sign_in_ask(mdl_visit_t *visit, const char *path)
 {
     request_rec *r = visit->r;
+    const char *args = path_is_search(path) ? NULL : r->args;
     const char *query = "?ended"; /* what a form sent is lost */
 
     if (r->method_number == M_GET) {
         path = path != NULL ? ap_os_escape_path(r->pool, path, 1) : "";
-        path = target_check(apr_pstrcat(r->pool, path, r->args != NULL ? "?" : "", r->args, NULL));
+        path = target_check(apr_pstrcat(r->pool, path, args != NULL ? "?" : "", args, NULL));
         query = *path != '\0'
                     ? apr_pstrcat(r->pool, "?to=", ap_escape_urlencoded(r->pool, path), NULL)
                     : "";

@@ -76,6 +76,14 @@ is(api('GET', '/shop', key => $shop->{token})->{json}{emails}{en}{closing}, '<b>
     'and leaves the others');
 is(changed({ name => 'Nordlicht' })->{json}{emails}{de}{greeting}, 'Tach',
     'as does a change of something else');
+my @changes = map { { emails => { $_ => { closing => 'at once' } } } } qw(de en es fr);
+my @rounds  = map {
+    changed({ emails => { map { $_ => {} } qw(de en es fr) } });
+    api_at_once(sub { }, map { [ 'PATCH', '/shop', key => $shop->{token}, json => $_ ] } @changes);
+    my $now = api('GET', '/shop', key => $shop->{token})->{json}{emails};
+    join ' ', grep { ($now->{$_}{closing} // '') eq 'at once' } sort keys %$now;
+} 1 .. 8;
+is_deeply(\@rounds, [ ('de en es fr') x 8 ], 'changes at once leave one another, too');
 is(changed({ emails => { de => { greeting => "\x{f6}" x 300 } } })->{status}, 200,
     'a text has 300 characters');
 

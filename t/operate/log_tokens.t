@@ -99,11 +99,18 @@ subtest 'Whoever needs a token still gets it' => sub {
 };
 
 subtest 'A search, which may be for a license key' => sub {
-    for my $query ('q=K7Q2-X9PL', 'limit=5&q=K7Q2-X9PL', 'q=&q=K7Q2-X9PL', 'q=K7Q2-X9PL&nonsense')
+    for my $query ('q=K7Q2-X9PL', 'limit=5&q=K7Q2-X9PL', 'q=&q=K7Q2-X9PL', 'q=K7Q2-X9PL&nonsense',
+        'q=X9PL;K7Q2')
     {
         my $reply = api('GET', "/search?$query", key => $shop->{token},
             headers => { Referer => "http://localhost/api/v1/search?$query" });
         like($reply->{status}, qr/^[24]00$/, $query);
+    }
+    for my $path (qw(/api/v1//search /api/v1/%73earch /%61pi/v1/search /api/v1/x/../search
+        /api/v1/search/)) {
+        my $reply = page('GET', "$path?%71=K7Q2-X9PL&q=K7Q2-X9PL",
+            headers => { Authorization => "Bearer $shop->{token}" });
+        like($reply->{status}, qr/^[24]0[04]$/, "its path as $path");
     }
     page('GET', '/source/search?q=another-site');
 };

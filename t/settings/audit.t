@@ -159,6 +159,9 @@ is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 4, 'and goes on from there');
         sql("SELECT DISTINCT action FROM audit WHERE action <> 'done'");
     is(join(' ', grep { my $action = $_; !grep { $_ eq $action } @{ $words{actions} } }
         sort keys %used), '', 'the page knows every action that this suite has seen');
+    my $english = MDL::Target::slurp(MDL::Target::top_dir() . '/conf/templates/en.words');
+    is(join(' ', sort @{ $words{actions} }), join(' ', sort $english =~ /^audit_action\.(\w+)/mg),
+        'and every action that there are words for');
     for my $noun (@{ $words{nouns} }) {
         sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES "
             . join ', ', map { "($id, '$noun', '$_', 'settings', 'words', 0)" }

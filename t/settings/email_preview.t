@@ -120,6 +120,16 @@ like(preview('?language=fr')->{body},
 like(preview('?language=en')->{body}, qr{>Hello Ada,\n\nWelcome\n\nThank you}, 'but in English');
 cmp_ok(scalar @{ said($text) }, '>=', 3, 'which is more than a greeting');
 
+my $offers = sub { api('PATCH', '/shop', key => $shop->{token}, json => { languages => $_[0] }) };
+$offers->([qw(de it)]);
+assign($shop, 7002, [$product], send_email => JSON::PP::true(),
+    customer => { email => 'dante@example.com', first_name => 'Dante', locale => 'it' });
+like(wait_mail('dante@example.com')->{text} =~ s/\r//gr, qr/^Guten Tag Dante,\n\nMoin <b>\n/,
+    'a language without templates: the first that the shop offers, with its own words');
+like(preview('?language=en')->{body}, qr{>Hello Ada,\n\nWelcome\n\nThank you},
+    'the sample of a language that the shop does not offer has the words of that language');
+$offers->(undef);
+
 # --- a test to oneself ---
 
 my $ADA   = 'ada@staff.example';

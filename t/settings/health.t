@@ -124,6 +124,12 @@ chmod 0500, $partial or die "$partial: $!\n";
 wait_for(sub { health() =~ m{/storage</bdi>: <strong>fails</strong>} }, 20,
     'a folder that can not be written to fails');
 chmod 0750, $partial or die "$partial: $!\n";
+wait_for(sub { health() =~ m{/storage</bdi>: works} }, 20, 'one that can works');
+my $identity = "$server->{folder}/storage/identity";
+rename $identity, "$identity.own" or die "$identity: $!\n";
+wait_for(sub { health() =~ m{/storage</bdi>: <strong>fails</strong>} }, 20,
+    'a folder that is not that of the database, as without its file system, fails');
+rename "$identity.own", $identity or die "$identity: $!\n";
 
 # --- emails --------------------------------------------------------------------------------------
 

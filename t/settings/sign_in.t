@@ -54,7 +54,10 @@ subtest 'Without a session there is the form, which leads back' => sub {
     is $reply->{status}, 303, 'a page leads to the form';
     is place($reply), "/sign-in?to=$shop->{shop_id}%2fkeys%3fa%3db%2520c", 'with its own address';
     is_guarded($reply, 'the answer');
-    my $asked = visit(undef, 'GET', place($reply));
+    $reply = visit(undef, 'GET', "/$shop->{shop_id}/search?q=K7Q2-X9PL");
+    is place($reply), "/sign-in?to=$shop->{shop_id}%2fsearch",
+        'without what was searched for, which may be a license key';
+    my $asked = visit(undef, 'GET', "/sign-in?to=$shop->{shop_id}%2fkeys%3fa%3db%2520c");
     is $asked->{status}, 200, 'the form is for everybody';
     is_guarded($asked, 'the form');
     like $asked->{body}, qr{name="to" value="$shop->{shop_id}/keys\?a=b%20c"},

@@ -44,7 +44,7 @@ mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
     mdl_email_text_t text;
 
     mdl_email_choose_language(&letter, order, p);
-    text = mdl_email_text_for(order->brand.email_texts, letter.locale, p);
+    text = mdl_email_text_for(order->brand.email_texts, letter.locale, letter.other, p);
     mdl_json_add_string(object, "name", order->shop_name);
     mdl_json_add_string(object, "support_email", order->shop_email);
     mdl_brand_json(object, &order->brand, public_url, p);
@@ -123,6 +123,7 @@ static mdl_order_t *sample_order(const mdl_shop_t *shop, const char *locale, apr
     order->shop_name = shop->name;
     order->shop_email = shop->reply_to != NULL ? shop->reply_to : shop->email;
     order->brand = shop->brand;
+    order->brand.languages = NULL; /* whoever looks at it chooses the language */
     order->storefront_order_id = "1043";
     order->page_id = "AAAAAAAAAAAAAAAAAAAAAA"; /* no order's */
     order->customer.first_name = "Ada";

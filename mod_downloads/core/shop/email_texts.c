@@ -69,14 +69,21 @@ static int locale_is_in(const char *locale, const char *language)
            (locale[2] == '\0' || locale[2] == '-' || locale[2] == '_');
 }
 
-mdl_email_text_t mdl_email_text_for(const char *stored, const char *locale, apr_pool_t *p)
+/* The index in mdl_email_languages; -1: none. */
+static int locale_language(const char *locale)
 {
-    mdl_email_texts_t texts = mdl_email_texts_read(stored, p);
-
     for (int i = 0; i < MDL_EMAIL_LANGUAGES; i++) {
         if (locale_is_in(locale, mdl_email_languages[i])) {
-            return texts.of[i];
+            return i;
         }
     }
-    return texts.of[ENGLISH];
+    return -1;
+}
+
+mdl_email_text_t mdl_email_text_for(const char *stored, const char *locale, const char *other,
+                                    apr_pool_t *p)
+{
+    int language = locale_language(locale) >= 0 ? locale_language(locale) : locale_language(other);
+
+    return mdl_email_texts_read(stored, p).of[language >= 0 ? language : ENGLISH];
 }

@@ -34,7 +34,9 @@ const char *mdl_email_texts_changed(const char *stored, const mdl_email_texts_t 
 /** Whether all texts of a change are short enough and plain. */
 int mdl_email_texts_valid(const mdl_email_texts_t *change);
 
-/** The text for a customer's locale (or NULL), as emails are chosen: English for all others. */
-mdl_email_text_t mdl_email_text_for(const char *stored, const char *locale, apr_pool_t *p);
+/** The text for a customer's locale, as emails are chosen: if there is none, for the locale other,
+    else English.  Both may be NULL. */
+mdl_email_text_t mdl_email_text_for(const char *stored, const char *locale, const char *other,
+                                    apr_pool_t *p);
 
 #endif

@@ -235,7 +235,9 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     if ((rv = shop_check_set(set, p)) != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {
+    /* The lock: another change may write what this one has not been given. */
+    if ((rv = mdl_shop_lock(db, set->id, p)) != APR_SUCCESS ||
+        (rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {
         return rv == APR_ENOENT
                    ? mdl_problem_set(set->problem, 404, "not_found", "There is no such shop.")
                    : rv;
