@@ -160,6 +160,7 @@ static apr_status_t asset_parse_restore(mdl_request_t *request)
     mdl_asset_restore_t *restore = mdl_resource_begin(request, sizeof *restore);
 
     restore->version = mdl_identifier_parse(request->parameters[1]);
+    restore->quota = request->service->settings->storage_quota;
     return mdl_members_none(request);
 }
 

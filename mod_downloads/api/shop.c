@@ -163,6 +163,7 @@ static void storage_write_members(mdl_json_t *to, const mdl_shop_storage_t *stor
 
     mdl_json_add_int(to, "files", storage->files);
     mdl_json_add_int(to, "bytes", storage->bytes);
+    mdl_json_add_int(to, "former_bytes", storage->former_bytes);
     mdl_json_add_int(to, "upload_bytes", storage->taken - storage->bytes);
     mdl_json_add_int_if(to, "quota", quota, quota != 0);
     mdl_json_add_int_if(to, "bytes_left", left, quota != 0);

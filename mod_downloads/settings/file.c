@@ -225,7 +225,8 @@ static int file_restore(mdl_visit_t *visit)
 {
     mdl_asset_restore_t restore = {
         .ref = mdl_catalog_ref(visit),
-        .version = mdl_identifier_parse(mdl_visit_field(visit, "version"))};
+        .version = mdl_identifier_parse(mdl_visit_field(visit, "version")),
+        .quota = visit->service->settings->storage_quota};
 
     return file_done(visit, mdl_visit_write(visit, mdl_asset_restore_effect, &restore));
 }

@@ -27,7 +27,8 @@ CREATE TABLE shop (
     blocked_at BIGINT, -- by the operator; NULL: it is not blocked
     block_reason TEXT,
     files_stored BIGINT NOT NULL DEFAULT 0, -- its assets that have bytes
-    bytes_stored BIGINT NOT NULL DEFAULT 0, -- by its assets and their former versions, for the quota
+    bytes_stored BIGINT NOT NULL DEFAULT 0, -- by its assets, for the quota
+    bytes_former BIGINT NOT NULL DEFAULT 0, -- by their former versions
     sender_name TEXT, -- of its emails; NULL: the shop's name
     reply_to TEXT, -- NULL: the shop's email
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes

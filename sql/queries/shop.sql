@@ -56,8 +56,10 @@ UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, accent =
 WHERE id = %lld
 
 -- name: shop_store
-UPDATE shop SET files_stored = files_stored + %lld:files, bytes_stored = bytes_stored + %lld:bytes
+UPDATE shop SET files_stored = files_stored + %lld:files, bytes_stored = bytes_stored + %lld:bytes,
+    bytes_former = bytes_former + %lld:former_bytes
 WHERE id = %lld
 
 -- name: shop_bytes
-SELECT s.files_stored AS files, s.bytes_stored AS bytes, {{bytes_taken}} AS taken FROM shop s WHERE s.id = %lld
+SELECT s.files_stored AS files, s.bytes_stored AS bytes, s.bytes_former AS former_bytes, {{bytes_taken}} AS taken
+FROM shop s WHERE s.id = %lld

@@ -57,18 +57,18 @@ sub row_of
     return 0 + $id->[0];
 }
 
-# Checks that shop.bytes_stored, which the quota uses, is the sum of the sizes of the shop's assets
-# and of their former versions.
+# Checks that shop.bytes_stored, which the quota uses, is the sum of the sizes of the shop's assets,
+# and bytes_former that of their former versions.
 sub is_stored
 {
     my ($name) = @_;
-    my ($row) = sql('SELECT bytes_stored, (SELECT COALESCE(sum(b.size), 0) FROM asset a '
-            . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id '
-            . 'AND a.deleted_at IS NULL) + (SELECT COALESCE(sum(b.size), 0) FROM asset a '
+    my ($row) = sql('SELECT bytes_stored, bytes_former, (SELECT COALESCE(sum(b.size), 0) '
+            . 'FROM asset a JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id '
+            . 'AND a.deleted_at IS NULL), (SELECT COALESCE(sum(b.size), 0) FROM asset a '
             . 'JOIN blob b ON b.sha256 = a.former_sha256 WHERE a.shop_id = shop.id) '
             . "FROM shop WHERE id = $shop->{shop_id}");
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    return is($row->[0], $row->[1], "$name: the shop's stored bytes are the sum of its assets");
+    return is("@$row[0, 1]", "@$row[2, 3]", "$name: the shop's stored bytes are the sum of its assets");
 }
 
 # --- the list ------------------------------------------------------------------------------------

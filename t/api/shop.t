@@ -115,19 +115,22 @@ for (
 
 sub storage { return api('GET', '/shop', key => $shop->{token})->{json}{storage} }
 
-my %without = (upload_bytes => 0, quota => undef, bytes_left => undef);
+my %without = (former_bytes => 0, upload_bytes => 0, quota => undef, bytes_left => undef);
 is_deeply(storage(), { files => 0, bytes => 0, %without }, 'a shop without files');
 my $file = ready_asset($shop, 'stored.txt', '12345')->{id};
 is_deeply(changed({})->{json}{storage}, { files => 1, bytes => 5, %without }, 'a file');
 my $wait = api('POST', "/assets/$file/versions", key => $shop->{token},
     json => { source_url => source('stored-2.txt', '123') });
 wait_job($shop, $wait->{json}{job}{id});
-is_deeply(storage(), { files => 1, bytes => 8, %without }, 'with its former version');
+is_deeply(storage(), { files => 1, bytes => 3, %without, former_bytes => 5 },
+    'with its former version');
 api('POST', "/assets/$file/versions/1/restore", key => $shop->{token});
-is_deeply(storage(), { files => 1, bytes => 8, %without }, 'also when that is put back');
+is_deeply(storage(), { files => 1, bytes => 5, %without, former_bytes => 3 },
+    'also when that is put back');
 my $upload = api('POST', '/assets/uploads', key => $shop->{token},
     json => { filename => 'open.txt', size => 100 })->{json}{id};
-is_deeply(storage(), { files => 1, bytes => 8, %without, upload_bytes => 100 }, 'an open upload');
+is_deeply(storage(), { files => 1, bytes => 5, %without, former_bytes => 3, upload_bytes => 100 },
+    'an open upload');
 api('DELETE', "/assets/uploads/$upload", key => $shop->{token});
 api('DELETE', "/assets/$file", key => $shop->{token});
 is_deeply(storage(), { files => 0, bytes => 0, %without }, 'and nothing is left');

@@ -101,12 +101,12 @@ subtest 'the bytes of an older version are removed' => sub {
     sweep();
     ok -e blob('version one'), 'the old one is kept';
     sql("UPDATE asset SET former_until = 1 WHERE id = $asset");
-    my $bytes_stored = "SELECT bytes_stored FROM shop WHERE id = $shop->{shop_id}";
-    my $stored = (sql($bytes_stored))[0][0];
+    my $former = "SELECT bytes_former FROM shop WHERE id = $shop->{shop_id}";
+    my $stored = (sql($former))[0][0];
     httpd_graceful();
     wait_for(sub { !sql("SELECT 1 FROM asset WHERE id = $asset AND former_version IS NOT NULL") },
         20, 'it to be forgotten');
-    is((sql($bytes_stored))[0][0], $stored - length 'version one',
+    is((sql($former))[0][0], $stored - length 'version one',
         'which the shop no longer stores');
     is(api('GET', "/assets/$asset", key => $shop->{token})->{json}{former}, undef, 'nor sees');
     ok -e blob('version one'), 'its bytes stay an hour for those who read them';

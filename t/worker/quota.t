@@ -8,6 +8,7 @@ use MDL::Contract;
 use MDL::Instance;
 use MDL::Source;
 use MDL::Test;
+use MDL::Upload;
 use Test::More;
 
 use constant KB => 1024;
@@ -78,7 +79,8 @@ cmp_ok($source->sent("file-$count"), '<', 10_000 * KB, 'which is hardly read');
 my $second = fits('60 KiB more', '/assets', size => 60 * KB);
 is(stored_bytes(), 100 * KB, 'the quota is used up');
 is_deeply(api('GET', '/shop', key => $key)->{json}{storage},
-    { files => 2, bytes => 100 * KB, upload_bytes => 0, quota => 100 * KB, bytes_left => 0 },
+    { files => 2, bytes => 100 * KB, former_bytes => 0, upload_bytes => 0, quota => 100 * KB,
+        bytes_left => 0 },
     'which the shop is told');
 fails('one byte more', '/assets', size => 1);
 fits('a file without a byte', '/assets', size => 0);
@@ -131,6 +133,32 @@ my $other = new_shop();
 is(wait_job($other, api('POST', '/assets', key => $other->{token},
     json => { source_url => offer(size => 100 * KB) })->{json}{job}{id})->{status},
     'succeeded', 'each shop has a quota of its own');
+
+# --- former versions ------------------------------------------------------------------------------
+
+subtest 'a former version is kept where there is room, and takes none from others' => sub {
+    $shop = new_shop();
+    $key  = $shop->{token};
+    my $file = fits('90 KiB', '/assets', size => 90 * KB);
+    fits('other 5 KiB in their place', "/assets/$file/versions", size => 5 * KB);
+    my $restore = "/assets/$file/versions/1/restore";
+    is(api('GET', "/assets/$file", key => $key)->{json}{former}{size}, 90 * KB, 'are both stored');
+    my $upload = begin_upload($shop, size => 90 * KB);
+    is(put_bytes($upload, 'u' x (90 * KB))->{status}, 204, 'another file of 90 KiB comes');
+    is(complete_upload($shop, $upload)->{status}, 201, 'and is stored, too');
+    my $reply = api('POST', $restore, key => $key);
+    is("$reply->{status} $reply->{json}{error}{code}", '422 storage_quota_exceeded',
+        'so the former version has no room');
+    is(stored_bytes(), 95 * KB, 'and nothing has changed');
+    is(api('DELETE', "/assets/$_->{json}{id}", key => $key)->{status}, 204, 'until that is gone')
+        for api('GET', "/assets/" . get_upload($shop, $upload)->{asset_id}, key => $key);
+    is(api('POST', $restore, key => $key)->{status}, 200, 'then it is put back');
+    is(stored_bytes(), 90 * KB, 'and counts');
+    fits('other 50 KiB in their place', "/assets/$file/versions", size => 50 * KB);
+    is(api('GET', "/assets/$file", key => $key)->{json}{former}, undef,
+        'where there is no room, the former one is not kept');
+    is(api('GET', '/shop', key => $key)->{json}{storage}{former_bytes}, 0, 'nor counted');
+};
 
 $server->stop;
 done_testing;

@@ -275,6 +275,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         {MDL_Q_ASSET_PACKS, MDL_REFERENCE_PACK},
         {MDL_Q_ASSET_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_ASSET_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
+    mdl_shop_stored_t stored;
     const mdl_asset_t *asset;
     apr_status_t rv;
 
@@ -291,8 +292,10 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         return rv;
     }
     asset = ref->entity;
-    if ((rv = mdl_shop_store(db, ref->shop_id, asset->sha256 != NULL ? -1 : 0,
-                             -asset->size - asset->former_size, 0, p)) != APR_SUCCESS ||
+    stored = (mdl_shop_stored_t){.files = asset->sha256 != NULL ? -1 : 0,
+                                 .bytes = -asset->size,
+                                 .former_bytes = -asset->former_size};
+    if ((rv = mdl_shop_store(db, ref->shop_id, &stored, 0, p)) != APR_SUCCESS ||
         (rv = mdl_blob_release(db, asset->former_sha256, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -393,20 +396,21 @@ static int asset_gets_others(const asset_before_t *before, const mdl_blob_t *blo
 }
 
 /* Counts new bytes, and finds the former version that the asset has with them.  The present bytes
-   are not kept where the quota has no room for both. */
+   are not kept where the quota has no room for all that the shop would store. */
 static apr_status_t asset_make_room(mdl_db_t *db, const asset_before_t *before,
                                     const mdl_asset_bytes_t *bytes, asset_before_t *after,
                                     apr_pool_t *p)
 {
-    apr_int64_t more = bytes->blob.size - before->size;
+    mdl_shop_stored_t more = {.files = before->sha256 == NULL,
+                              .bytes = bytes->blob.size - before->size};
     apr_status_t rv;
 
     *after = *before;
     if (!asset_gets_others(before, &bytes->blob)) {
-        return mdl_shop_store(db, before->shop_id, before->sha256 == NULL, more, bytes->quota, p);
+        return mdl_shop_store(db, before->shop_id, &more, bytes->quota, p);
     }
-    more -= before->former_size;
-    rv = mdl_shop_store(db, before->shop_id, 0, more + before->size, bytes->quota, p);
+    more.former_bytes = before->size - before->former_size;
+    rv = mdl_shop_store(db, before->shop_id, &more, bytes->quota, p);
     if (rv == APR_SUCCESS) {
         after->former_version = before->version;
         after->former_sha256 = before->sha256;
@@ -418,7 +422,8 @@ static apr_status_t asset_make_room(mdl_db_t *db, const asset_before_t *before,
     after->former_version = 0;
     after->former_size = after->former_until = 0;
     after->former_sha256 = after->former_source_url = NULL;
-    return APR_STATUS_IS_ENOSPC(rv) ? mdl_shop_store(db, before->shop_id, 0, more, bytes->quota, p)
+    more.former_bytes = -before->former_size;
+    return APR_STATUS_IS_ENOSPC(rv) ? mdl_shop_store(db, before->shop_id, &more, bytes->quota, p)
                                     : rv;
 }
 
@@ -500,7 +505,7 @@ apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr
         (rv = mdl_shop_room(db, before.shop_id, NULL, quota, &left, p)) != APR_SUCCESS) {
         return rv;
     }
-    *room = before.size + before.former_size + left;
+    *room = before.size + left;
     return APR_SUCCESS;
 }
 
@@ -564,9 +569,20 @@ apr_status_t mdl_asset_restore(mdl_db_t *db, apr_pool_t *p, mdl_asset_restore_t 
                                "This is the asset's present version.");
     }
     if (restore->version == asset->former_version) {
-        rv = mdl_db_exec(db, &changed, p,
-                         MDL_Q(ASSET_RESTORE, .former_until = now + MDL_ASSET_FORMER_KEPT,
-                               .now = now, .id = ref->id));
+        const mdl_shop_stored_t more = {.bytes = asset->former_size - asset->size,
+                                        .former_bytes = asset->size - asset->former_size};
+
+        rv = mdl_shop_store(db, ref->shop_id, &more, more.bytes > 0 ? restore->quota : 0, p);
+        if (APR_STATUS_IS_ENOSPC(rv)) {
+            return mdl_problem_set(ref->problem, 422, "storage_quota_exceeded",
+                                   "The version is larger than what is left of the shop's storage "
+                                   "quota.");
+        }
+        rv = rv != APR_SUCCESS
+                 ? rv
+                 : mdl_db_exec(db, &changed, p,
+                               MDL_Q(ASSET_RESTORE, .former_until = now + MDL_ASSET_FORMER_KEPT,
+                                     .now = now, .id = ref->id));
     }
     if (rv == APR_SUCCESS && changed == 0) {
         return mdl_problem_set(ref->problem, 409, "version_not_kept",
@@ -594,6 +610,7 @@ apr_status_t mdl_asset_to_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_to_forge
 apr_status_t mdl_asset_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_forget_t *forget)
 {
     asset_before_t before = {0};
+    mdl_shop_stored_t less = {0};
     mdl_rows_t *asked;
     apr_status_t rv = mdl_asset_ask(db, forget->id, NULL, &asked, p);
 
@@ -603,10 +620,11 @@ apr_status_t mdl_asset_forget(mdl_db_t *db, apr_pool_t *p, mdl_asset_forget_t *f
     if (rv != APR_SUCCESS || before.former_version == 0 || before.former_until > forget->now) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
+    less.former_bytes = -before.former_size;
     if ((rv = mdl_db_exec(db, NULL, p,
                           MDL_Q(ASSET_FORGET, .now = apr_time_now(), .id = forget->id))) !=
             APR_SUCCESS ||
-        (rv = mdl_shop_store(db, before.shop_id, 0, -before.former_size, 0, p)) != APR_SUCCESS) {
+        (rv = mdl_shop_store(db, before.shop_id, &less, 0, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_blob_release(db, before.former_sha256, p);

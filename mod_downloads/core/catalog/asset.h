@@ -126,11 +126,12 @@ apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl
 apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *bytes, apr_pool_t *p);
 
 /** Effect: the former version of an asset (ref.entity) becomes its next, and the present one its
-    former.  Refused: 404 version_not_found, 409 version_current, version_not_kept, and like
-    mdl_asset_await_bytes. */
+    former.  Refused: 404 version_not_found, 409 version_current, version_not_kept, 422
+    storage_quota_exceeded, and like mdl_asset_await_bytes. */
 typedef struct {
     mdl_entity_ref_t ref;
     apr_int64_t version;
+    apr_int64_t quota; /* of the shop; 0: none */
 } mdl_asset_restore_t;
 apr_status_t mdl_asset_restore(mdl_db_t *db, apr_pool_t *p, mdl_asset_restore_t *restore);
 

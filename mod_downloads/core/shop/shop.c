@@ -288,21 +288,27 @@ apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
     return mdl_db_select_one(db, &row, p, MDL_Q(SHOP_LOCK, id));
 }
 
-apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, int files, apr_int64_t bytes,
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, const mdl_shop_stored_t *more,
                             apr_int64_t quota, apr_pool_t *p)
 {
-    if (quota != 0 && bytes > 0) {
-        apr_int64_t room = 0;
+    if (quota != 0 && (more->bytes > 0 || more->former_bytes > 0)) {
+        mdl_shop_storage_t storage;
         apr_status_t rv = mdl_shop_lock(db, id, p);
 
-        if (rv == APR_SUCCESS) {
-            rv = mdl_shop_room(db, id, NULL, quota, &room, p);
+        if (rv != APR_SUCCESS ||
+            (rv = mdl_shop_storage(db, id, NULL, &storage, p)) != APR_SUCCESS) {
+            return rv;
         }
-        if (rv != APR_SUCCESS || bytes > room) {
-            return rv == APR_SUCCESS ? APR_ENOSPC : rv;
+        if (more->former_bytes > 0) {
+            storage.taken += storage.former_bytes + more->former_bytes;
+        }
+        if (storage.taken + more->bytes > quota) {
+            return APR_ENOSPC;
         }
     }
-    return mdl_db_exec(db, NULL, p, MDL_Q(SHOP_STORE, .files = files, .bytes = bytes, .id = id));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(SHOP_STORE, .files = more->files, .bytes = more->bytes,
+                             .former_bytes = more->former_bytes, .id = id));
 }
 
 apr_status_t mdl_shop_storage(mdl_db_t *db, apr_int64_t id, const char *except,
@@ -313,7 +319,7 @@ apr_status_t mdl_shop_storage(mdl_db_t *db, apr_int64_t id, const char *except,
         db, &row, p, MDL_Q(SHOP_BYTES, .upload_id = except != NULL ? except : "", .id = id));
 
     if (rv == APR_SUCCESS) {
-        MDL_READ(row, shop_bytes, storage, files, bytes, taken);
+        MDL_READ(row, shop_bytes, storage, files, bytes, former_bytes, taken);
     }
     return rv;
 }

@@ -106,15 +106,23 @@ apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_
 /** Locks a shop until the end of the transaction, for changes that must see each other. */
 apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 
-/** Adds to, or subtracts from, the number of a shop's assets that have bytes, and the bytes that
-    they and their former versions take.  APR_ENOSPC when these would exceed the quota (0: none). */
-apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, int files, apr_int64_t bytes,
+/** What a shop stores more, or, if negative, less. */
+typedef struct {
+    int files;                /* assets that have bytes */
+    apr_int64_t bytes;        /* of these */
+    apr_int64_t former_bytes; /* of their former versions, which are kept where there is room */
+} mdl_shop_stored_t;
+
+/** Counts it.  APR_ENOSPC when the bytes of assets would exceed the quota (0: none), or, where
+   those of former versions grow, all together would. */
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, const mdl_shop_stored_t *more,
                             apr_int64_t quota, apr_pool_t *p);
 
 typedef struct {
-    apr_int64_t files; /* assets that have bytes */
-    apr_int64_t bytes; /* of these and of their former versions */
-    apr_int64_t taken; /* these bytes, and those that open uploads take */
+    apr_int64_t files;        /* assets that have bytes */
+    apr_int64_t bytes;        /* of these */
+    apr_int64_t former_bytes; /* of their former versions */
+    apr_int64_t taken;        /* bytes of the quota: those of assets, and what open uploads take */
 } mdl_shop_storage_t;
 
 /** Reads what a shop stores; of open uploads except is not counted (NULL: all are). */
