@@ -124,7 +124,7 @@ cmp_ok(scalar @{ said($text) }, '>=', 3, 'which is more than a greeting');
 
 my $ADA   = 'ada@staff.example';
 my $QUERY = '?email=confirm&language=de';
-like(preview('')->{body}, qr/whoever signs in with an email address/, 'a name is no address');
+like(preview('')->{body}, qr/sign in with an email address/, 'a name is no address');
 unlike(preview('')->{body}, qr{emails/preview/test}, 'and gets no button');
 told('member', 'add', $ADA, 'staff', '--shop', $id);
 my $hers = visit($ADA, 'GET', "/$id/emails/preview$QUERY");
