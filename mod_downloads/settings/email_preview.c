@@ -145,8 +145,14 @@ static int preview_test(mdl_visit_t *visit)
     visit->audit.noun_id = apr_psprintf(p, "%" APR_INT64_T_FMT, visit->shop->id);
     visit->audit.detail = apr_psprintf(p, "%s, %s", test.template, test.language);
     rv = mdl_visit_write(visit, mdl_staff_email_test_effect, &test);
-    return rv == MDL_EPROBLEM ? preview_send(visit, visit->problem.status)
-                              : mdl_frame_done(visit, rv, "emails/preview");
+    if (rv != APR_SUCCESS) {
+        return rv == MDL_EPROBLEM ? preview_send(visit, visit->problem.status)
+                                  : mdl_frame_failure(visit, rv);
+    }
+    return mdl_frame_redirect(visit,
+                              mdl_frame_path(visit, "%s/emails/preview", visit->audit.noun_id),
+                              apr_pstrcat(p, visit->page->done, "&email=", test.template,
+                                          "&language=", test.language, NULL));
 }
 
 const mdl_page_t mdl_email_preview_pages[] = {

@@ -130,14 +130,15 @@ told('member', 'add', $ADA, 'staff', '--shop', $id);
 my $hers = visit($ADA, 'GET', "/$id/emails/preview$QUERY");
 like($hers->{body}, qr/Send this email to \Q$ADA\E, as a test/, 'who has one gets it');
 my %OTHER = (to => 'eve@example.com');
-is(submit($ADA, $hers, "/$id/emails/preview/test$QUERY", \%OTHER)->{status}, 303,
-    'and sends a test');
+my $sent = submit($ADA, $hers, "/$id/emails/preview/test$QUERY", \%OTHER);
+is($sent->{status}, 303, 'and sends a test');
 my $test = wait_mail($ADA);
 like(decode('MIME-Header', $test->{headers}{subject}), qr/^Test: Bitte best/,
     'which says that it is one');
 is(scalar(mails('eve@example.com')), 0, 'and goes to nobody else');
-like(visit($ADA, 'GET', "/$id/emails/preview?done=email_tested")->{body},
-    qr/The test is on its way to \Q$ADA\E/, 'the page says where to');
+my $after = visit($ADA, 'GET', $sent->{headers}{location} =~ s{^.*?/settings}{}r)->{body};
+like($after, qr/The test is on its way to \Q$ADA\E/, 'the page says where to');
+like($after, qr/<option value="$_" selected>/, "and still shows the same: $_") for qw(confirm de);
 like(visit('owner', 'GET', "/$id/audit?who=$ADA")->{body}, qr/email test sent.*confirm, de/s,
     'and the audit who sent it');
 my $form = visit('staff', 'GET', "/$id/orders/new");
