@@ -165,6 +165,21 @@ is_deeply([ map { send_test('')->{status} } 1 .. 19 ], [ (303) x 18, 429 ],
     'a day has twenty for an address');
 like(send_test('')->{body}, qr/A day has 20 tests for an address/, 'and the page says so');
 
+# --- the shop's languages ---
+
+sub offered
+{
+    my ($letter) = @_;
+    my $body = preview("?email=$letter&language=en")->{body};
+    return $body =~ m{<select id="language".*?</select>}s ? [ $& =~ /<option value="(\w+)"/g ] : [];
+}
+api('PATCH', '/shop', key => $shop->{token}, json => { languages => ['fr'] });
+like(preview('?email=email&language=en')->{body}, qr/<bdi>Vos t/,
+    "customers get their email in the shop's languages");
+is_deeply(offered('email'),   ['fr'],            'so it has no other');
+is_deeply(offered('confirm'), [qw(de en es fr)], 'unlike that of an owner');
+api('PATCH', '/shop', key => $shop->{token}, json => { languages => undef });
+
 # --- links of a sample lead nowhere ---
 
 for my $letter (qw(email confirm)) {

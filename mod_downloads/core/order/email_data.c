@@ -151,6 +151,7 @@ static mdl_json_t *sample_delivery(mdl_letter_source_t *source, const mdl_shop_t
     mdl_json_t *data = mdl_email_data(order, offer, secret, public_url, p);
     mdl_template_list_t files = mdl_offer_json_files(offer);
 
+    mdl_email_choose_language(source, order, p);
     sample_add_key(data);
     source->list = apr_pmemdup(p, &files, sizeof files);
     return data;
