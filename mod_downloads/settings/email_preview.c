@@ -74,9 +74,14 @@ static void choice_add(mdl_json_t *choices, const char *value, const char *chose
     mdl_json_add_bool(choice, "chosen", strcmp(value, chosen) == 0);
 }
 
-static void preview_add_choices(mdl_json_t *data, const preview_t *preview, apr_pool_t *p)
+/* Customers get their email in the shop's languages alone. */
+static void preview_add_choices(mdl_json_t *data, const preview_t *preview, const mdl_shop_t *shop,
+                                apr_pool_t *p)
 {
     const char *chosen = preview->source.template;
+    const char *shown = preview->letter.language;
+    const char *offered = strcmp(chosen, *mdl_email_sample_names) == 0 ? shop->brand.languages
+                                                                       : NULL;
     const apr_array_header_t *languages = mdl_templates_languages(
         preview->templates, apr_pstrcat(p, chosen, ".html", NULL), preview->source.shop_id, p);
     mdl_json_t *choices = mdl_json_add_array(data, "letters");
@@ -86,7 +91,11 @@ static void preview_add_choices(mdl_json_t *data, const preview_t *preview, apr_
     }
     choices = mdl_json_add_array(data, "languages");
     for (int i = 0; i < languages->nelts; i++) {
-        choice_add(choices, APR_ARRAY_IDX(languages, i, const char *), preview->letter.language);
+        const char *language = APR_ARRAY_IDX(languages, i, const char *);
+
+        if (mdl_language_offers(offered, language) || strcmp(language, shown) == 0) {
+            choice_add(choices, language, shown);
+        }
     }
 }
 
@@ -107,7 +116,7 @@ static int preview_send(mdl_visit_t *visit, int status)
     mdl_json_add_string(data, "subject", mdl_letter_subject(&preview.letter));
     mdl_json_add_string(data, "text", mdl_text_buffer_text(text, NULL));
     mdl_json_add_bool(data, "has_address", mdl_mime_address_valid(visit->user));
-    preview_add_choices(data, &preview, visit->r->pool);
+    preview_add_choices(data, &preview, visit->shop, visit->r->pool);
     return mdl_frame_send(visit, status, "email_preview.html", data, NULL);
 }
 
@@ -145,8 +154,14 @@ static int preview_test(mdl_visit_t *visit)
     visit->audit.noun_id = apr_psprintf(p, "%" APR_INT64_T_FMT, visit->shop->id);
     visit->audit.detail = apr_psprintf(p, "%s, %s", test.template, test.language);
     rv = mdl_visit_write(visit, mdl_staff_email_test_effect, &test);
-    return rv == MDL_EPROBLEM ? preview_send(visit, visit->problem.status)
-                              : mdl_frame_done(visit, rv, "emails/preview");
+    if (rv != APR_SUCCESS) {
+        return rv == MDL_EPROBLEM ? preview_send(visit, visit->problem.status)
+                                  : mdl_frame_failure(visit, rv);
+    }
+    return mdl_frame_redirect(visit,
+                              mdl_frame_path(visit, "%s/emails/preview", visit->audit.noun_id),
+                              apr_pstrcat(p, visit->page->done, "&email=", test.template,
+                                          "&language=", test.language, NULL));
 }
 
 const mdl_page_t mdl_email_preview_pages[] = {

@@ -90,11 +90,16 @@ const char *mdl_frame_path(const mdl_visit_t *visit, const char *format, ...)
 static void frame_add_done(mdl_json_t *data, const mdl_visit_t *visit)
 {
     const char *query = visit->r->args;
+    size_t length;
 
-    if (query != NULL && strncmp(query, "done=", 5) == 0 &&
-        strspn(query + 5, "abcdefghijklmnopqrstuvwxyz_") == strlen(query + 5) &&
-        visit->r->method_number == M_GET) {
-        mdl_json_add_bool(mdl_json_add_object(data, "done"), query + 5, 1);
+    if (query == NULL || strncmp(query, "done=", 5) != 0 || visit->r->method_number != M_GET) {
+        return;
+    }
+    query += 5;
+    length = strspn(query, "abcdefghijklmnopqrstuvwxyz_");
+    if (query[length] == '\0' || query[length] == '&') {
+        mdl_json_add_bool(mdl_json_add_object(data, "done"),
+                          apr_pstrmemdup(visit->r->pool, query, length), 1);
     }
 }
 

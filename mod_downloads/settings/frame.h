@@ -51,7 +51,7 @@ int mdl_frame_message(mdl_visit_t *visit, int status, const char *state);
 int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv);
 
 /** Redirects (303) to a page, which reports done, a name that its template knows, such as
-    "key_revoked". */
+    "key_revoked"; fields of the page's query may follow it, each after a "&". */
 int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done);
 
 /** Answers a form that is not shown again: redirects to a page of the shop, such as "keys", which

@@ -41,12 +41,14 @@ static void health_add_nodes(mdl_json_t *data, const apr_array_header_t *nodes)
     for (int i = 0; i < nodes->nelts; i++) {
         const mdl_node_t *node = &APR_ARRAY_IDX(nodes, i, const mdl_node_t);
         mdl_json_t *to = mdl_json_add_object(list, NULL);
+        int silent = node->silence >= MDL_NODE_LOST;
 
         mdl_json_add_string(to, "host", node->host);
         mdl_json_add_string(to, "pid_file", node->pid_file);
         mdl_json_add_string(to, "build", node->build);
         mdl_json_add_int(to, "silence", apr_time_sec(node->silence));
-        mdl_json_add_bool(to, "silent", node->silence >= MDL_NODE_LOST);
+        mdl_json_add_bool(to, "silent", silent);
+        mdl_present_date(to, "beat", silent ? apr_time_now() - node->silence : 0);
     }
 }
 

@@ -134,20 +134,21 @@ $offers->(undef);
 
 my $ADA   = 'ada@staff.example';
 my $QUERY = '?email=confirm&language=de';
-like(preview('')->{body}, qr/whoever signs in with an email address/, 'a name is no address');
+like(preview('')->{body}, qr/sign in with an email address/, 'a name is no address');
 unlike(preview('')->{body}, qr{emails/preview/test}, 'and gets no button');
 told('member', 'add', $ADA, 'staff', '--shop', $id);
 my $hers = visit($ADA, 'GET', "/$id/emails/preview$QUERY");
 like($hers->{body}, qr/Send this email to \Q$ADA\E, as a test/, 'who has one gets it');
 my %OTHER = (to => 'eve@example.com');
-is(submit($ADA, $hers, "/$id/emails/preview/test$QUERY", \%OTHER)->{status}, 303,
-    'and sends a test');
+my $sent = submit($ADA, $hers, "/$id/emails/preview/test$QUERY", \%OTHER);
+is($sent->{status}, 303, 'and sends a test');
 my $test = wait_mail($ADA);
 like(decode('MIME-Header', $test->{headers}{subject}), qr/^Test: Bitte best/,
     'which says that it is one');
 is(scalar(mails('eve@example.com')), 0, 'and goes to nobody else');
-like(visit($ADA, 'GET', "/$id/emails/preview?done=email_tested")->{body},
-    qr/The test is on its way to \Q$ADA\E/, 'the page says where to');
+my $after = visit($ADA, 'GET', $sent->{headers}{location} =~ s{^.*?/settings}{}r)->{body};
+like($after, qr/The test is on its way to \Q$ADA\E/, 'the page says where to');
+like($after, qr/<option value="$_" selected>/, "and still shows the same: $_") for qw(confirm de);
 like(visit('owner', 'GET', "/$id/audit?who=$ADA")->{body}, qr/email test sent.*confirm, de/s,
     'and the audit who sent it');
 my $form = visit('staff', 'GET', "/$id/orders/new");
@@ -173,6 +174,21 @@ like($delivery->{headers}{from}, qr/^"?Books /, 'comes from whom customers see')
 is_deeply([ map { send_test('')->{status} } 1 .. 19 ], [ (303) x 18, 429 ],
     'a day has twenty for an address');
 like(send_test('')->{body}, qr/A day has 20 tests for an address/, 'and the page says so');
+
+# --- the shop's languages ---
+
+sub offered
+{
+    my ($letter) = @_;
+    my $body = preview("?email=$letter&language=en")->{body};
+    return $body =~ m{<select id="language".*?</select>}s ? [ $& =~ /<option value="(\w+)"/g ] : [];
+}
+api('PATCH', '/shop', key => $shop->{token}, json => { languages => ['fr'] });
+like(preview('?email=email&language=en')->{body}, qr/<bdi>Vos t/,
+    "customers get their email in the shop's languages");
+is_deeply(offered('email'),   ['fr'],            'so it has no other');
+is_deeply(offered('confirm'), [qw(de en es fr)], 'unlike that of an owner');
+api('PATCH', '/shop', key => $shop->{token}, json => { languages => undef });
 
 # --- links of a sample lead nowhere ---
 

@@ -183,9 +183,13 @@ my $tag = api('POST', '/license-key-tags', %key,
     json => { name => "Pro $XSS", low_stock_threshold => 1 })->{json};
 api('POST', '/license-key-tags', %key, json => { name => 'No threshold' });
 is_deeply([ section('License keys that run low') ],
-    ["Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, with a threshold of 1. "
-        . "New keys are added through the API, to tag $tag->{id}."],
+    ['Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, with a threshold of 1. '
+        . 'Add keys: Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;'],
     'license keys that run low are there');
+like(overview(), qr{ href="/settings/$id/license-keys/$tag->{id}"}, 'with where to add some');
+is_deeply([ section('License keys that run low', overview('reader')) ],
+    ['Pro &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;: 0 left, with a threshold of 1.'],
+    'which whoever only reads may not');
 api('POST', "/license-key-tags/$tag->{id}/keys", %key, json => { keys => [qw(a b)] });
 is(nothing(), 1, 'and gone when there are enough');
 

@@ -82,8 +82,9 @@ const char *const mdl_email_sample_names[] = {"email", LOW_STOCK, DISABLED, MDL_
                                               NULL};
 
 /* Names that are the same in every language. */
-#define SAMPLE_KEY "ABCD-EFGH-2345-6789"
-#define SAMPLE_URL "https://example.com/"
+#define SAMPLE_KEY  "ABCD-EFGH-2345-6789"
+#define SAMPLE_URL  "https://example.com/"
+#define SAMPLE_LINK "Blog"
 
 static void sample_add_file(mdl_assignment_t *assignment, const char *name, apr_int64_t size,
                             apr_pool_t *p)
@@ -110,7 +111,8 @@ static mdl_assignment_t *sample_assignment(apr_pool_t *p)
     assignment->expires_at = apr_time_now() + 30 * DAY;
     sample_add_file(assignment, "handbook.pdf", 2411724, p);
     sample_add_file(assignment, "album.zip", 734003200, p);
-    link->title = link->url = SAMPLE_URL;
+    link->title = SAMPLE_LINK;
+    link->url = SAMPLE_URL;
     APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
     return assignment;
 }
@@ -150,6 +152,7 @@ static mdl_json_t *sample_delivery(mdl_letter_source_t *source, const mdl_shop_t
     mdl_json_t *data = mdl_email_data(order, offer, secret, public_url, p);
     mdl_template_list_t files = mdl_offer_json_files(offer);
 
+    mdl_email_choose_language(source, order, p);
     sample_add_key(data);
     source->list = apr_pmemdup(p, &files, sizeof files);
     return data;
