@@ -77,6 +77,7 @@ my $asset   = ready_asset($shop, 'book.pdf', 'the book');
 my $mapping = mapping_of($shop, [ $asset->{id} ]);
 assign($shop, 7001, [ $mapping->{storefront_product_id} ]);
 my $failed = made('/assets', { source_url => source_url('absent.pdf') });
+# The endpoint comes last, so that it is told of nothing: its deliveries are jobs.
 my %argument = (
     orders         => '7001',
     files          => $asset->{id},
@@ -85,10 +86,10 @@ my %argument = (
     links          => made('/links', { title => 'Link', url => 'https://example.com/' })->{id},
     categories     => made('/categories', { name => 'Category' })->{id},
     'license-keys' => made('/license-key-tags', { name => 'Keys' })->{id},
-    webhooks       => made('/webhook-endpoints', { url => 'https://example.com/' })->{id},
     keys           => told('key', 'list', $id)->[0]{id},
     uploads        => begun_upload(),
     jobs           => wait_job($shop, $failed->{job}{id})->{id},
+    webhooks       => made('/webhook-endpoints', { url => 'https://example.com/' })->{id},
 );
 
 # The path as it is in a shop; without its argument if no tab is known for it.
