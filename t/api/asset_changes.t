@@ -68,7 +68,8 @@ sub is_stored
             . 'JOIN blob b ON b.sha256 = a.former_sha256 WHERE a.shop_id = shop.id) '
             . "FROM shop WHERE id = $shop->{shop_id}");
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    return is("@$row[0, 1]", "@$row[2, 3]", "$name: the shop's stored bytes are the sum of its assets");
+    return is("@$row[0, 1]", "@$row[2, 3]",
+        "$name: the shop's stored bytes are the sum of its assets");
 }
 
 # --- the list ------------------------------------------------------------------------------------

@@ -27,13 +27,14 @@ static apr_status_t take_bytes(mdl_db_t *in, apr_pool_t *p, void *arg)
     return mdl_asset_ready(in, take->asset_id, &bytes, p);
 }
 
-static apr_int64_t stored(apr_pool_t *p)
+/* What the shop's assets and their former versions take. */
+static void is_stored(apr_int64_t bytes, apr_int64_t former_bytes, const char *name, apr_pool_t *p)
 {
-    const apr_int64_t quota = APR_INT64_C(1) << 40;
-    apr_int64_t room = 0;
+    mdl_shop_storage_t storage = {0};
 
-    mdl_shop_room(db, shop, NULL, quota, &room, p);
-    return quota - room;
+    mdl_shop_storage(db, shop, NULL, &storage, p);
+    is_int(storage.bytes, bytes, name);
+    is_int(storage.former_bytes, former_bytes, "that of former versions");
 }
 
 static void test_bytes_stored(const database_t *database, apr_pool_t *p)
@@ -45,12 +46,12 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
 
     meets(db, (meeting_t){database, take_bytes, &first, take_bytes, &second, APR_SUCCESS, NULL, 0},
           "two versions of an asset are stored at once", p);
-    is_int(stored(p), 4000, "the sizes of both count: the earlier one is kept");
+    is_stored(3000, 1000, "both count: the earlier one is kept", p);
     meets(db,
           (meeting_t){database, take_bytes, &third, mdl_asset_delete_effect, &delete, APR_SUCCESS,
                       NULL, 0},
           "an asset is deleted while another version is stored", p);
-    is_int(stored(p), 0, "a deleted asset's bytes no longer count");
+    is_stored(0, 0, "a deleted asset's bytes no longer count", p);
 }
 
 #define MANY 20
@@ -95,7 +96,7 @@ static void test_trips(apr_pool_t *p)
     before = mdl_db_cost(db).trips;
     is_int(mdl_db_write(db, take_many, &many, p), APR_SUCCESS, "many assets get their bytes");
     is_int(mdl_db_cost(db).trips - before, 3, "one trip asks, one stores, one commits");
-    is_int(stored(p), MANY, "the bytes of each count");
+    is_stored(MANY, 0, "the bytes of each count", p);
 }
 
 static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
