@@ -1,6 +1,7 @@
 # Files that a member uploads in Chromium: five at once; a large one over a connection that is cut
 # three times, paused, and chosen again after a reload; and one without JavaScript. The upload URL
-# has another origin than the settings. With LARGE=1 the large file has 5 GB.
+# has another origin than the settings. With LARGE=1 the large file has 5 GB and the last
+# one 500 MB.
 #
 # once: a browser sees nothing of the database
 # long: it has a browser and a large file
@@ -19,7 +20,12 @@ use constant MB => 1_000_000;
 
 my $size   = ($ENV{LARGE} ? 5000 : 200) * MB;
 my $port   = free_port();
-my $server = settings_server(extra => "DownloadsUploadURL http://127.0.0.1:$port/u\n");
+my $server = settings_server(extra => <<"END");
+DownloadsUploadURL http://127.0.0.1:$port/u
+<Location "/u">
+    LimitRequestBody 0
+</Location>
+END
 my $shop   = new_shop();
 told('member', 'add', 'staff', 'staff', '--shop', $shop->{shop_id});
 
@@ -52,7 +58,7 @@ sub asset
 
 my @small = map { file("small-$_.bin", $_ * MB + $_) } 1 .. 5;
 my $large = file('large.bin', $size);
-my $plain = file('plain.bin', 3 * MB);
+my $plain = file('plain.bin', ($ENV{LARGE} ? 500 : 3) * MB);
 my $wish  = JSON::PP->new->encode({
     page   => origin() . "/settings/$shop->{shop_id}/files/uploads",
     user   => 'staff',
