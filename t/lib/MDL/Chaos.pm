@@ -25,7 +25,7 @@ use MDL::Test;
 our @EXPORT_OK = qw(copies jobs_end table);
 
 use constant { KB => 1024, MB => 1024 * 1024, PATIENCE => 5 };
-use constant GIVE_UP => 180;    # seconds, of which a database may be away for 30, and twice
+use constant GIVE_UP => 600;    # seconds: outages in a row, and a lease of a process that died
 
 my $JSON = JSON::PP->new->canonical;
 
