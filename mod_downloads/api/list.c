@@ -14,6 +14,7 @@
 #define MAX_LIMIT     100
 #define MAC_LENGTH    16
 #define MAX_POSITION  64
+#define MAX_DIGITS    20 /* of a storefront's id */
 #define WORD          "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
 typedef struct {
@@ -196,6 +197,17 @@ apr_int64_t mdl_list_id(mdl_list_t *list, const char *name)
         mdl_list_fault(list, name, "invalid", "This parameter must be an id, an integer.");
     } else if (value != NULL) {
         list_remember(list, name, value);
+    }
+    return id;
+}
+
+const char *mdl_list_storefront_id(mdl_list_t *list, const char *name)
+{
+    const char *id = mdl_list_text(list, name, MAX_DIGITS);
+
+    if (id != NULL && !mdl_identifier_is_digits(id)) {
+        mdl_list_fault(list, name, "invalid",
+                       "This parameter must be the storefront's id, decimal digits.");
     }
     return id;
 }

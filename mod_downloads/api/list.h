@@ -19,7 +19,8 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max);
 const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *const *choices);
 /** An integer from 1 to below 2^53. */
 apr_int64_t mdl_list_id(mdl_list_t *list, const char *name);
-
+/** An id of the storefront, decimal digits. */
+const char *mdl_list_storefront_id(mdl_list_t *list, const char *name);
 /** A time of RFC 3339, section 5.6, after 1970. */
 apr_time_t mdl_list_time(mdl_list_t *list, const char *name);
 

@@ -7,16 +7,15 @@
 #include "core/identifier.h"
 #include "core/order/diagnosis.h"
 
-#define MAX_TEXT 255 /* characters of a storefront's id */
+#define MAX_TEXT 255 /* characters of a product's id */
 
-/* A filter by an id of the storefront. */
-static const char *order_parse_id(mdl_list_t *query, const char *name, int (*valid)(const char *),
-                                  const char *message)
+static const char *order_parse_product(mdl_list_t *query)
 {
-    const char *id = mdl_list_text(query, name, MAX_TEXT);
+    const char *id = mdl_list_text(query, "storefront_product_id", MAX_TEXT);
 
-    if (id != NULL && !valid(id)) {
-        mdl_list_fault(query, name, "invalid", message);
+    if (id != NULL && !mdl_identifier_is_product(id)) {
+        mdl_list_fault(query, "storefront_product_id", "invalid",
+                       "This parameter must be like gid://platform/Product/123.");
     }
     return id;
 }
@@ -29,12 +28,9 @@ static apr_status_t order_parse_list(mdl_request_t *request)
     apr_status_t rv;
 
     filter->access = mdl_list_choice(query, "status", mdl_order_access_names);
-    filter->customer = order_parse_id(
-        query, "customer", mdl_identifier_is_digits,
-        "This parameter must be the storefront's id, decimal digits.");
+    filter->customer = mdl_list_storefront_id(query, "customer");
     filter->email = mdl_list_text(query, "email", MDL_SEARCH_TEXT_MAX);
-    filter->product = order_parse_id(query, "storefront_product_id", mdl_identifier_is_product,
-                                     "This parameter must be like gid://platform/Product/123.");
+    filter->product = order_parse_product(query);
     filter->email_status = mdl_list_choice(query, "email_status", mdl_email_status_names);
     filter->attention = mdl_list_choice(query, "attention", mdl_order_attention_names);
     filter->created_since = mdl_list_time(query, "created_since");

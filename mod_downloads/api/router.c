@@ -11,29 +11,15 @@
 #include "request_body.h"
 #include "tls.h"
 
-static const mdl_route_t *const resources[] = {mdl_openapi_routes,
-                                               mdl_health_routes,
-                                               mdl_asset_routes,
-                                               mdl_import_routes,
-                                               mdl_upload_routes,
-                                               mdl_job_routes,
-                                               mdl_category_routes,
-                                               mdl_pack_routes,
-                                               mdl_link_routes,
-                                               mdl_mapping_routes,
-                                               mdl_order_routes,
-                                               mdl_order_history_routes,
-                                               mdl_order_assign_routes,
-                                               mdl_assignment_routes,
-                                               mdl_order_action_routes,
-                                               mdl_license_key_routes,
-                                               mdl_search_routes,
-                                               mdl_statistics_routes,
-                                               mdl_event_routes,
-                                               mdl_webhook_routes,
-                                               mdl_customer_routes,
-                                               mdl_shop_routes,
-                                               NULL};
+static const mdl_route_t *const resources[] = {
+    mdl_openapi_routes,      mdl_health_routes,      mdl_asset_routes,
+    mdl_import_routes,       mdl_upload_routes,      mdl_job_routes,
+    mdl_category_routes,     mdl_pack_routes,        mdl_link_routes,
+    mdl_mapping_routes,      mdl_order_routes,       mdl_order_history_routes,
+    mdl_order_assign_routes, mdl_assignment_routes,  mdl_order_action_routes,
+    mdl_email_routes,        mdl_license_key_routes, mdl_search_routes,
+    mdl_statistics_routes,   mdl_event_routes,       mdl_webhook_routes,
+    mdl_customer_routes,     mdl_shop_routes,        NULL};
 
 /* Splits r->uri behind the API's root, wherever that is mounted. */
 static int router_split_path(mdl_request_t *request)

@@ -11,6 +11,7 @@ extern const mdl_route_t mdl_asset_routes[];
 extern const mdl_route_t mdl_assignment_routes[];
 extern const mdl_route_t mdl_category_routes[];
 extern const mdl_route_t mdl_customer_routes[];
+extern const mdl_route_t mdl_email_routes[];
 extern const mdl_route_t mdl_event_routes[];
 extern const mdl_route_t mdl_health_routes[];
 extern const mdl_route_t mdl_import_routes[];

@@ -30,6 +30,7 @@
 
 #define MDL_CTL_SHOWN      50 /* lines of a list, without --limit */
 #define MDL_CTL_SHOWN_MOST 10000
+#define MDL_CTL_KEEP       (-2) /* of a number that -1 clears: not given */
 
 typedef struct {
     apr_pool_t *p;
@@ -72,6 +73,9 @@ typedef struct {
     const char *reply_to;
     int mail_delay;     /* minutes; -1 when not given */
     mdl_risk_t hold_at; /* MDL_RISK_NONE when not given */
+    int download_limit; /* -1: none; MDL_CTL_KEEP when not given, like access_days */
+    int access_days;
+    const char *languages;
     const char *storefront;
     const char *storefront_token;
     int limit;        /* 0 when not given */

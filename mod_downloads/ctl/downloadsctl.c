@@ -35,8 +35,6 @@
 
 #define MAX_EXPIRES APR_INT64_C(3153600000) /* 100 years in seconds */
 
-#define MAX_TOKEN_FILE 4096
-
 #define MAX_COPY_JOBS 64
 #define MIN_COPY_RATE 65536 /* bytes a second */
 
@@ -70,6 +68,9 @@ enum {
     LETTER_REPLY_TO,
     LETTER_MAIL_DELAY,
     LETTER_HOLD_AT,
+    LETTER_DOWNLOAD_LIMIT,
+    LETTER_ACCESS_DAYS,
+    LETTER_LANGUAGES,
     LETTER_STOREFRONT,
     LETTER_STOREFRONT_TOKEN,
     LETTER_REASON,
@@ -102,6 +103,9 @@ static const apr_getopt_option_t options[] = {
     {"reply-to", LETTER_REPLY_TO, 1, NULL},
     {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
     {"hold-at", LETTER_HOLD_AT, 1, NULL},
+    {"default-download-limit", LETTER_DOWNLOAD_LIMIT, 1, NULL},
+    {"default-access-days", LETTER_ACCESS_DAYS, 1, NULL},
+    {"languages", LETTER_LANGUAGES, 1, NULL},
     {"reason", LETTER_REASON, 1, NULL},
     {"limit", LETTER_LIMIT, 1, NULL},
     {"failed", LETTER_FAILED, 0, NULL},
@@ -135,7 +139,8 @@ static const command_t commands[] = {
     {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list, NULL, NULL},
     {"shop", "set",
      "ID [--name TEXT] [--email ADDRESS] [--sender-name TEXT] [--reply-to ADDRESS] "
-     "[--mail-delay MINUTES] [--hold-at medium|high] [--storefront URL] "
+     "[--mail-delay MINUTES] [--hold-at medium|high] [--default-download-limit DOWNLOADS] "
+     "[--default-access-days DAYS] [--languages TAGS] [--storefront URL] "
      "[--storefront-token-file FILE|-]",
      1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set, "shop", "changed"},
     {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve, "shop", "approved"},
@@ -243,29 +248,32 @@ static int option_parse_number(const char *text, apr_int64_t max, apr_int64_t *v
     return *value != 0 && *value <= max;
 }
 
-static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
+/* Reads a whole number from min, which is 0 or 1, to max. */
+static int parse_number(mdl_ctl_t *ctl, const char *option, const char *value, int min, int max,
+                        int *number)
 {
-    apr_int64_t minutes = 0;
+    apr_int64_t parsed = 0;
 
-    if (strcmp(value, "0") != 0 && !option_parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
-        return fail_usage(ctl,
-                          "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
-                          MDL_SHOP_MAIL_DELAY_MAX, value);
+    if (!(min == 0 && strcmp(value, "0") == 0) && !option_parse_number(value, max, &parsed)) {
+        return fail_usage(ctl, "%s is a whole number from %d to %d, not \"%s\".", option, min, max,
+                          value);
     }
-    ctl->mail_delay = (int)minutes;
+    *number = (int)parsed;
     return MDL_EXIT_DONE;
 }
 
-static int parse_limit(mdl_ctl_t *ctl, const char *value)
+/* The same, of a value that an empty text clears: -1. */
+static int parse_default(mdl_ctl_t *ctl, const char *option, const char *value, int min, int max,
+                         int *number)
 {
-    apr_int64_t limit;
+    *number = -1;
+    return *value == '\0' ? MDL_EXIT_DONE : parse_number(ctl, option, value, min, max, number);
+}
 
-    if (!option_parse_number(value, MDL_CTL_SHOWN_MOST, &limit)) {
-        return fail_usage(ctl, "--limit is a whole number from 1 to %d, not \"%s\".",
-                          MDL_CTL_SHOWN_MOST, value);
-    }
-    ctl->limit = (int)limit;
-    return MDL_EXIT_DONE;
+static int parse_text(mdl_ctl_t *ctl, const char *option, const char *value, const char **text)
+{
+    *text = value;
+    return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "%s is not UTF-8.", option);
 }
 
 /* Reads one option of job retry. */
@@ -296,62 +304,36 @@ static int parse_job_option(mdl_ctl_t *ctl, int letter, const char *value, int *
     }
 }
 
-/* Reads a token before root is given up, because only root may be able to read the file.  No
-   message quotes it. */
-static int token_read(mdl_ctl_t *ctl, const char *path)
-{
-    char text[MAX_TOKEN_FILE + 1];
-    char reason[120];
-    apr_size_t length = sizeof text;
-    apr_file_t *file;
-    apr_status_t rv = strcmp(path, "-") == 0 ? apr_file_open_stdin(&file, ctl->p)
-                                             : apr_file_open(&file, path, APR_FOPEN_READ,
-                                                             APR_FPROT_OS_DEFAULT, ctl->p);
-
-    if (rv == APR_SUCCESS) {
-        rv = apr_file_read_full(file, text, length, &length);
-    }
-    if (rv == APR_SUCCESS) {
-        return fail_usage(ctl, "--storefront-token-file: %s is too large to be a token.", path);
-    }
-    if (rv != APR_EOF) {
-        return fail_usage(ctl, "--storefront-token-file: %s can't be read (%s).", path,
-                          apr_strerror(rv, reason, sizeof reason));
-    }
-    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
-        length--;
-    }
-    /* A NUL would truncate the token, so the text is invalid. */
-    ctl->storefront_token = memchr(text, '\0', length) != NULL
-                                ? ""
-                                : apr_pstrmemdup(ctl->p, text, length);
-    return MDL_EXIT_DONE;
-}
-
 /* Reads one option of shop set. */
 static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
 {
+    const char *fault;
     int level;
 
     switch (letter) {
     case LETTER_NAME:
-        ctl->name = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--name is not UTF-8.");
+        return parse_text(ctl, "--name", value, &ctl->name);
     case LETTER_SENDER_NAME:
-        ctl->sender_name = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE
-                                     : fail_usage(ctl, "--sender-name is not UTF-8.");
+        return parse_text(ctl, "--sender-name", value, &ctl->sender_name);
     case LETTER_REPLY_TO:
-        ctl->reply_to = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--reply-to is not UTF-8.");
+        return parse_text(ctl, "--reply-to", value, &ctl->reply_to);
     case LETTER_MAIL_DELAY:
-        return parse_mail_delay(ctl, value);
+        return parse_number(ctl, "--mail-delay", value, 0, MDL_SHOP_MAIL_DELAY_MAX,
+                            &ctl->mail_delay);
+    case LETTER_DOWNLOAD_LIMIT:
+        return parse_default(ctl, "--default-download-limit", value, 0, MDL_SHOP_DOWNLOADS_MAX,
+                             &ctl->download_limit);
+    case LETTER_ACCESS_DAYS:
+        return parse_default(ctl, "--default-access-days", value, 1, MDL_SHOP_DAYS_MAX,
+                             &ctl->access_days);
+    case LETTER_LANGUAGES:
+        return parse_text(ctl, "--languages", value, &ctl->languages);
     case LETTER_STOREFRONT:
-        ctl->storefront = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE
-                                     : fail_usage(ctl, "--storefront is not UTF-8.");
+        return parse_text(ctl, "--storefront", value, &ctl->storefront);
     case LETTER_STOREFRONT_TOKEN:
-        return token_read(ctl, value);
+        fault = mdl_ctl_shop_read_token(ctl, value);
+        return fault == NULL ? MDL_EXIT_DONE
+                             : fail_usage(ctl, "--storefront-token-file: %s", fault);
     default:
         level = mdl_names_find(mdl_risk_names, value);
         if (level < MDL_RISK_MEDIUM) {
@@ -365,15 +347,8 @@ static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
 /* Reads one option of storage copy. */
 static int parse_copy_option(mdl_ctl_t *ctl, int letter, const char *value)
 {
-    apr_int64_t jobs;
-
     if (letter == LETTER_JOBS) {
-        if (!option_parse_number(value, MAX_COPY_JOBS, &jobs)) {
-            return fail_usage(ctl, "--jobs is a whole number from 1 to %d, not \"%s\".",
-                              MAX_COPY_JOBS, value);
-        }
-        ctl->jobs = (int)jobs;
-        return MDL_EXIT_DONE;
+        return parse_number(ctl, "--jobs", value, 1, MAX_COPY_JOBS, &ctl->jobs);
     }
     return option_parse_number(value, APR_INT64_MAX, &ctl->rate) && ctl->rate >= MIN_COPY_RATE
                ? MDL_EXIT_DONE
@@ -399,8 +374,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         return MDL_EXIT_DONE;
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;
-        ctl->email = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--email is not UTF-8.");
+        return parse_text(ctl, "--email", value, &ctl->email);
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
@@ -426,8 +400,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
                                 value);
     case LETTER_REASON:
         *given |= OPTION_REASON;
-        ctl->reason = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--reason is not UTF-8.");
+        return parse_text(ctl, "--reason", value, &ctl->reason);
     case LETTER_SHOP:
         *given |= OPTION_SHOP;
         return option_parse_number(value, MDL_IDENTIFIER_MAX, &ctl->shop_id)
@@ -435,7 +408,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
                    : fail_usage(ctl, "--shop is the number of a shop, not \"%s\".", value);
     case LETTER_LIMIT:
         *given |= OPTION_LIMIT;
-        return parse_limit(ctl, value);
+        return parse_number(ctl, "--limit", value, 1, MDL_CTL_SHOWN_MOST, &ctl->limit);
     case LETTER_FAILED:
     case LETTER_TYPE:
     case LETTER_SINCE:
@@ -676,7 +649,10 @@ static void log_to_stderr(const char *file, int line, mdl_log_level_t level, apr
 int main(int argc, const char *const *argv)
 {
     const command_t *command = NULL;
-    mdl_ctl_t ctl = {.file = MDL_CONF_FILE, .mail_delay = -1};
+    mdl_ctl_t ctl = {.file = MDL_CONF_FILE,
+                     .mail_delay = -1,
+                     .download_limit = MDL_CTL_KEEP,
+                     .access_days = MDL_CTL_KEEP};
     int exit_code;
 
     if (apr_app_initialize(&argc, &argv, NULL) != APR_SUCCESS) {

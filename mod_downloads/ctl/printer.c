@@ -81,7 +81,7 @@ static apr_int64_t field_integer(const mdl_field_t *field, const void *record)
 /* Whether a number stands for no value. */
 static int number_is_none(const mdl_field_t *field, apr_int64_t value)
 {
-    return (field->type == MDL_FIELD_SIZE && value < 0) ||
+    return ((field->type == MDL_FIELD_SIZE || field->type == MDL_FIELD_INT) && value < 0) ||
            ((field->type == MDL_FIELD_ID || field->type == MDL_FIELD_TIME) && value == 0);
 }
 

@@ -13,7 +13,7 @@
 typedef enum {
     MDL_FIELD_TEXT,   /* const char *, NULL for none */
     MDL_FIELD_ENUM,   /* an enum, by its names */
-    MDL_FIELD_INT,    /* int */
+    MDL_FIELD_INT,    /* int, -1 for none */
     MDL_FIELD_NUMBER, /* apr_int64_t */
     MDL_FIELD_ID,     /* apr_int64_t, 0 for none */
     MDL_FIELD_SIZE,   /* apr_int64_t, -1 for unknown */

@@ -1,13 +1,16 @@
 #include "ctl/shop.h"
 
 #include <stddef.h>
+#include <string.h>
 
+#include <apr_file_io.h>
 #include <apr_strings.h>
 
 #include "core/job.h"
 #include "core/shop/shop.h"
 
-#define BATCH 1000 /* jobs in a transaction */
+#define BATCH          1000 /* jobs in a transaction */
+#define MAX_TOKEN_FILE 4096
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1, NULL},
@@ -21,6 +24,9 @@ static const mdl_field_t fields[] = {
     {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0, NULL},
     {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0, NULL},
     {"hold_at", MDL_FIELD_ENUM, offsetof(mdl_shop_t, hold_at), 0, mdl_risk_names},
+    {"default_download_limit", MDL_FIELD_INT, offsetof(mdl_shop_t, download_limit), 0, NULL},
+    {"default_access_days", MDL_FIELD_INT, offsetof(mdl_shop_t, access_days), 0, NULL},
+    {"languages", MDL_FIELD_TEXT, offsetof(mdl_shop_t, brand.languages), 0, NULL},
     {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1, NULL},
     {"blocked_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, blocked_at), 1, NULL},
     {"block_reason", MDL_FIELD_TEXT, offsetof(mdl_shop_t, block_reason), 1, NULL},
@@ -182,6 +188,9 @@ static const char *shop_set_detail(const mdl_ctl_t *ctl)
                    {"reply_to", ctl->reply_to != NULL},
                    {"mail_delay", ctl->mail_delay >= 0},
                    {"hold_at", ctl->hold_at != MDL_RISK_NONE},
+                   {"default_download_limit", ctl->download_limit != MDL_CTL_KEEP},
+                   {"default_access_days", ctl->access_days != MDL_CTL_KEEP},
+                   {"languages", ctl->languages != NULL},
                    {"storefront", ctl->storefront != NULL},
                    {"storefront_token", ctl->storefront_token != NULL}};
     const char *detail = NULL;
@@ -195,6 +204,11 @@ static const char *shop_set_detail(const mdl_ctl_t *ctl)
     return detail;
 }
 
+static const int *shop_given(const int *number)
+{
+    return *number != MDL_CTL_KEEP ? number : NULL;
+}
+
 int mdl_ctl_shop_set(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
@@ -205,6 +219,9 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                           .reply_to = ctl->reply_to,
                           .mail_delay = ctl->mail_delay,
                           .hold_at = ctl->hold_at,
+                          .download_limit = shop_given(&ctl->download_limit),
+                          .access_days = shop_given(&ctl->access_days),
+                          .languages = ctl->languages,
                           .storefront = {.url = ctl->storefront,
                                          .token = ctl->storefront_token,
                                          .secret = ctl->secret,
@@ -231,4 +248,34 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                        set.shop->storefront_url != NULL ? "its storefront is " : "no storefront",
                        set.shop->storefront_url != NULL ? set.shop->storefront_url : "");
     return MDL_EXIT_DONE;
+}
+
+const char *mdl_ctl_shop_read_token(mdl_ctl_t *ctl, const char *path)
+{
+    char text[MAX_TOKEN_FILE + 1];
+    char reason[120];
+    apr_size_t length = sizeof text;
+    apr_file_t *file;
+    apr_status_t rv = strcmp(path, "-") == 0 ? apr_file_open_stdin(&file, ctl->p)
+                                             : apr_file_open(&file, path, APR_FOPEN_READ,
+                                                             APR_FPROT_OS_DEFAULT, ctl->p);
+
+    if (rv == APR_SUCCESS) {
+        rv = apr_file_read_full(file, text, length, &length);
+    }
+    if (rv == APR_SUCCESS) {
+        return apr_psprintf(ctl->p, "%s is too large to be a token.", path);
+    }
+    if (rv != APR_EOF) {
+        return apr_psprintf(ctl->p, "%s can't be read (%s).", path,
+                            apr_strerror(rv, reason, sizeof reason));
+    }
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
+        length--;
+    }
+    /* A NUL would truncate the token, so the text is invalid. */
+    ctl->storefront_token = memchr(text, '\0', length) != NULL
+                                ? ""
+                                : apr_pstrmemdup(ctl->p, text, length);
+    return NULL;
 }

@@ -14,4 +14,9 @@ int mdl_ctl_shop_block(mdl_ctl_t *ctl);
 int mdl_ctl_shop_unblock(mdl_ctl_t *ctl);
 int mdl_ctl_shop_set(mdl_ctl_t *ctl);
 
+/** Reads the storefront's token from a file, or from standard input for "-", before root is given
+    up, because only root may be able to read the file.  Returns why it can't, or NULL; no message
+    quotes the token. */
+const char *mdl_ctl_shop_read_token(mdl_ctl_t *ctl, const char *path);
+
 #endif

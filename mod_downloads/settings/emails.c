@@ -44,8 +44,10 @@ static void emails_add_line(mdl_json_t *to, const mdl_email_line_t *line)
 /* All parameters of the query are optional. */
 static int emails_show(mdl_visit_t *visit)
 {
-    mdl_email_log_t log = {
-        .shop_id = visit->shop->id, .before = mdl_visit_before(visit), .limit = LINES};
+    mdl_email_log_t log = {.page = {.shop_id = visit->shop->id,
+                                    .before = mdl_visit_before(visit),
+                                    .limit = LINES + 1}};
+    const mdl_email_line_t *const *lines;
     mdl_filter_t filter;
     mdl_json_t *data, *emails;
     apr_status_t rv;
@@ -60,12 +62,14 @@ static int emails_show(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     mdl_filter_add(data, &filter);
-    mdl_json_add_bool(data, "has_emails", log.found->nelts > 0);
-    mdl_json_add_int_if(data, "before", log.next, log.next != 0);
+    lines = (const void *)log.page.found->elts;
+    mdl_json_add_bool(data, "has_emails", log.page.found->nelts > 0);
+    if (log.page.found->nelts > LINES) {
+        mdl_json_add_int(data, "before", lines[LINES - 1]->id);
+    }
     emails = mdl_json_add_array(data, "emails");
-    for (int i = 0; i < log.found->nelts; i++) {
-        emails_add_line(mdl_json_add_object(emails, NULL),
-                        APR_ARRAY_IDX(log.found, i, const mdl_email_line_t *));
+    for (int i = 0; i < log.page.found->nelts && i < LINES; i++) {
+        emails_add_line(mdl_json_add_object(emails, NULL), lines[i]);
     }
     return mdl_frame_send(visit, HTTP_OK, "emails.html", data, NULL);
 }

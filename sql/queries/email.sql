@@ -107,11 +107,6 @@ ORDER BY e.id DESC LIMIT %lld
 SELECT {{email_line}} FROM email e WHERE e.shop_id = %lld AND {{email_fate}} = %s:fate AND e.id < %lld:before
 ORDER BY e.id DESC LIMIT %lld
 
--- name: email_page_of_order
-SELECT {{email_line}} FROM email e WHERE e.order_id = %lld AND e.id < %lld:before
-    AND (%s:fate IS NULL OR {{email_fate}} = %s:fate)
-ORDER BY e.id DESC LIMIT %lld
-
 -- part: address_folded
 -- dialect: sqlite3
 lower(recipient)
@@ -119,6 +114,12 @@ lower(recipient)
 -- part: address_folded
 -- dialect: pgsql
 (lower(recipient) COLLATE "C")
+
+-- name: email_page_of_order
+SELECT {{email_line}} FROM email e WHERE e.order_id = %lld AND e.id < %lld:before
+    AND (%s:fate IS NULL OR {{email_fate}} = %s:fate)
+    AND (%s:prefix IS NULL OR ({{address_folded}} >= lower(%s:prefix) AND {{address_folded}} < lower(%s:prefix_end)))
+ORDER BY e.id DESC LIMIT %lld
 
 -- To addresses that begin alike: of a thousand emails, those that fit. Of one address the newest thousand.
 -- name: email_page_of_address

@@ -92,6 +92,7 @@ my @kinds = (
     [ '25 orders are listed', 4, 2, 84, sub { api('GET', '/orders?limit=25', %key, @_) } ],
     [ 'summaries of 25 orders are listed', 3, 2, 45,
         sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
+    [ 'six emails are listed', 1, 1, 6, sub { api('GET', '/emails', %key, @_) } ],
     [ 'an order with a link and a license key is read', 7, 3, 6,
         sub { $full //= full_order(); api('GET', "/orders/$full", %key, @_) } ],
     [ 'a search', 11, 8, 6, sub { api('GET', "/search?q=$order", %key, @_) } ],

@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use JSON::PP ();
 use MDL::Contract;
 use MDL::Test;
 use Test::More;
@@ -12,6 +13,7 @@ use Test::More;
 # By list: a function that adds a row and returns its id.
 my %make = (
     assets             => sub { import_into($_[0])->{asset}{id} },
+    emails             => \&email_of,
     categories         => sub { made($_[0], 'categories', { name => 'Category' }) },
     jobs               => sub { import_into($_[0])->{job}{id} },
     'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag' }) },
@@ -26,12 +28,20 @@ my %sold;
 
 sub order_of
 {
-    my ($shop) = @_;
+    my ($shop, %members) = @_;
     $sold{ $shop->{shop_id} } //= mapping_of($shop, [])->{storefront_product_id};
-    my $reply = assign($shop, digits(), [ $sold{ $shop->{shop_id} } ]);
+    my $reply = assign($shop, digits(), [ $sold{ $shop->{shop_id} } ], %members);
     die "the assignment was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} != 201;
     return $reply->{json}{storefront_order_id};
+}
+
+sub email_of
+{
+    my ($shop) = @_;
+    my $order  = order_of($shop, send_email => JSON::PP::true(),
+        customer => { email => 'ada@buyer.example' });
+    return get($shop, "/orders/$order/emails")->{json}{data}[0]{id};
 }
 
 sub import_into

@@ -59,7 +59,10 @@ sub furnish
         license_key_tag_ids   => [ $has{tag} ])->{id};
     $has{order} = digits();
     my $order = made(
-        assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }));
+        assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' },
+            send_email => JSON::PP::true()));
+    wait_for(sub { made(api('GET', "/orders/$has{order}", key => $shop->{token}))->{email}{status}
+        eq 'sent' }, 20, 'an email');
     $has{assignment} = $order->{assignments}[0]{id};
     $has{version}    = 1;
     $has{customer}   = $order->{customer}{id};
@@ -224,7 +227,7 @@ isnt($twin->{assignments}[0]{id}, $theirs->{assignment},
 
 # Lists.
 for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders
-    /webhook-endpoints)) {
+    /emails /webhook-endpoints)) {
     my %ids = map {
         my $shop = $_;
         ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 }
@@ -237,6 +240,10 @@ for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mapp
 is_deeply([ map { $_->{id} } @{ made(api('GET', "/assets?category_id=$theirs->{category}",
     key => $mine->{token}))->{data} } ],
     [], "GET /assets of the other shop's category: nothing");
+is(api('GET', "/emails?storefront_order_id=$theirs->{order}", key => $other->{token})
+        ->{json}{data}[0]{to}, 'a@example.com', 'GET /emails of an order has its email');
+is_deeply(made(api('GET', "/emails?storefront_order_id=$theirs->{order}", key => $mine->{token}))
+    ->{data}, [], "GET /emails of the other shop's order: nothing");
 
 is(join("\n", map { api('GET', $_, key => $other->{token})->{body} }
         map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] }

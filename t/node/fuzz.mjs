@@ -40,7 +40,8 @@ const wire = new Wire(plan);
 
 // Sentences of the document that say more than a schema can: why a request that its schema allows may be refused.
 const SAID = [
-    /^(\/customer)?\/email invalid/,    // an address
+    /^((\/customer)?\/email|\/reply_to) invalid/,    // an address
+    /^\/email required/,    // for what goes with a new address
     /^\/filename (invalid|wrong_length)/,    // neither "." nor "..", and at most 255 bytes
     /^\/keys\/\* wrong_length/,    // at most 1,024 bytes
     /^\/content_type invalid/,    // not multipart/…

@@ -241,6 +241,9 @@ sub test_shops
             reply_to    => undef,
             mail_delay  => 0,
             hold_at     => 'high',
+            default_download_limit => undef,
+            default_access_days    => undef,
+            languages              => undef,
             storefront_url => undef,
             blocked_at     => undef,
             block_reason   => undef,
@@ -265,6 +268,15 @@ sub test_shops
         [ 'A & B', 're@a.example', 15, 'medium' ], 'the other values are kept');
     $set = succeeds_json('shop', 'set', $id, '--sender-name', '', '--mail-delay', 0);
     is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'an empty value clears a value');
+    my @defaults = qw(default_download_limit default_access_days languages);
+    $set = succeeds_json('shop', 'set', $id, '--default-download-limit', 0,
+        '--default-access-days', 365, '--languages', 'de, EN');
+    is_deeply([ @$set{@defaults} ], [ 0, 365, 'de,EN' ], 'defaults and languages are set');
+    $set = succeeds_json('shop', 'set', $id, '--default-download-limit', 7);
+    is_deeply([ @$set{@defaults} ], [ 7, 365, 'de,EN' ], 'each alone');
+    $set = succeeds_json('shop', 'set', $id, map { ($_ => '') } '--default-download-limit',
+        '--default-access-days', '--languages');
+    is_deeply([ @$set{@defaults} ], [ undef, undef, undef ], 'and cleared');
     $set = succeeds_json('shop', 'set', $id, '--name', 'Cafe Oil', '--email', 'new@a.example');
     is_deeply([ @$set{qw(name email reply_to)} ], [ 'Cafe Oil', 'new@a.example', 're@a.example' ],
         'a shop can get another name and email');
@@ -275,12 +287,17 @@ sub test_shops
     like(ctl('shop', 'set', $id, '--name', 'Café Ä')->{out},
         qr/emails\ from\ "Café\ Ä",\ answered\ to\ re\@a\.example,\ sent\ after\ 0\ min;
             \ orders\ are\ held\ at\ medium/x,
-        'the text shows all settings');
+        'the text shows the settings of emails and orders');
     refuses_json(4, 'not_found',       'shop', 'set', 999, '--mail-delay', 1);
     refuses_json(5, 'invalid_reply_to', 'shop', 'set', $id, '--reply-to',    'nobody');
     refuses_json(5, 'invalid_sender_name', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
     refuses_json(5, 'invalid_email', 'shop', 'set', $id, '--email',       'nobody');
     refuses_json(5, 'invalid_shop_name', 'shop', 'set', $id, '--name',        '');
+    refuses_json(5, 'invalid_languages', 'shop', 'set', $id, '--languages',   '1');
+    refuses(1, qr/from 0 to 1000000, not "$_"/, 'shop', 'set', $id, '--default-download-limit', $_)
+        for '-1', '1000001', 'x';
+    refuses(1, qr/from 1 to 36500, not "$_"/, 'shop', 'set', $id, '--default-access-days', $_)
+        for 0, 36501, '1.5';
     refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
     refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
     test_storefront($id);

@@ -425,23 +425,26 @@ static void test_email_log(apr_pool_t *p)
         mdl_email_log_t log;
         int looks_far;
     } cases[] = {
-        {"the newest emails", {.shop_id = 1}, 0},
-        {"the oldest emails", {.shop_id = 1, .before = 60}, 0},
-        {"emails that were sent", {.shop_id = 1, .fate = "sent"}, 0},
-        {"emails that failed", {.shop_id = 1, .fate = "failed"}, 0},
-        {"emails that came back: none", {.shop_id = 1, .fate = "bounced"}, 0},
-        {"emails of an order", {.shop_id = 1, .text = "o5"}, 0},
-        {"emails to an address", {.shop_id = 1, .text = "C5@buyer"}, 0},
-        {"emails to addresses that begin alike", {.shop_id = 1, .text = "c"}, 1},
-        {"emails of a small shop", {.shop_id = 2}, 0},
-        {"emails of a small shop that failed: none", {.shop_id = 2, .fate = "failed"}, 0},
+        {"the newest emails", {.page.shop_id = 1}, 0},
+        {"the oldest emails", {.page.shop_id = 1, .page.before = 60}, 0},
+        {"emails that were sent", {.page.shop_id = 1, .fate = "sent"}, 0},
+        {"emails that failed", {.page.shop_id = 1, .fate = "failed"}, 0},
+        {"emails that came back: none", {.page.shop_id = 1, .fate = "bounced"}, 0},
+        {"emails of an order", {.page.shop_id = 1, .text = "o5"}, 0},
+        {"emails to an address", {.page.shop_id = 1, .text = "C5@buyer"}, 0},
+        {"emails of an order to an address",
+         {.page.shop_id = 1, .storefront_order_id = "o5", .address = "c"},
+         0},
+        {"emails to addresses that begin alike", {.page.shop_id = 1, .text = "c"}, 1},
+        {"emails of a small shop", {.page.shop_id = 2}, 0},
+        {"emails of a small shop that failed: none", {.page.shop_id = 2, .fate = "failed"}, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdl_email_log_t log = cases[i].log;
 
-        log.before = log.before != 0 ? log.before : APR_INT64_MAX;
-        log.limit = 50;
+        log.page.before = log.page.before != 0 ? log.page.before : APR_INT64_MAX;
+        log.page.limit = 50;
         allowance = cases[i].looks_far ? 20 : 1;
         reads_little(mdl_db_read, email_log_effect, &log, cases[i].name, p);
         allowance = 1;

@@ -1,9 +1,10 @@
 /*
- * The emails of a shop, as its staff look through them.
+ * The emails of a shop, as its staff and its integrations look through them.
  */
 #ifndef MDL_CORE_ORDER_EMAIL_LOG_H
 #define MDL_CORE_ORDER_EMAIL_LOG_H
 
+#include "core/list_page.h"
 #include "core/order/email.h"
 #include "db/db.h"
 
@@ -17,18 +18,15 @@ typedef struct {
 } mdl_email_line_t;
 
 /**
- * Effect: reads the shop's emails that fit, the newest first.  A text that is the number of an
- * order finds the emails of the order; any other text those to addresses that begin with it, in any
- * case, among 1,000.
+ * Effect: reads a page of the shop's emails that fit.  Addresses are compared by their beginnings,
+ * in any case, among 1,000 that begin so, or among all emails of an order that is given, too.
  */
 typedef struct {
-    apr_int64_t shop_id;
-    const char *fate; /* a name of mdl_email_status_names; NULL: any */
-    const char *text; /* or NULL */
-    apr_int64_t before;
-    int limit;
-    apr_array_header_t *found; /* out: mdl_email_line_t * */
-    apr_int64_t next;          /* out: before for the next page; 0: there is none */
+    mdl_list_page_t page;            /* of mdl_email_line_t */
+    const char *fate;                /* a name of mdl_email_status_names; NULL: any */
+    const char *storefront_order_id; /* or NULL */
+    const char *address;             /* how it begins; or NULL */
+    const char *text;                /* the id of an order, or else an address; or NULL */
 } mdl_email_log_t;
 apr_status_t mdl_email_log(mdl_db_t *db, apr_pool_t *p, mdl_email_log_t *log);
 

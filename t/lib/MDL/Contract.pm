@@ -301,6 +301,7 @@ my %SHAPES = (
     assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
     events      => { data => ['event'], has_more => 'bool', next_cursor => 'text?' },
     downloads   => { data => ['download'], has_more => 'bool', next_cursor => 'text?' },
+    mailed      => { data => ['listed_email'], has_more => 'bool', next_cursor => 'text?' },
     emails      => { data => ['email'], has_more => 'bool', next_cursor => 'text?' },
     orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
@@ -308,6 +309,9 @@ my %SHAPES = (
 $SHAPES{order_summary} = { %{ $SHAPES{order} }, assignment_count => 'count',
     fraud => { %{ $SHAPES{order}{fraud} } } };
 delete $SHAPES{order_summary}{assignments};
+# An email in the list of all orders.
+$SHAPES{listed_email} = { %{ $SHAPES{email} }, storefront_order_id => 'digits',
+    order_name => 'text?', kind => 'first|further' };
 delete $SHAPES{order_summary}{fraud}{signals};
 $SHAPES{pack_summary} = { %{ $SHAPES{pack} } };
 delete $SHAPES{pack_summary}{file_ids};

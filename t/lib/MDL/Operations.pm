@@ -358,6 +358,8 @@ my %REQUESTS = (
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
 
+    listEmails         => sub { order($_[0], send_email => JSON::PP::true); '/emails' },
+
     listStatistics => sub {
         my ($shop) = @_;
         order($shop);
