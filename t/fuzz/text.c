@@ -5,12 +5,14 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/http/accept_language.h"
 #include "base/http/media_type.h"
 #include "base/http/object_xml.h"
 #include "base/http/path.h"
 #include "base/http/url.h"
 #include "base/mail/bounce_report.h"
+#include "base/mail/mime.h"
 #include "base/text/csv.h"
 #include "base/text/filename.h"
 #include "base/text/fold.h"
@@ -18,6 +20,7 @@
 #include "base/text/json.h"
 #include "base/text/parameter.h"
 #include "base/text/utf8.h"
+#include "base/ulid.h"
 #include "base/zip/name.h"
 #include "t/fuzz/fuzz.h"
 
@@ -163,6 +166,66 @@ static void parse_url(const char *text, size_t length, apr_pool_t *p)
     fuzz_claim(ascii == NULL || mdl_utf8_is_ascii(ascii));
 }
 
+static void parse_time(const char *text, size_t length, apr_pool_t *p)
+{
+    enum { SECONDS = 17 };
+    apr_time_t time = 0, again = 0;
+
+    if (mdl_clock_parse(&time, text) == APR_SUCCESS) {
+        const char *shown = mdl_clock_rfc3339(time, p);
+        char *other = apr_pstrdup(p, text);
+
+        fuzz_claim(time >= 0 && length >= strlen("2026-11-21T00:36:20Z"));
+        fuzz_claim(mdl_clock_parse(&again, shown) == APR_SUCCESS || time < 1000);
+        fuzz_claim(strcmp(mdl_clock_rfc3339(again, p), shown) == 0 || time < 1000);
+        memcpy(other + SECONDS, "59", 2);
+        fuzz_claim(mdl_clock_parse(&again, other) == APR_SUCCESS || time < apr_time_from_sec(60));
+    }
+    fuzz_claim(!mdl_ulid_valid("a_", text) || length == 2 + MDL_ULID_LENGTH);
+}
+
+/* The names of a message's headers, and that its lines end and are as long as they should. */
+static const char *mail_headers(const mdl_mime_mail_t *mail, apr_pool_t *p)
+{
+    const char *message, *names = "";
+    apr_size_t length;
+    int in_head = 1;
+
+    fuzz_claim(mdl_mime_build(&message, &length, mail, p) == APR_SUCCESS);
+    fuzz_claim(strlen(message) == length && mdl_utf8_is_ascii(message));
+    while (*message != '\0') {
+        apr_size_t line = strcspn(message, "\r\n");
+
+        fuzz_claim(line <= 78 && message[line] == '\r' && message[line + 1] == '\n');
+        in_head = in_head && line > 0;
+        if (in_head && *message != ' ' && *message != '\t') {
+            names = apr_pstrcat(p, names, apr_pstrndup(p, message, strcspn(message, ":") + 1),
+                                NULL);
+        }
+        message += line + 2;
+    }
+    return names;
+}
+
+static void parse_mail(const char *text, size_t length, apr_pool_t *p)
+{
+    const mdl_mime_body_t plain = mdl_mime_body_of("text"), body = mdl_mime_body_of(text);
+    const mdl_mime_mail_t usual = {"a", "a@b.test", NULL, "b",   "c@d.test",
+                                   "e", "f@b.test", 0,    plain, plain};
+    const mdl_mime_mail_t mail = {text, "a@b.test", NULL, text, "c@d.test",
+                                  text, "f@b.test", 0,    body, body};
+    const char *address = mdl_mime_address_of(text, p);
+
+    (void)length;
+    fuzz_claim(strcmp(mail_headers(&mail, p), mail_headers(&usual, p)) == 0);
+    if (address != NULL) {
+        fuzz_claim(mdl_mime_address_valid(address) && strlen(address) <= 254);
+        fuzz_claim(strpbrk(address, " \t\r\n\",<>") == NULL);
+        fuzz_claim(strchr(address, '@') == strrchr(address, '@'));
+        fuzz_claim(mdl_mime_domain_valid(strchr(address, '@') + 1));
+    }
+}
+
 static void parse_json(const char *text, size_t length, apr_pool_t *p)
 {
     mdl_json_t *json = NULL, *again = NULL;
@@ -208,45 +271,52 @@ static void parse_xml(const char *text, size_t length, apr_pool_t *p)
 static const struct {
     parser_t *parse;
     const char *seed;
+    int takes_nul; /* others read up to one, which no header has */
 } parsers[] = {
-    {parse_parameters, "form-data; name=\"a\\\"b\"; c=d"},
-    {parse_filename, "attachment; filename=\"a.zip\"; filename*=UTF-8''%c3%a4.zip"},
-    {parse_languages, "de-AT;q=0.8, en, *;q=0.1"},
-    {parse_media_type, "text/plain; charset=\"utf-8\""},
-    {parse_path, "/a/1/b/2"},
-    {parse_utf8, " \xc3\xa4\r\n\xe2\x80\xae\xf0\x9f\x8e\xb5 "},
-    {parse_fold, "\xef\xac\x81 STRA\xc3\x9f"
-                 "E A\xcc\x88"},
-    {parse_csv, "=1+\"2\",\r\n"},
-    {parse_zip_name, "../con.t\xc3\xa4r.gz "},
-    {parse_url, "https://a.example.com:8443/b/c%20d.zip?x=1#y"},
-    {parse_json, "{\"a\":[1,-2.5e3,\"\\u00e4\\ud83c\\udfb5\",null,true,{}]}"},
+    {parse_parameters, "form-data; name=\"a\\\"b\"; c=d", 0},
+    {parse_filename, "attachment; filename=\"a.zip\"; filename*=UTF-8''%c3%a4.zip", 0},
+    {parse_languages, "de-AT;q=0.8, en, *;q=0.1", 0},
+    {parse_media_type, "text/plain; charset=\"utf-8\"", 0},
+    {parse_path, "/a/1/b/2", 0},
+    {parse_utf8, " \xc3\xa4\r\n\xe2\x80\xae\xf0\x9f\x8e\xb5 ", 0},
+    {parse_fold,
+     "\xef\xac\x81 STRA\xc3\x9f"
+     "E A\xcc\x88",
+     0},
+    {parse_csv, "=1+\"2\",\r\n", 0},
+    {parse_zip_name, "../con.t\xc3\xa4r.gz ", 0},
+    {parse_url, "https://a.example.com:8443/b/c%20d.zip?x=1#y", 0},
+    {parse_json, "{\"a\":[1,-2.5e3,\"\\u00e4\\ud83c\\udfb5\",null,true,{}]}", 1},
     {parse_bounce,
      "Return-Path: <>\nTo: a@example.com\nFrom: MAILER-DAEMON@b.example\nContent-Type: "
      "multipart/report; report-type=delivery-status; boundary=\"B\"\n\n--B\nContent-Type: "
      "message/delivery-status\n\nReporting-MTA: dns; b.example\n\nFinal-Recipient: rfc822; "
-     "c@d.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 no\n\n--B--\n"},
+     "c@d.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 no\n\n--B--\n",
+     1},
     {parse_bounce,
      "Return-Path: <>\nTo: a@example.com\nContent-Type: text/plain; charset=utf-8\n"
-     "Content-Transfer-Encoding: quoted-printable\n\nuser unknown =C3=A4=\n 550 5.1.1 no\n"},
-    {parse_xml, "\n<?xml version=\"1.0\"?><R xmlns=\"a\"><Part><ETag>\"b\"</ETag></Part></R>"},
+     "Content-Transfer-Encoding: quoted-printable\n\nuser unknown =C3=A4=\n 550 5.1.1 no\n",
+     1},
+    {parse_xml, "\n<?xml version=\"1.0\"?><R xmlns=\"a\"><Part><ETag>\"b\"</ETag></Part></R>", 1},
+    {parse_time, "2026-11-21T00:36:20.123+01:00", 0},
+    {parse_time, "2016-12-31T23:59:60Z", 0},
+    {parse_mail, "J\xc3\xb6rg, \"a\" <b@c.test>\r\n.=20 \xe2\x80\xa8", 0},
+    {parse_mail, "\xc3\xa4@\xc3\xb6.test", 0},
 };
 
 static void fuzz_one(const unsigned char *bytes, size_t length, apr_pool_t *p)
 {
-    const size_t count = sizeof parsers / sizeof *parsers;
-    char *text;
+    const size_t i = length > 0 ? bytes[0] % (sizeof parsers / sizeof *parsers) : 0;
 
-    if (length == 0) {
-        return;
+    if (length > 0) {
+        char *text = apr_pstrmemdup(p, (const char *)bytes + 1, length - 1);
+
+        if (!parsers[i].takes_nul) {
+            length = strlen(text) + 1;
+            text = apr_pstrdup(p, text);
+        }
+        parsers[i].parse(text, length - 1, p);
     }
-    /* Most parsers read up to a NUL, which no header has. */
-    text = apr_pstrmemdup(p, (const char *)bytes + 1, length - 1);
-    if (bytes[0] % count < 10) {
-        length = strlen(text) + 1;
-        text = apr_pstrdup(p, text);
-    }
-    parsers[bytes[0] % count].parse(text, length - 1, p);
 }
 
 static void fuzz_seeds(void)
