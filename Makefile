@@ -20,7 +20,7 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shel
 
 include apxs.mk
 
-FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/unit -name '*.h')
+FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/unit t/fuzz -name '*.h')
 PERL = $(shell find t -path t/node -prune -o -name '*.t' -print -o -name '*.p[lm]' -print) \
     t/bench/run $(shell grep -lsE '^\#!.*perl' tools/*)
 
@@ -67,7 +67,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-hunt check-nodes check-objects check-radosgw check-upgrade check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-parsers check-hunt check-nodes check-objects check-radosgw check-upgrade check-plans check-large
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo succeeds
@@ -196,6 +196,21 @@ check-fuzz: build ## 20,000 random requests, made from the OpenAPI document, on 
 	@tools/node
 	for db in $(or $(DATABASES),sqlite3 pgsql); do \
 	    FUZZ=$(or $(REQUESTS),20000) TESTS=t/api/fuzz.t DATABASES=$$db tools/suites || exit 1; \
+	done
+
+# libFuzzer is clang's. What it finds is in BUILD/fuzz/found: give the file to its program.
+.PHONY: check-parsers parsers
+parsers: $(FUZZ_PROGRAMS)
+check-parsers: ## random bytes for the parsers of bodies, headers, emails and images, ten minutes each (SECONDS PARSERS)
+	@tools/dependencies test
+	+@$(SUBMAKE) BUILD=$(BUILD)/fuzz CC=clang WERROR=1 HARDENING= CFLAGS='-O1 -g -fsanitize=fuzzer-no-link $(SANITIZERS)' parsers
+	@mkdir -p $(BUILD)/fuzz/found
+	@for parser in $(or $(PARSERS),$(notdir $(FUZZ_PROGRAMS))); do \
+	    echo "$$parser:" && mkdir -p $(BUILD)/fuzz/corpus/$$parser && \
+	    $(BUILD)/fuzz/parsers/$$parser -max_total_time=$(or $(SECONDS),600) -max_len=4096 -timeout=20 -rss_limit_mb=1024 \
+	        -print_final_stats=1 -artifact_prefix=$(BUILD)/fuzz/found/ $(BUILD)/fuzz/corpus/$$parser >$(BUILD)/fuzz/$$parser.log 2>&1 || \
+	        { tail -n 100 $(BUILD)/fuzz/$$parser.log; exit 1; }; \
+	    grep ^stat: $(BUILD)/fuzz/$$parser.log; \
 	done
 
 .PHONY: check-growth

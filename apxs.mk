@@ -15,7 +15,8 @@ HTTPD_SOURCES  := $(wildcard mod_downloads/*.c) $(call room,api upload delivery 
 MODULE_SOURCES := $(HTTPD_SOURCES) $(call room,worker)
 CTL_SOURCES    := $(call room,ctl)
 UNIT_SOURCES   := $(wildcard t/unit/*.c)
-SOURCES        := $(LIB_SOURCES) $(MODULE_SOURCES) $(CTL_SOURCES) $(UNIT_SOURCES)
+FUZZ_SOURCES   := $(wildcard t/fuzz/*.c)
+SOURCES        := $(LIB_SOURCES) $(MODULE_SOURCES) $(CTL_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES)
 SQL            := $(wildcard sql/*.sql sql/queries/*.sql sql/migrations/*.sql)
 
 # --- flags --------------------------------------------------------------------------------------
@@ -58,6 +59,7 @@ API_OBJECT    := $(BUILD)/obj/gen/api/openapi_text.o
 NAME_OBJECT   := $(call object,mod_downloads/base/version.c)
 LIB_OBJECTS   := $(filter-out $(NAME_OBJECT),$(call object,$(LIB_SOURCES))) $(GEN_OBJECTS)
 UNIT_PROGRAMS := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(UNIT_SOURCES))
+FUZZ_PROGRAMS := $(patsubst t/fuzz/%.c,$(BUILD)/parsers/%,$(FUZZ_SOURCES))
 OBJECTS       := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(NEXT_OBJECT) $(LEVEL_OBJECTS) $(API_OBJECT)
 
 $(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
@@ -107,6 +109,12 @@ $(BUILD)/gen/level%/statements.c $(BUILD)/gen/level%/migrations.c: $(BUILD)/gen/
 $(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a | $(NAME_OBJECT)
 	@mkdir -p $(@D)
 	$(call say,$@)$(LINK) -o $@ $(filter %.o,$^) $(BUILD)/libmdl.a $(NAME_OBJECT) $(LIBRARIES)
+
+# t/fuzz/logo.c turns the end of a process into a jump.
+$(BUILD)/parsers/logo: LDFLAGS += -Wl,--wrap=_exit
+$(FUZZ_PROGRAMS): $(BUILD)/parsers/%: $(BUILD)/obj/t/fuzz/%.o $(call object,$(call room,base base/*))
+	@mkdir -p $(@D)
+	$(call say,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBRARIES)
 
 # Removed first: ar would keep the members whose sources are gone.
 $(BUILD)/libmdl.a: $(LIB_OBJECTS)

@@ -138,8 +138,9 @@ apr_status_t mdl_clock_parse(apr_time_t *when, const char *text)
     f.tm_year -= 1900;
     f.tm_mon--;
     again = f;
-    t = timegm(&again);
-    if (again.tm_mday != f.tm_mday && f.tm_sec < 60) {
+    again.tm_sec = 0; /* a leap second would begin another day */
+    t = timegm(&again) + f.tm_sec;
+    if (again.tm_mday != f.tm_mday) {
         return APR_EINVAL; /* such as 30 February */
     }
     *when = apr_time_from_sec(t - zone) + micros;

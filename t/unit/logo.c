@@ -2,9 +2,11 @@
 #include "base/image/logo.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <apr_strings.h>
 
+#include "base/deflate.h"
 #include "base/image/png.h"
 #include "base/image/scale.h"
 #include "base/zip/crc32.h"
@@ -97,6 +99,42 @@ static image_t image_with_scans(int scans)
     return made;
 }
 
+/* A PNG of 16 bits a colour, in passes, whose pixels are as many bytes of 0, in a few kilobytes. */
+static image_t image_of_zeros(apr_size_t width, apr_size_t height, apr_size_t zeros)
+{
+    static const unsigned char end[] = {0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82};
+    image_t image = image_plain(1, 1, 255);
+    unsigned char *data = calloc(zeros, 1);
+    apr_size_t length; /* with four bytes before it, and two for zlib's beginning */
+    unsigned char *packed = (unsigned char *)mdl_deflate(data, zeros, &length, pool);
+    unsigned char *stream = apr_palloc(pool, length + 2);
+
+    free(data);
+    memcpy(stream, "\x78\x01", 2);
+    memcpy(stream + 2, packed + 4, length - 4);
+    put_u32(stream + length - 2, zeros % 65521 << 16 | 1);
+    image.bytes[24] = 16;
+    image.bytes[25] = 6;
+    image.bytes[28] = 1;
+    image = image_resized(image, width, height);
+    memcpy(image.bytes + 33, end, sizeof end);
+    image.length = 33 + sizeof end;
+    return image_with_chunk(image, "IDAT", stream, length + 2);
+}
+
+/* The progressive JPEG with another size in its header. */
+static image_t image_progressive(unsigned width, unsigned height)
+{
+    image_t made = image_of(progressive_jpeg, sizeof progressive_jpeg);
+    unsigned char *at = memmem(made.bytes, made.length, "\xff\xc2", 2);
+
+    at[5] = (unsigned char)(height >> 8);
+    at[6] = (unsigned char)height;
+    at[7] = (unsigned char)(width >> 8);
+    at[8] = (unsigned char)width;
+    return made;
+}
+
 static mdl_logo_image_t logo_of(image_t image)
 {
     mdl_logo_image_t made;
@@ -150,8 +188,9 @@ static void test_mean(void)
     static const unsigned char row[] = {255, 0, 0, 255, 0, 0, 255, 0, 0, 0, 0, 255};
     const mdl_image_header_t from = {.width = 3, .height = 2};
     unsigned char pixel[4];
-    mdl_image_scale_t *scale = mdl_image_scale_begin(&from, 1, 1, keep_pixel, pixel);
+    static mdl_image_scale_t *volatile scale; /* which nobody frees */
 
+    scale = mdl_image_scale_begin(&from, 1, 1, keep_pixel, pixel);
     mdl_image_scale_row(scale, row);
     mdl_image_scale_row(scale, row);
     is_int(pixel[0], 128, "red counts by its opacity");
@@ -188,6 +227,44 @@ static void test_bombs(void)
     fault_is(image_with_scans(200), MDL_IMAGE_TOO_COSTLY, "a JPEG that repeats its pixels");
 }
 
+static apr_time_t processor_time(const struct rusage *use)
+{
+    return (use->ru_utime.tv_sec + use->ru_stime.tv_sec) * APR_USEC_PER_SEC +
+           use->ru_utime.tv_usec + use->ru_stime.tv_usec;
+}
+
+/* The process of an image has 256 MB beside what it has from this one, and 5 seconds. */
+static void cost_is_bounded(image_t image, mdl_image_fault_t fault, const char *name)
+{
+    struct rusage ours, before, after;
+
+    getrusage(RUSAGE_SELF, &ours);
+    getrusage(RUSAGE_CHILDREN, &before);
+    fault_is(image, fault, name);
+    getrusage(RUSAGE_CHILDREN, &after);
+    ok(after.ru_maxrss < ours.ru_maxrss + 256 * 1024, "it takes little memory");
+    ok(processor_time(&after) - processor_time(&before) < apr_time_from_sec(6), "and little time");
+}
+
+static void test_costs(void)
+{
+    enum { ALL_PIXELS = 4096 * 4096 * 8 + 7680 }; /* a byte more for each row of the seven passes */
+    struct rusage before, after;
+    mdl_logo_image_t made;
+    image_t huge = image_resized(image_plain(1, 1, 255), 100000, 100000);
+
+    getrusage(RUSAGE_CHILDREN, &before);
+    mdl_logo_image_make(huge.bytes, huge.length, &made, pool);
+    getrusage(RUSAGE_CHILDREN, &after);
+    is_int(after.ru_minflt, before.ru_minflt, "no process is made for 100,000 x 100,000 pixels");
+    cost_is_bounded(image_of_zeros(4096, 4096, ALL_PIXELS), MDL_IMAGE_GOOD,
+                    "134 MB of pixels in 130 KB");
+    cost_is_bounded(image_of_zeros(1, 1, ALL_PIXELS), MDL_IMAGE_GOOD,
+                    "as many bytes behind a pixel");
+    cost_is_bounded(image_progressive(4096, 4096), MDL_IMAGE_DAMAGED,
+                    "a progressive JPEG that has fewer pixels than it says");
+}
+
 /* Every byte of small images takes a few wrong values: the test's process lives, and none of its
    descriptors and children is left. */
 static void test_flipped(void)
@@ -214,6 +291,7 @@ int main(void)
     test_sizes();
     test_mean();
     test_bombs();
+    test_costs();
     test_flipped();
     return tap_end(pool);
 }

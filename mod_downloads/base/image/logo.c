@@ -50,8 +50,12 @@ static int process_limit(rlim_t memory)
 /* Allows to take memory that can't be run, to write the result, and to end. */
 static int process_confine(void)
 {
-    static const int memory[] = {SCMP_SYS(brk),     SCMP_SYS(munmap), SCMP_SYS(mremap),
-                                 SCMP_SYS(madvise), SCMP_SYS(futex),  SCMP_SYS(exit_group)};
+    static const int memory[] = {
+#ifdef __SANITIZE_ADDRESS__
+        SCMP_SYS(sigaltstack), /* which AddressSanitizer calls before the end */
+#endif
+        SCMP_SYS(brk),         SCMP_SYS(munmap), SCMP_SYS(mremap),
+        SCMP_SYS(madvise),     SCMP_SYS(futex),  SCMP_SYS(exit_group)};
     const struct scmp_arg_cmp not_run = SCMP_A2(SCMP_CMP_MASKED_EQ, 4 /* PROT_EXEC */, 0);
     const struct scmp_arg_cmp result = SCMP_A0(SCMP_CMP_EQ, RESULT_FD, 0);
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
