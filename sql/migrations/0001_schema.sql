@@ -99,6 +99,7 @@ CREATE TABLE member (
     shop_id BIGINT NOT NULL, -- 0: every shop
     role TEXT NOT NULL CHECK (role IN ('read-only', 'staff', 'owner', 'operator')),
     created_at BIGINT NOT NULL,
+    email TEXT, -- where the member gets emails; NULL: at an owner's name, if that is an address
     PRIMARY KEY (user_name, shop_id),
     CHECK ((role = 'operator') = (shop_id = 0))
 );
@@ -121,7 +122,7 @@ CREATE TABLE form (
 );
 CREATE INDEX form_expires ON form (expires_at);
 
--- An email address of a shop's staff: an owner's name, or the shop's own address.
+-- An email address of a shop's staff: a member's own, an owner's name, or the shop's.
 CREATE TABLE staff_address (
     shop_id BIGINT NOT NULL,
     address {{key_text}} NOT NULL,
