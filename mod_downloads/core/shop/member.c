@@ -72,6 +72,11 @@ apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.");
     }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(NOTICE_DELETE, .shop_id = remove->shop_id, .user_name = remove->user));
+    }
     return rv == APR_SUCCESS
                ? mdl_staff_address_forget(db, remove->shop_id, mdl_rows_text(row, 0), p)
                : rv;
