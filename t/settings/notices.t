@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use MDL::Contract;
+use MDL::Httpd;
 use MDL::Maildir;
 use MDL::Settings;
 use MDL::Test;
@@ -144,15 +145,28 @@ subtest 'who has no confirmed address is told nothing' => sub {
         'nothing waits');
 };
 
+subtest 'a background process that is killed loses nothing and repeats nothing' => sub {
+    sql("UPDATE notice SET sent_at = 1, due_at = NULL, waiting = 0 WHERE kind = 'held'");
+    my @workers = worker_pids();
+    kill STOP => @workers;
+    hold();
+    kill KILL => @workers;
+    my $text = (texts('owner', 3))[2];
+    like($text, qr/^1 order was held/m, 'the next one tells');
+    all_told();
+    is(scalar(my @same = told_of('owner')), 3, 'once');
+};
+
 subtest 'what the budgets don\'t allow waits' => sub {
     sql("UPDATE staff_email_budget SET taken = 40 WHERE name = 'email/shop/$id'");
-    sql("UPDATE notice SET sent_at = 1, due_at = 1 WHERE user_name = 'owner' AND kind = 'held'");
+    sql("UPDATE notice SET sent_at = 1 WHERE user_name = 'owner' AND kind = 'held'");
+    hold();
     all_told();
     my ($waiting) = sql("SELECT waiting FROM notice WHERE user_name = 'owner' AND kind = 'held'");
     cmp_ok($waiting->[0], '>=', 1, 'it is counted still');
     sql('DELETE FROM staff_email_budget');
     sql("UPDATE notice SET due_at = 1 WHERE user_name = 'owner' AND kind = 'held'");
-    my $text = (texts('owner', 3))[2];
+    my $text = (texts('owner', 4))[3];
     like($text, qr/^$waiting->[0] orders? w/m, 'and told later');
 };
 
