@@ -79,6 +79,8 @@ static int members_send(mdl_visit_t *visit, int status)
         mdl_json_add_string(to, "name", each->user);
         mdl_frame_add_choice(to, mdl_role_names, (int)each->role);
         mdl_json_add_bool(to, "self", strcmp(each->user, visit->user) == 0);
+        mdl_json_add_string(to, "address", each->address);
+        mdl_json_add_bool(to, "address_is_own", each->address_is_own);
         mdl_frame_add_choice(mdl_json_add_object(to, "email"), mdl_address_state_names,
                              (int)each->email);
         mdl_present_date(to, "since", each->created_at);

@@ -27,6 +27,7 @@ static const entry_t entries[] = {
     {"settings", "api_keys", "{}/keys", MDL_ROLE_READ_ONLY},
     {"settings", "webhooks", "{}/webhooks", MDL_ROLE_READ_ONLY},
     {"settings", "audit", "{}/audit", MDL_ROLE_OWNER},
+    {"settings", "own_emails", "{}/own-emails", MDL_ROLE_READ_ONLY},
     {"shops", "shops", "shops", MDL_ROLE_OPERATOR},
     {"health", "health", "health", MDL_ROLE_OPERATOR},
     {0},

@@ -21,6 +21,7 @@ extern const mdl_page_t mdl_order_list_pages[];
 extern const mdl_page_t mdl_order_by_hand_pages[];
 extern const mdl_page_t mdl_order_pages[];
 extern const mdl_page_t mdl_overview_pages[];
+extern const mdl_page_t mdl_own_email_pages[];
 extern const mdl_page_t mdl_own_shop_pages[];
 extern const mdl_page_t mdl_product_list_pages[];
 extern const mdl_page_t mdl_product_pages[];

@@ -21,15 +21,13 @@ APLOG_USE_MODULE(downloads);
 #define FORM_MAX_FIELDS 64
 
 static const mdl_page_t *const tabs[] = {
-    mdl_shop_pages,        mdl_health_pages,        mdl_overview_pages,
-    mdl_order_list_pages,  mdl_order_by_hand_pages, mdl_order_pages,
-    mdl_email_pages,       mdl_email_preview_pages, mdl_key_pages,
-    mdl_own_shop_pages,    mdl_preview_pages,       mdl_member_pages,
-    mdl_webhook_pages,     mdl_audit_pages,         mdl_product_list_pages,
-    mdl_product_pages,     mdl_file_list_pages,     mdl_upload_pages,
-    mdl_file_pages,        mdl_pack_list_pages,     mdl_pack_pages,
-    mdl_link_pages,        mdl_category_pages,      mdl_search_pages,
-    mdl_license_key_pages, mdl_sign_in_pages,       NULL};
+    mdl_shop_pages,          mdl_health_pages,   mdl_overview_pages,     mdl_order_list_pages,
+    mdl_order_by_hand_pages, mdl_order_pages,    mdl_email_pages,        mdl_email_preview_pages,
+    mdl_key_pages,           mdl_own_shop_pages, mdl_preview_pages,      mdl_member_pages,
+    mdl_webhook_pages,       mdl_audit_pages,    mdl_product_list_pages, mdl_product_pages,
+    mdl_file_list_pages,     mdl_upload_pages,   mdl_file_pages,         mdl_pack_list_pages,
+    mdl_pack_pages,          mdl_link_pages,     mdl_category_pages,     mdl_search_pages,
+    mdl_license_key_pages,   mdl_sign_in_pages,  mdl_own_email_pages,    NULL};
 
 /* Finds the page of a path; parameters gets the shop's number and the page's argument. */
 static const mdl_page_t *page_find(const char *path, const char **parameters, apr_pool_t *p)

@@ -16,6 +16,7 @@
 #include "core/download/meter.h"
 #include "core/node.h"
 #include "core/prune.h"
+#include "core/shop/notice.h"
 #include "worker/bounces.h"
 #include "worker/strays.h"
 
@@ -32,6 +33,7 @@
 #define BLOB_REST      apr_time_from_sec(3600) /* for transfers that are still running */
 #define ORPHAN_REST    (7 * DAY)               /* for noticing a restored, older database */
 #define TRANSFER_BATCH 100
+#define MEMBER_BATCH   100
 #define SESSION_BATCH  10 /* few: every file of an archive is read under SQLite's one lock */
 
 enum {
@@ -45,6 +47,7 @@ enum {
     PRUNE,
     READ_BOUNCES,
     PRUNE_BOUNCES,
+    TELL_MEMBERS,
     ROUTINES
 };
 
@@ -520,6 +523,28 @@ static apr_interval_time_t prune_bounces(mdl_maintenance_t *maintenance, apr_poo
     return mdl_bounces_prune(maintenance->bounces, apr_time_now() - kept, p) ? SOON : DAY;
 }
 
+MDL_EFFECT(mdl_notices_due, mdl_notices_due_t *)
+MDL_EFFECT(mdl_notice_send, mdl_notice_to_t *)
+
+/* Each member in a transaction of its own: one that can't be told holds up nobody else. */
+static apr_interval_time_t tell_members(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    mdl_notices_due_t due = {.limit = MEMBER_BATCH};
+    apr_time_t began = mdl_clock_monotonic();
+    int i = 0;
+
+    if (mdl_reconnect_read(maintenance->database, mdl_notices_due_effect, &due, p) != APR_SUCCESS) {
+        return TURN;
+    }
+    for (; i < due.members->nelts && !turn_is_over(began); i++) {
+        mdl_reconnect_write(maintenance->database, mdl_notice_send_effect,
+                            &APR_ARRAY_IDX(due.members, i, mdl_notice_to_t), p);
+    }
+    return i == MEMBER_BATCH || i < due.members->nelts
+               ? SOON
+               : maintenance->service->settings->poll_interval;
+}
+
 static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *maintenance,
                                                        apr_pool_t *p) = {
     [BEAT] = beat,
@@ -532,6 +557,7 @@ static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *mainte
     [PRUNE] = prune_tables,
     [READ_BOUNCES] = read_bounces,
     [PRUNE_BOUNCES] = prune_bounces,
+    [TELL_MEMBERS] = tell_members,
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,

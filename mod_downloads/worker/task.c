@@ -7,6 +7,7 @@
 #include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
 #include "core/shop/event.h"
+#include "core/shop/notice.h"
 
 int mdl_task_withdrawn(const mdl_task_t *task)
 {
@@ -41,7 +42,10 @@ apr_status_t mdl_task_asset_failed(mdl_db_t *db, const mdl_task_t *task, apr_poo
     mdl_json_add_string(data, "job_id", job->id);
     mdl_json_add_string(data, "error_code", job->error_code);
     event.data = mdl_json_text(data, NULL, p);
-    return rv == APR_SUCCESS ? mdl_event_add(db, &event, p) : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_event_add(db, &event, p);
+    }
+    return rv == APR_SUCCESS ? mdl_notice_add(db, MDL_NOTICE_IMPORT_FAILED, job->shop_id, p) : rv;
 }
 
 /* Makes a job fail although its bytes are stored. */

@@ -100,6 +100,8 @@ CREATE TABLE member (
     shop_id BIGINT NOT NULL, -- 0: every shop
     role TEXT NOT NULL CHECK (role IN ('read-only', 'staff', 'owner', 'operator')),
     created_at BIGINT NOT NULL,
+    told_at BIGINT, -- when the member got the last daily email
+    email TEXT, -- where the member gets emails; NULL: at an owner's name, if that is an address
     PRIMARY KEY (user_name, shop_id),
     CHECK ((role = 'operator') = (shop_id = 0))
 );
@@ -122,7 +124,7 @@ CREATE TABLE form (
 );
 CREATE INDEX form_expires ON form (expires_at);
 
--- An email address of a shop's staff: an owner's name, or the shop's own address.
+-- An email address of a shop's staff: a member's own, an owner's name, or the shop's.
 CREATE TABLE staff_address (
     shop_id BIGINT NOT NULL,
     address {{key_text}} NOT NULL,
@@ -130,6 +132,19 @@ CREATE TABLE staff_address (
     confirmed_at BIGINT, -- before that it gets nothing else
     PRIMARY KEY (shop_id, address)
 );
+
+-- What members are told of what happens in a shop, by kind (mod_downloads/core/shop/notice.h).
+CREATE TABLE notice (
+    shop_id BIGINT NOT NULL,
+    user_name {{key_text}} NOT NULL,
+    kind {{key_text}} NOT NULL,
+    choice TEXT NOT NULL CHECK (choice IN ('off', 'now', 'daily')),
+    waiting BIGINT NOT NULL, -- how many since the last email
+    due_at BIGINT, -- when an email may tell of them; NULL: there are none
+    sent_at BIGINT, -- when the last email was queued
+    PRIMARY KEY (shop_id, user_name, kind)
+);
+CREATE INDEX notice_due ON notice (due_at) WHERE due_at IS NOT NULL;
 
 -- Emails sent to staff within a day, by the limit that they count against.
 CREATE TABLE staff_email_budget (

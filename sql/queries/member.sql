@@ -1,8 +1,9 @@
 -- part: member_columns
-m.user_name, m.shop_id, m.role, m.created_at, s.name,
-(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id AND a.address = m.user_name) AS asked_at,
+m.user_name, m.shop_id, m.role, m.created_at, m.email, s.name,
+(SELECT a.asked_at FROM staff_address a WHERE a.shop_id = m.shop_id
+    AND a.address = COALESCE(m.email, m.user_name)) AS asked_at,
 (SELECT a.confirmed_at FROM staff_address a WHERE a.shop_id = m.shop_id
-    AND a.address = m.user_name) AS confirmed_at
+    AND a.address = COALESCE(m.email, m.user_name)) AS confirmed_at
 
 -- name: member_put
 INSERT INTO member (user_name, shop_id, role, created_at) VALUES (%s:user_name, %lld:shop_id, %s:role, %lld:now)
@@ -11,6 +12,14 @@ RETURNING created_at
 
 -- name: member_delete
 DELETE FROM member WHERE user_name = %s AND shop_id = %lld
+RETURNING COALESCE(email, user_name)
+
+-- name: member_find
+SELECT {{member_columns}} FROM member m LEFT JOIN shop s ON s.id = m.shop_id
+WHERE m.user_name = %s AND m.shop_id = %lld
+
+-- name: member_set_email
+UPDATE member SET email = %s WHERE user_name = %s AND shop_id = %lld
 
 -- The role of a user in a shop, or in every shop.
 -- name: member_role

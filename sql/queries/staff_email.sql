@@ -12,10 +12,10 @@ WHERE e.job_id = %s
 DELETE FROM staff_email WHERE job_id = %s
 
 -- name: staff_owners_reached
-SELECT m.user_name FROM member m
-JOIN staff_address a ON a.shop_id = m.shop_id AND a.address = m.user_name
+SELECT DISTINCT a.address FROM member m
+JOIN staff_address a ON a.shop_id = m.shop_id AND a.address = COALESCE(m.email, m.user_name)
 WHERE m.shop_id = %lld AND m.role = 'owner' AND a.confirmed_at IS NOT NULL
-ORDER BY m.user_name LIMIT %lld
+ORDER BY a.address LIMIT %lld
 
 -- name: staff_shop_reached
 SELECT s.email FROM shop s JOIN staff_address a ON a.shop_id = s.id AND a.address = s.email

@@ -26,6 +26,8 @@ my %SUBJECT = (
         es => qr/descargas/ },
     license_keys_low => { en => qr/License keys run low: shop $id/, de => qr/Lizenzschl/,
         fr => qr/licence/, es => qr/licencia/ },
+    notices => { en => qr/What happened in your shop: shop $id/, de => qr/geschehen/,
+        fr => qr/passé/, es => qr/pasado/ },
     webhook_disabled => { en => qr/switched off/, de => qr/abgeschaltet/, fr => qr/webhook/i,
         es => qr/webhook/i },
     confirm => { en => qr/confirm your address/, de => qr/best/, fr => qr/adresse/,

@@ -18,6 +18,7 @@ my %RANK = (reader => 0, staff => 1, owner => 2, operator => 3);
 
 # The least role for the forms of a tab, and for its pages where not everybody sees them.
 my %ACTS = (
+    'own-emails' => 'reader',
     (map { $_ => 'staff' }
         qw(orders files products packs links categories license-keys jobs emails)),
     (map { $_ => 'owner' } qw(keys members webhooks shop audit)),

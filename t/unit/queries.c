@@ -120,7 +120,12 @@ static const struct {
     {MDL_Q_SHOP_INSERT, "logo_image_pkey", "a shop has one row"},
     {MDL_Q_SHOP_LIST, "logo_image_pkey", "a shop has one row"},
     {MDL_Q_MEMBER_LIST_OF_SHOP, "(s.id = m.shop_id)", "the shop is one row"},
+    {MDL_Q_MEMBER_FIND, "(s.id = m.shop_id)", "the shop is one row"},
     {MDL_Q_STAFF_OWNERS_REACHED, "member_shop", "a shop has at most 100 members"},
+    {MDL_Q_NOTICE_ADD, "notice_pkey", "a shop has at most 100 members"},
+    {MDL_Q_NOTICE_ADD_OF_EMAIL, "notice_pkey", "a shop has at most 100 members"},
+    {MDL_Q_STAFF_ADDRESS_FIND, "member_shop", "a shop has at most 100 members"},
+    {MDL_Q_STAFF_ADDRESS_FORGET, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_EVENTS_INSERT_DOWNLOADS, "'download.completed'", "compares two types of events"},
 };
 

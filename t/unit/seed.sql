@@ -26,6 +26,9 @@ SELECT 'key' || i, 1 + i % 2, 'Key', 'full', 'mac', 'secret', i FROM seed WHERE 
 INSERT INTO member (user_name, shop_id, role, created_at)
 SELECT 'user' || i, 1 + i % 2, 'staff', i FROM seed WHERE i <= 100 ORDER BY seed.i;
 
+INSERT INTO notice (shop_id, user_name, kind, choice, waiting, due_at)
+SELECT 1 + i % 2, 'user' || i, 'held', 'now', 1, i FROM seed ORDER BY seed.i;
+
 INSERT INTO form (id, expires_at) SELECT 'form' || i, i FROM seed ORDER BY seed.i;
 
 INSERT INTO staff_session (id, user_name, created_at, expires_at)

@@ -401,8 +401,14 @@ my $bounces = $postfix->box('bounces/');
 
 subtest 'Postfix sends back what it can\'t deliver' => sub {
     my $shop  = shop_with_product('Bounce');
+    sql("INSERT INTO notice (shop_id, user_name, kind, choice, waiting, due_at) VALUES "
+        . join ', ', map { "($shop->{shop_id}, '$_', 'bounced', 'daily', 0, 4000000000000000)" }
+        qw(ada ben));
+    sql("UPDATE notice SET choice = 'off' WHERE user_name = 'ben'");
     my $order = order_for($shop, 'jane@gone.test');
     comes_back($shop, $order);
+    is_deeply [ sql('SELECT user_name, waiting FROM notice ORDER BY user_name') ],
+        [ [ ada => 1 ], [ ben => 0 ] ], 'it is counted for the member who wants to be told';
     wait_for(sub { !glob "$bounces/new/*" }, 10, 'the message to be moved');
     is scalar(my @read = grep { MDL::Test::slurp($_) =~ /jane\@gone\.test/ } glob "$bounces/cur/*"),
         1, 'the message is in cur/';

@@ -7,6 +7,7 @@
 #include <apr_time.h>
 
 #include "core/shop/event.h"
+#include "core/shop/notice.h"
 
 #define ID_LENGTH    8
 #define MAC_LENGTH   8
@@ -77,7 +78,9 @@ apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bo
         return rv;
     }
     rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDER_TOUCH_OF_EMAIL, .now = now, .id = bounce->email_id));
-    return rv == APR_SUCCESS
-               ? mdl_event_add_of_email(db, MDL_EVENT_EMAIL_BOUNCED, bounce->email_id, p)
-               : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_event_add_of_email(db, MDL_EVENT_EMAIL_BOUNCED, bounce->email_id, p);
+    }
+    return rv == APR_SUCCESS ? mdl_notice_add_of_email(db, MDL_NOTICE_BOUNCED, bounce->email_id, p)
+                             : rv;
 }

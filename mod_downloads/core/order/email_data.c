@@ -11,6 +11,7 @@
 #include "core/catalog/product.h"
 #include "core/download/signed_url.h"
 #include "core/order/offer_json.h"
+#include "core/shop/notice.h"
 #include "core/shop/staff_email.h"
 
 #define DAY        apr_time_from_sec(86400)
@@ -78,8 +79,8 @@ void mdl_email_add_shop(mdl_json_t *data, const mdl_shop_t *shop, const char *se
 #define LOW_STOCK "license_keys_low"
 #define DISABLED  "webhook_disabled"
 
-const char *const mdl_email_sample_names[] = {"email", LOW_STOCK, DISABLED, MDL_STAFF_EMAIL_CONFIRM,
-                                              NULL};
+const char *const mdl_email_sample_names[] = {"email",  MDL_STAFF_EMAIL_NOTICES, LOW_STOCK,
+                                              DISABLED, MDL_STAFF_EMAIL_CONFIRM, NULL};
 
 /* Names that are the same in every language. */
 #define SAMPLE_KEY  "ABCD-EFGH-2345-6789"
@@ -164,7 +165,11 @@ static mdl_json_t *sample_notice(const char *template, const mdl_shop_t *shop,
 {
     mdl_json_t *data = mdl_json_object(p);
 
-    if (strcmp(template, LOW_STOCK) == 0) {
+    if (strcmp(template, MDL_STAFF_EMAIL_NOTICES) == 0) {
+        for (int i = 0; i < MDL_NOTICE_KINDS; i++) {
+            mdl_json_add_int(mdl_json_add_object(data, mdl_notice_kind_names[i]), "count", i + 1);
+        }
+    } else if (strcmp(template, LOW_STOCK) == 0) {
         mdl_json_add_int(data, "license_key_tag_id", 1);
         mdl_json_add_string(data, "tag", mdl_utf8_quoted("ABCD", 4, p));
         mdl_json_add_int(data, "available", 5);

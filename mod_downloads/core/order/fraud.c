@@ -11,6 +11,7 @@
 #include "core/order/timeline.h"
 #include "core/order/state.h"
 #include "core/shop/event.h"
+#include "core/shop/notice.h"
 #include "platform/risk.h"
 
 #define REVOKED_MEDIUM 1
@@ -362,9 +363,11 @@ apr_status_t mdl_fraud_tell(mdl_db_t *db, const mdl_fraud_check_t *check, apr_po
         return APR_SUCCESS;
     }
     rv = fraud_add_entry(db, &report->order, &report->result, check->key_id, 0, p);
-    return rv == APR_SUCCESS && report->is_hold
-               ? fraud_notify(db, &report->order, MDL_EVENT_ORDER_HELD, &report->result, p)
-               : rv;
+    if (rv != APR_SUCCESS || !report->is_hold) {
+        return rv;
+    }
+    rv = fraud_notify(db, &report->order, MDL_EVENT_ORDER_HELD, &report->result, p);
+    return rv == APR_SUCCESS ? mdl_notice_add(db, MDL_NOTICE_HELD, report->order.shop_id, p) : rv;
 }
 
 /* Other signals may keep the order held, until somebody decides. */

@@ -2,6 +2,7 @@
 
 #include <apr_time.h>
 
+#include "base/mail/mime.h"
 #include "base/text/utf8.h"
 #include "core/shop/shop.h"
 
@@ -49,9 +50,84 @@ static apr_status_t member_check_room(mdl_db_t *db, mdl_member_put_t *put, apr_p
     return APR_SUCCESS;
 }
 
+apr_status_t mdl_member_ask(mdl_db_t *db, apr_pool_t *p, mdl_member_ask_t *ask)
+{
+    mdl_member_find_t find = {.user = ask->user, .shop_id = ask->shop_id};
+    apr_status_t rv = mdl_member_find(db, p, &find);
+    mdl_staff_address_ask_t again = {.shop_id = ask->shop_id, .problem = ask->problem};
+
+    if (rv != APR_SUCCESS && rv != APR_ENOENT) {
+        return rv;
+    }
+    again.address = rv == APR_SUCCESS ? find.member->address : NULL;
+    return mdl_staff_address_ask_again(db, p, &again);
+}
+
+apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(MEMBER_DELETE, .user_name = remove->user, .shop_id = remove->shop_id));
+
+    if (rv == APR_ENOENT) {
+        return mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.");
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(
+            db, NULL, p,
+            MDL_Q(NOTICE_DELETE, .shop_id = remove->shop_id, .user_name = remove->user));
+    }
+    return rv == APR_SUCCESS
+               ? mdl_staff_address_forget(db, remove->shop_id, mdl_rows_text(row, 0), p)
+               : rv;
+}
+
+static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_member_t *member = apr_pcalloc(p, sizeof *member);
+
+    member->user = MDL_TEXT(row, member, user_name);
+    MDL_READ(row, member, member, shop_id, created_at);
+    member->role = MDL_ENUM(row, member, role, mdl_role_names);
+    member->shop_name = MDL_TEXT(row, member, name);
+    member->address = MDL_TEXT(row, member, email);
+    member->address_is_own = member->address != NULL;
+    if (member->address == NULL && member->role == MDL_ROLE_OWNER &&
+        mdl_mime_address_valid(member->user)) {
+        member->address = member->user;
+    }
+    member->email = mdl_staff_address_state(member->address, MDL_INT(row, member, asked_at),
+                                            MDL_INT(row, member, confirmed_at));
+    return member;
+}
+
+apr_status_t mdl_member_find(mdl_db_t *db, apr_pool_t *p, mdl_member_find_t *find)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, &row, p, MDL_Q(MEMBER_FIND, .user_name = find->user, .shop_id = find->shop_id));
+
+    if (rv == APR_SUCCESS) {
+        find->member = member_of_row(row, p);
+    }
+    return rv;
+}
+
+/* Asks the address that gets the member's emails now, if there is one. */
+static apr_status_t member_ask(mdl_db_t *db, mdl_member_find_t *find, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_member_find(db, p, find);
+
+    return rv == APR_SUCCESS && find->member->address != NULL
+               ? mdl_staff_address_ask(db, find->shop_id, find->member->address,
+                                       &find->member->email, p)
+               : rv;
+}
+
 apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put)
 {
     mdl_member_t *member = &put->member;
+    mdl_member_find_t find;
     mdl_rows_t *row;
     apr_status_t rv = member_check(put);
 
@@ -68,37 +144,43 @@ apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put)
     if (member->shop_id == 0 || (rv = member_check_room(db, put, p)) != APR_SUCCESS) {
         return rv;
     }
-    return member->role == MDL_ROLE_OWNER
-               ? mdl_staff_address_ask(db, member->shop_id, member->user, &member->email, p)
-               : APR_SUCCESS;
+    if (member->role != MDL_ROLE_OWNER) {
+        return APR_SUCCESS;
+    }
+    find = (mdl_member_find_t){.user = member->user, .shop_id = member->shop_id};
+    if ((rv = member_ask(db, &find, p)) == APR_SUCCESS) {
+        member->email = find.member->email;
+    }
+    return rv;
 }
 
-apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove)
+apr_status_t mdl_member_move(mdl_db_t *db, apr_pool_t *p, mdl_member_move_t *move)
 {
-    apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(
-        db, &changed, p,
-        MDL_Q(MEMBER_DELETE, .user_name = remove->user, .shop_id = remove->shop_id));
+    mdl_member_find_t find = {.user = move->user, .shop_id = move->shop_id};
+    const char *before;
+    apr_status_t rv;
 
-    if (rv == APR_SUCCESS && changed == 0) {
-        return mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.");
+    if (move->address != NULL && !mdl_mime_address_valid(move->address)) {
+        return mdl_problem_set(move->problem, 400, "invalid_member_email",
+                               "This is no email address.");
     }
-    return rv == APR_SUCCESS ? mdl_staff_address_forget(db, remove->shop_id, remove->user, p) : rv;
-}
-
-static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
-{
-    mdl_member_t *member = apr_pcalloc(p, sizeof *member);
-
-    member->user = MDL_TEXT(row, member, user_name);
-    MDL_READ(row, member, member, shop_id, created_at);
-    member->role = MDL_ENUM(row, member, role, mdl_role_names);
-    member->shop_name = MDL_TEXT(row, member, name);
-    if (member->role == MDL_ROLE_OWNER) {
-        member->email = mdl_staff_address_state(member->user, MDL_INT(row, member, asked_at),
-                                                MDL_INT(row, member, confirmed_at));
+    if ((rv = mdl_shop_lock(db, move->shop_id, p)) != APR_SUCCESS) {
+        return rv;
     }
-    return member;
+    if ((rv = mdl_member_find(db, p, &find)) == APR_ENOENT) {
+        return mdl_problem_set(move->problem, 404, "not_found", "There is no such member.");
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    before = find.member->address;
+    rv = mdl_db_exec(db, NULL, p,
+                     MDL_Q(MEMBER_SET_EMAIL, .email = move->address, .user_name = move->user,
+                           .shop_id = move->shop_id));
+    if (rv == APR_SUCCESS && before != NULL) {
+        rv = mdl_staff_address_forget(db, move->shop_id, before, p);
+    }
+    return rv == APR_SUCCESS ? member_ask(db, &find, p) : rv;
 }
 
 apr_status_t mdl_member_list(mdl_db_t *db, apr_pool_t *p, mdl_member_list_t *list)

@@ -16,8 +16,8 @@
 typedef enum {
     MDL_ROLE_READ_ONLY, /* see everything but secrets */
     MDL_ROLE_STAFF,     /* act on orders */
-    MDL_ROLE_OWNER, /* manage keys and members; get the shop's emails, if the name is an address */
-    MDL_ROLE_OPERATOR /* manage shops; member of every shop */
+    MDL_ROLE_OWNER,     /* manage keys and members; get the shop's emails */
+    MDL_ROLE_OPERATOR   /* manage shops; member of every shop */
 } mdl_role_t;
 extern const char *const mdl_role_names[];
 
@@ -27,7 +27,10 @@ typedef struct {
     const char *shop_name; /* NULL: an operator */
     mdl_role_t role;
     apr_time_t created_at;
-    mdl_address_state_t email; /* NONE for all but owners */
+    const char *address;       /* where the member gets emails: the one of their choice, else an
+                                  owner's name; NULL: nowhere */
+    int address_is_own;        /* whether it is of their choice */
+    mdl_address_state_t email; /* of address */
 } mdl_member_t;
 
 /**
@@ -49,6 +52,34 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_member_remove_t;
 apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove);
+
+/** Effect: reads one membership; APR_ENOENT when there is none. */
+typedef struct {
+    const char *user;
+    apr_int64_t shop_id;
+    mdl_member_t *member; /* out */
+} mdl_member_find_t;
+apr_status_t mdl_member_find(mdl_db_t *db, apr_pool_t *p, mdl_member_find_t *find);
+
+/** Effect: sets where a member gets emails, and asks to confirm that.  NULL: an owner gets them at
+    the name again, if that is an address, and others nowhere.  Refused: 400 when it is no address,
+    404 when the user is no member of the shop, as an operator is not. */
+typedef struct {
+    const char *user;
+    apr_int64_t shop_id;
+    const char *address;
+    mdl_problem_t *problem;
+} mdl_member_move_t;
+apr_status_t mdl_member_move(mdl_db_t *db, apr_pool_t *p, mdl_member_move_t *move);
+
+/** Effect: asks again to confirm where a member gets emails.  Refused: as
+    mdl_staff_address_ask_again is. */
+typedef struct {
+    const char *user;
+    apr_int64_t shop_id;
+    mdl_problem_t *problem;
+} mdl_member_ask_t;
+apr_status_t mdl_member_ask(mdl_db_t *db, apr_pool_t *p, mdl_member_ask_t *ask);
 
 /** Effect: reads members (mdl_member_t *): of a shop by name, of a user by shop, or all. */
 typedef struct {

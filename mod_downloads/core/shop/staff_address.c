@@ -87,7 +87,7 @@ apr_status_t mdl_staff_address_ask_again(mdl_db_t *db, apr_pool_t *p, mdl_staff_
 
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && state == MDL_ADDRESS_NONE)) {
         return mdl_problem_set(ask->problem, 404, "not_found",
-                               "That is no address of an owner, nor the shop's own.");
+                               "That is no address of the shop or its staff.");
     }
     if (rv == APR_SUCCESS && state == MDL_ADDRESS_CONFIRMED) {
         return mdl_problem_set(ask->problem, 409, "address_confirmed",

@@ -1,7 +1,8 @@
 /*
- * An address of a shop's staff: an owner's name, if it is an address, or the shop's own.  Until its
- * reader confirms it, by a signed link that was sent to it, it gets no other email of the shop
- * (contract, section 11).  A confirmation is only valid for one shop.
+ * An address of a shop's staff: a member's own, an owner's name, if it is an address and the owner
+ * has no other, or the shop's own.  Until its reader confirms it, by a signed link that was sent to
+ * it, it gets no other email of the shop (contract, section 11).  A confirmation is only valid for
+ * one shop.
  */
 #ifndef MDL_CORE_SHOP_STAFF_ADDRESS_H
 #define MDL_CORE_SHOP_STAFF_ADDRESS_H
@@ -25,12 +26,12 @@ extern const char *const mdl_address_state_names[];
 mdl_address_state_t mdl_staff_address_state(const char *address, apr_time_t asked_at,
                                             apr_time_t confirmed_at);
 
-/** Asks to confirm an owner's or the shop's own address, unless it was asked before or the budgets
+/** Asks to confirm an address of the shop's staff, unless it was asked before or the budgets
     are used up; *state gets the state after that. */
 apr_status_t mdl_staff_address_ask(mdl_db_t *db, apr_int64_t shop_id, const char *address,
                                    mdl_address_state_t *state, apr_pool_t *p);
 
-/** Deletes what is known of an address, unless an owner or the shop still has it. */
+/** Deletes what is known of an address, unless a member or the shop still has it. */
 apr_status_t mdl_staff_address_forget(mdl_db_t *db, apr_int64_t shop_id, const char *address,
                                       apr_pool_t *p);
 

@@ -105,6 +105,34 @@ apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id,
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
+/* Takes from the budgets and, if they allow it, queues; *left says what is left. */
+static apr_status_t notice_queue(mdl_db_t *db, apr_int64_t shop_id, const char *to,
+                                 const char *template, mdl_json_t *data, left_t *left,
+                                 apr_pool_t *p)
+{
+    apr_status_t rv = budget_take(db, &notices, shop_id, to, left, p);
+
+    if (rv != APR_SUCCESS || !left_allows(left)) {
+        return rv;
+    }
+    mdl_json_add_bool(data, "last", left->of_shop == 0 || left->of_address == 0);
+    return email_insert(db, shop_id, to, template, data, p);
+}
+
+apr_status_t mdl_staff_email_notify(mdl_db_t *db, apr_int64_t shop_id, const char *address,
+                                    const char *template, mdl_json_t *data, int *queued,
+                                    apr_pool_t *p)
+{
+    left_t left = {0};
+    apr_status_t rv = budget_prune(db, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = notice_queue(db, shop_id, address, template, data, &left, p);
+    }
+    *queued = rv == APR_SUCCESS && left_allows(&left);
+    return rv;
+}
+
 apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
                                    mdl_json_t *data, apr_pool_t *p)
 {
@@ -116,13 +144,8 @@ apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char
         rv = mdl_staff_email_recipients(db, shop_id, &recipients, p);
     }
     for (int i = 0; rv == APR_SUCCESS && left.of_shop >= 0 && i < recipients->nelts; i++) {
-        const char *to = APR_ARRAY_IDX(recipients, i, const char *);
-
-        rv = budget_take(db, &notices, shop_id, to, &left, p);
-        if (rv == APR_SUCCESS && left_allows(&left)) {
-            mdl_json_add_bool(data, "last", left.of_shop == 0 || left.of_address == 0);
-            rv = email_insert(db, shop_id, to, template, data, p);
-        }
+        rv = notice_queue(db, shop_id, APR_ARRAY_IDX(recipients, i, const char *), template, data,
+                          &left, p);
     }
     return rv;
 }

@@ -42,6 +42,11 @@ apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id,
 apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
                                    mdl_json_t *data, apr_pool_t *p);
 
+/** Queues an email to one confirmed address; *queued: whether the budgets allowed it. */
+apr_status_t mdl_staff_email_notify(mdl_db_t *db, apr_int64_t shop_id, const char *address,
+                                    const char *template, mdl_json_t *data, int *queued,
+                                    apr_pool_t *p);
+
 /** Queues the email that asks to confirm an address; *queued: whether the budgets allowed it. */
 apr_status_t mdl_staff_email_ask(mdl_db_t *db, apr_int64_t shop_id, const char *address,
                                  int *queued, apr_pool_t *p);
