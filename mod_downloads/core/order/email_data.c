@@ -126,7 +126,6 @@ static mdl_order_t *sample_order(const mdl_shop_t *shop, const char *locale, apr
     order->shop_name = shop->name;
     order->shop_email = shop->reply_to != NULL ? shop->reply_to : shop->email;
     order->brand = shop->brand;
-    order->brand.languages = NULL; /* whoever looks at it chooses the language */
     order->storefront_order_id = "1043";
     order->page_id = "AAAAAAAAAAAAAAAAAAAAAA"; /* no order's */
     order->customer.first_name = "Ada";
