@@ -6,6 +6,7 @@
 #include "t/unit/meeting.h"
 
 #include "core/catalog/blob.h"
+#include "core/catalog/stray_object.h"
 #include "t/unit/effects.h"
 
 static mdl_db_t *db;
@@ -207,6 +208,52 @@ static void test_orphan_swept_first(const database_t *database, apr_pool_t *p)
     is_int(mdl_storage_find(storage, &blob, p), APR_ENOENT, "whoever does is told to");
 }
 
+/* --- objects of uploads that another write has taken over --- */
+
+static apr_status_t begin_stray(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    return mdl_stray_begin(in, "upl_taken_over", arg, p);
+}
+
+static apr_status_t take_strays(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    return mdl_stray_take(in, p, arg);
+}
+
+/* How many keys there are, all of which are taken to be removed, unless a blob has them. */
+static int strays_taken(apr_pool_t *p)
+{
+    mdl_stray_take_t take = {.now = apr_time_now() + apr_time_from_sec(7 * 86400), .limit = 10};
+
+    return mdl_db_write(db, take_strays, &take, p) == APR_SUCCESS ? take.seen : -1;
+}
+
+static mdl_upload_finish_t late_write(const char *text, apr_pool_t *p)
+{
+    mdl_upload_finish_t finish = {.id = "upl_taken_over",
+                                  .write_id = "another",
+                                  .storage = storage,
+                                  .blob = make_blob(text, p)};
+
+    is_int(mdl_db_write(db, begin_stray, &finish.blob.object, p), APR_SUCCESS, "an object begins");
+    return finish;
+}
+
+static void test_late_object(apr_pool_t *p)
+{
+    mdl_upload_finish_t finish = late_write("late", p);
+
+    is_int(mdl_db_write(db, mdl_upload_finish_effect, &finish, p), APR_SUCCESS,
+           "a late write has made a blob");
+    ok(finish.late && is_released(finish.blob.sha256, p), "which is left to the sweep");
+    is_int(strays_taken(p), 0, "and whose object is no stray, for others may share it");
+    finish = late_write("later", p);
+    is_int(strays_taken(p), 1, "the object of another is being removed");
+    is_int(mdl_db_write(db, mdl_upload_finish_effect, &finish, p), APR_EINCOMPLETE,
+           "so it makes no blob");
+    ok(!is_released(finish.blob.sha256, p), "that others could share");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
@@ -223,6 +270,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_orphan(p);
     test_alone(p);
     test_held(p);
+    test_late_object(p);
     if (database->dialect == MDL_PGSQL) {
         test_referred_first(database, p);
         test_swept_first(database, p);

@@ -327,10 +327,11 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
         return rv;
     }
     finish->late = changed == 0;
-    if (finish->late) {
-        return mdl_blob_release(db, blob->sha256, p);
-    }
+    /* Late, too: another write of the same bytes shares the object, which must be no stray. */
     rv = mdl_blob_check(db, held, finish->storage, blob, p);
+    if (finish->late) {
+        return rv == APR_SUCCESS ? mdl_blob_release(db, blob->sha256, p) : rv;
+    }
     return rv == APR_SUCCESS && finish->has_tails
                ? mdl_stray_leave(db, mdl_object_writer_tails_key(blob->object, p), p)
                : rv;
