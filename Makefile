@@ -23,15 +23,16 @@ include apxs.mk
 FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/unit t/fuzz -name '*.h')
 PERL = $(shell find t -path t/node -prune -o -name '*.t' -print -o -name '*.p[lm]' -print) \
     t/bench/run $(shell grep -lsE '^\#!.*perl' tools/*)
+SHELL_SCRIPTS = $(shell grep -lsE '^\#!/bin/(ba)?sh' tools/* .ci/* conf/container/* conf/debian/*)
 
 # --- build --------------------------------------------------------------------------------------
 
-.PHONY: all build run demo test test-all postman sdk clean help format lint unit check-format check-code \
+.PHONY: all build run demo test test-all postman sdk deb image clean help format lint unit check-format check-shell check-code \
         check-demo check-rooms check-docs check-openapi check-exports check-hardening check-warnings levels suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
 
-build: $(BUILD)/mod_downloads.so $(BUILD)/downloadsctl
+build: $(BUILD)/mod_downloads.so $(BUILD)/downloadsctl $(BUILD)/gen/mod_downloads.8 $(BUILD)/gen/downloadsctl.8
 
 # --- try ----------------------------------------------------------------------------------------
 
@@ -67,17 +68,21 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@tools/step lint $(SUBMAKE) lint
 	+@tools/step unit $(TESTED) unit check-demo
 	+@tools/step suites $(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@tools/step checks $(TESTED) check-slow check-proxies check-events check-fuzz check-parsers check-hunt check-nodes check-objects check-radosgw check-upgrade check-plans check-large
+	+@tools/step checks $(TESTED) check-slow check-find check-told check-kills check-proxies check-metrics check-alerts check-events check-fuzz check-parsers check-backup check-hunt check-nodes check-objects check-radosgw check-upgrade check-plans check-large
+	+@[ "$$(id -u)" != 0 ] || tools/step package $(SUBMAKE) check-deb check-image
 	+@tools/step sanitizers $(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo succeeds
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
 
-lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports check-hardening ## all checks without running the code
+lint: check-format check-shell check-rooms check-docs check-openapi check-code check-warnings check-exports check-hardening ## all checks without running the code
 
 check-format: # C is as clang-format writes it, and no line of Perl exceeds 100 columns
 	@clang-format --dry-run -Werror $(FORMATTED)
 	@! LC_ALL=C.UTF-8 grep -nE '.{101}' $(PERL)
+
+check-shell: # shellcheck finds nothing wrong in the scripts
+	shellcheck --severity=warning $(SHELL_SCRIPTS)
 
 check-rooms: check-warnings ## includes and calls go one way, and each library is used in one place
 	tools/check-rooms . $(BUILD)/gcc/obj
@@ -117,6 +122,7 @@ UNIT_SCRIPTS := $(filter-out t/unit/radosgw.t,$(wildcard t/unit/*.t))
 
 unit: build programs ## runs the unit programs
 	tools/as-user tools/with-postgres tools/with-objects prove -j4 --timer --exec 'timeout -k 10 1200' $(UNIT_SCRIPTS) $(UNIT_PROGRAMS)
+	[ "$$(id -u)" != 0 ] || BUILD='$(BUILD)' prove t/unit/downloadsctl.t # what it does when root starts it
 
 levels: $(foreach level,$(LEVELS),$(level)/mod_downloads.so $(level)/downloadsctl) # later releases, for the suites of upgrades
 
@@ -172,6 +178,10 @@ check-radosgw: build programs ## the suites and unit programs of object stores a
 	    $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(shell grep -ls 'unit/store\.h' t/unit/*.c))
 	MDL_STORE=radosgw TESTS='$(shell grep -lsE 'MDL::(Objects|Swift)\b' t/*/*.t | grep -v ^t/unit)' tools/suites
 
+.PHONY: check-backup
+check-backup: build ## kills backups and restorations at random under load, then looks at every order (ORDERS MEGABYTES KILLS SEED DATABASES)
+	ORDERS=$(or $(ORDERS),4000) TESTS=t/operate/backup_drill.t tools/suites
+
 .PHONY: check-hunt
 check-hunt: build ## locks, outages, kills and restarts at random under load, for 20 minutes (HUNT SEED DATABASES)
 	@tools/node
@@ -182,10 +192,43 @@ check-slow: build ## behaviour that takes minutes, such as timeouts, on both dat
 	@tools/node
 	SLOW=1 TESTS=t/metering/patience.t tools/suites
 
+.PHONY: check-pages
+check-pages: build ## every page in each of its states, in four languages, customers' in six, wide and on phones (PICTURES LANGUAGES VIEWS STATES; an hour)
+	@tools/node
+	PAGES=1 LIMIT=$(or $(LIMIT),9000) TESTS=t/settings/pages.t DATABASES=sqlite3 tools/suites
+
+.PHONY: check-find
+check-find: build ## nobody learns who a shop's customers are from the time of an answer (FIND=addresses DATABASES; minutes)
+	@tools/node
+	FIND=$(or $(FIND),5000) TESTS=t/delivery/find_times.t tools/suites
+
+.PHONY: check-told
+check-told: build ## tells 10,000 buyers of a version, beside new orders, under kills (TOLD=buyers DATABASES; minutes)
+	@tools/node
+	TOLD=$(or $(TOLD),10000) TESTS=t/worker/told_kills.t tools/suites
+
+.PHONY: check-kills
+check-kills: build ## kills httpd between all writes of an answer to a customer who asks for help (KILLS DATABASES; minutes)
+	@tools/node
+	KILLS=$(or $(KILLS),1) TESTS=t/operate/kill_help.t tools/suites
+
 .PHONY: check-proxies
 check-proxies: build ## sends 1 GB through nginx, HAProxy and httpd, to slow clients too (minutes)
 	@tools/node
 	PROXIES=1 TESTS=t/delivery/proxies.t DATABASES=pgsql tools/suites
+
+.PHONY: check-alerts
+check-alerts: build ## makes each alert true and false again, under Debian's Prometheus (minutes)
+	@tools/dependencies test
+	@tools/node
+	ALERTS=1 TESTS=t/operate/prometheus_alerts.t DATABASES=pgsql tools/suites
+
+.PHONY: check-metrics
+check-metrics: build ## what metrics cost a request: instructions by callgrind, system calls by strace (DATABASES; minutes)
+	@tools/dependencies test && tools/dependencies bench
+	+@$(SUBMAKE) BUILD=$(BUILD)/plain CPPFLAGS=-DMDL_METRICS=0 build
+	@tools/node
+	METRICS_COST=$(BUILD)/plain TESTS=t/operate/metrics_cost.t tools/suites
 
 .PHONY: check-events
 check-events: build ## reads GET /events on PostgreSQL while eight processes write 100,000 times (minutes)
@@ -218,6 +261,11 @@ check-parsers: ## random bytes for the parsers of bodies, headers, emails and im
 check-growth: build ## a year of a busy shop: pruned tables stop growing (GROWTH=orders DATABASES; an hour, 10 GB of TMPDIR)
 	@tools/node
 	GROWTH=$(or $(GROWTH),1000000) TESTS=t/worker/growth.t tools/suites
+
+.PHONY: check-copy-database
+check-copy-database: build ## a million orders to SQLite and back, killed on the way (ORDERS; 10 minutes, 10 GB of TMPDIR)
+	@tools/node
+	ORDERS=$(or $(ORDERS),1000000) TESTS=t/operate/copy_database.t DATABASES=pgsql tools/suites
 
 .PHONY: check-plans
 check-plans: programs ## every query's plan, and the rows that the main requests read, with a million rows (minutes)
@@ -292,6 +340,24 @@ sdk: $(BUILD)/sdk/package.json ## makes a TypeScript client of the API, in build
 
 $(BUILD)/sdk/package.json: $(BUILD)/gen/api/stamp tools/openapi2sdk $(wildcard tools/sdk/*)
 	tools/openapi2sdk $(BUILD)/gen/api/openapi.json $(@D)
+
+deb: ## the Debian package, the source tarball and the bill of materials, in build/deb
+	@tools/dependencies package
+	tools/deb $(BUILD)/deb
+
+.PHONY: check-deb
+check-deb: ## builds the package twice, and installs, upgrades, removes and purges it in a clean root (minutes)
+	@tools/dependencies check-package
+	tools/check-deb $(BUILD)/check-deb
+
+image: deb ## an OCI image of the package, in build/image, as root
+	@tools/dependencies check-package
+	tools/image $(BUILD)/image $(BUILD)/deb/libapache2-mod-downloads_*.deb
+
+.PHONY: check-image
+check-image: ## makes the image, unpacks it, and does a shop's whole job in it, on both databases (minutes)
+	@tools/dependencies check-package && tools/dependencies postgresql
+	tools/check-image $(BUILD)/check-image
 
 clean: ## stops started instances and removes all built files (INSTANCE=dir)
 	@tools/instance remove $(or $(INSTANCE),instance)

@@ -11,7 +11,7 @@ CFLAGS ?= -O2 -g
 room = $(wildcard $(foreach folder,$(1),mod_downloads/$(folder)/*.c))
 
 LIB_SOURCES    := $(call room,base base/* platform storage db core core/*)
-HTTPD_SOURCES  := $(wildcard mod_downloads/*.c) $(call room,api upload delivery settings metering parent)
+HTTPD_SOURCES  := $(wildcard mod_downloads/*.c) $(call room,api upload delivery settings metering monitor parent)
 MODULE_SOURCES := $(HTTPD_SOURCES) $(call room,worker)
 CTL_SOURCES    := $(call room,ctl)
 UNIT_SOURCES   := $(wildcard t/unit/*.c)
@@ -179,6 +179,15 @@ $(BUILD)/gen/api/openapi_text.c $(BUILD)/gen/api/openapi_text.h: $(BUILD)/gen/ap
 $(call object,mod_downloads/api/openapi.c): | $(BUILD)/gen/api/stamp
 
 -include $(OBJECTS:.o=.d)
+
+$(BUILD)/gen/mod_downloads.8: tools/conf2man conf/mod_downloads.conf
+	@mkdir -p $(@D)
+	tools/conf2man conf/mod_downloads.conf >$@
+
+$(BUILD)/gen/downloadsctl.8: tools/ctl2man mod_downloads/ctl/downloadsctl.8 $(BUILD)/downloadsctl
+	@mkdir -p $(@D)
+	tools/ctl2man $(BUILD)/downloadsctl mod_downloads/ctl/downloadsctl.8 >$@.new
+	@mv $@.new $@
 
 .PHONY: install uninstall
 install: build ## installs module, command, man page, docs, sql, conf and templates (DESTDIR PREFIX)

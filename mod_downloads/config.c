@@ -60,10 +60,11 @@ mdl_settings_t *mdl_config(server_rec *s)
     return ap_get_module_config(s->module_config, &downloads_module);
 }
 
-enum { HANDLER_API, HANDLER_DELIVERY, HANDLER_UPLOAD, HANDLER_SETTINGS, HANDLERS };
+enum { HANDLER_API, HANDLER_DELIVERY, HANDLER_UPLOAD, HANDLER_SETTINGS, HANDLER_METRICS, HANDLERS };
 
 static const char *const handler_names[] = {"downloads-api", "downloads-delivery",
-                                            "downloads-upload", "downloads-settings"};
+                                            "downloads-upload", "downloads-settings",
+                                            "downloads-metrics"};
 
 /* Where a handler is set. */
 typedef struct {
@@ -115,6 +116,33 @@ static void walk_database(check_t *check, const ap_directive_t *node)
     }
 }
 
+/* Whether a section says who may come in.  nodes is its first directive; sections within it, such
+   as <RequireAny>, count. */
+static int section_requires(const ap_directive_t *nodes)
+{
+    for (; nodes != NULL; nodes = nodes->next) {
+        if (strcasecmp(nodes->directive, "Require") == 0 || section_requires(nodes->first_child)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Without Require httpd lets everybody in. */
+static void walk_metrics(check_t *check, const ap_directive_t *node)
+{
+    const ap_directive_t *section = node->parent;
+
+    if (section == NULL || !section_requires(section->first_child)) {
+        sentence_add(
+            check->errors,
+            apr_psprintf(check->ptemp,
+                         "%s:%d: %s downloads-metrics: its <Location> does not say who may "
+                         "read the metrics: add Require, such as \"Require local\".",
+                         node->filename, node->line_num, node->directive));
+    }
+}
+
 static void walk_handler(check_t *check, const ap_directive_t *node, const char *location)
 {
     const char *args = node->args;
@@ -130,6 +158,9 @@ static void walk_handler(check_t *check, const ap_directive_t *node, const char 
 
         if (strcasecmp(word, handler_names[i]) == 0) {
             handler->found = 1;
+            if (i == HANDLER_METRICS) {
+                walk_metrics(check, node);
+            }
             if (location != NULL) {
                 APR_ARRAY_PUSH(handler->locations, const char *) = location;
             } else {
@@ -142,7 +173,8 @@ static void walk_handler(check_t *check, const ap_directive_t *node, const char 
         sentence_add(check->errors,
                      apr_psprintf(check->ptemp,
                                   "%s:%d: %s: there is no handler %s; there are downloads-api, "
-                                  "downloads-delivery, downloads-upload and downloads-settings.",
+                                  "downloads-delivery, downloads-upload, downloads-settings and "
+                                  "downloads-metrics.",
                                   node->filename, node->line_num, node->directive, word));
     }
 }
@@ -269,15 +301,18 @@ static void check_modules(check_t *check)
 }
 
 /* Beside mod_dbd's connections, of which a child without threads has one, each child has that of
-   its settler, and httpd that of its background process. */
+   its settler, and httpd that of its background process, with two more while its alerts' tests
+   run. */
 static int config_connections(const check_t *check)
 {
+    int alerts = check->settings->alert_command != NULL || check->settings->alert_email != NULL;
     int threads = AP_MPMQ_NOT_SUPPORTED;
     int children = 1;
 
     ap_mpm_query(AP_MPMQ_IS_THREADED, &threads);
     ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
-    return children * ((threads != AP_MPMQ_NOT_SUPPORTED ? (int)check->db_max : 1) + 1) + 1;
+    return children * ((threads != AP_MPMQ_NOT_SUPPORTED ? (int)check->db_max : 1) + 1) + 1 +
+           (alerts ? 2 : 0);
 }
 
 /* Users other than root and the secret's owner may test a configuration without the secret. */
@@ -380,17 +415,23 @@ static void config_check_sign_in(check_t *check)
     }
 }
 
-/* Only a program can be checked: a Maildir is made with the first email. */
-static void check_sendmail(check_t *check)
+static void check_program(check_t *check, const char *directive, const char *path)
+{
+    if (path != NULL && access(path, X_OK) != 0) {
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp, "%s: there is no program %s.", directive, path));
+    }
+}
+
+/* Of transports only a program can be checked: a Maildir is made with the first email. */
+static void check_programs(check_t *check)
 {
     const char *transport = check->settings->mail.transport;
 
-    if (transport != NULL && strncmp(transport, "sendmail:", 9) == 0 &&
-        access(transport + 9, X_OK) != 0) {
-        sentence_add(check->errors,
-                     apr_psprintf(check->ptemp, "DownloadsMailTransport: there is no program %s.",
-                                  transport + 9));
+    if (transport != NULL && strncmp(transport, "sendmail:", 9) == 0) {
+        check_program(check, "DownloadsMailTransport", transport + 9);
     }
+    check_program(check, "DownloadsAlertCommand", check->settings->alert_command);
 }
 
 static void sentences_log(const check_t *check)
@@ -454,7 +495,7 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     config_check_storage(&check);
     config_check_templates(&check);
     config_check_sign_in(&check);
-    check_sendmail(&check);
+    check_programs(&check);
     sentences_log(&check);
     return check.errors->nelts == 0 ? OK : !OK;
 }

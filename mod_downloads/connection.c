@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/ulid.h"
 #include "config.h"
+#include "core/metrics.h"
 #include "db/migrate.h"
 
 #define TURN_WAIT_S 5
@@ -32,7 +33,8 @@ struct mdl_connection_t {
     ap_dbd_t *dbd;
     mdl_db_t *db;
     mdl_db_cost_t before;
-    int probe; /* whether it probes the silent server for all threads */
+    apr_time_t opened_at; /* by mdl_clock_monotonic */
+    int probe;            /* whether it probes the silent server for all threads */
 };
 
 static APR_OPTIONAL_FN_TYPE(ap_dbd_open) * dbd_open;
@@ -61,7 +63,12 @@ static sem_t vacant;
 static int connection_take_turn(void)
 {
     struct timespec deadline;
+    apr_time_t began;
 
+    if (sem_trywait(&vacant) == 0) {
+        return 1;
+    }
+    began = mdl_clock_monotonic();
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += TURN_WAIT_S;
     while (sem_clockwait(&vacant, CLOCK_MONOTONIC, &deadline) != 0) {
@@ -72,6 +79,7 @@ static int connection_take_turn(void)
             return 0;
         }
     }
+    mdl_histogram_add(&mdl_metrics->database_wait, mdl_clock_monotonic() - began);
     return 1;
 }
 
@@ -204,7 +212,7 @@ static apr_status_t connection_attach(mdl_connection_t *connection)
     return rv;
 }
 
-mdl_connection_t *mdl_connection_open(request_rec *r)
+static mdl_connection_t *connection_open(request_rec *r)
 {
     mdl_connection_t *connection = apr_pcalloc(r->pool, sizeof *connection);
 
@@ -223,10 +231,21 @@ mdl_connection_t *mdl_connection_open(request_rec *r)
         sem_post(&vacant);
         return NULL;
     }
+    connection->opened_at = mdl_metric_clock();
     if (connection_attach(connection) != APR_SUCCESS) {
         mdl_connection_close(connection);
         return NULL;
     }
+    return connection;
+}
+
+mdl_connection_t *mdl_connection_open(request_rec *r)
+{
+    mdl_connection_t *connection = connection_open(r);
+
+    mdl_metric_add(connection != NULL ? &mdl_metrics->database_connections
+                                      : &mdl_metrics->database_refused,
+                   1);
     return connection;
 }
 
@@ -269,6 +288,8 @@ void mdl_connection_close(mdl_connection_t *connection)
             mdl_db_set_request(connection->db, NULL);
             server_note(&connection->probe, mdl_db_silent(connection->db));
         }
+        mdl_metric_add(&mdl_metrics->database_connection_time,
+                       mdl_metric_clock() - connection->opened_at);
         dbd_close(ap_server_conf, connection->dbd);
         connection_hold_signals(SIG_UNBLOCK);
         sem_post(&vacant);

@@ -8,23 +8,6 @@
 #include "base/crypto.h"
 #include "request_body.h"
 
-/* What the headers tell of a rendered page. */
-typedef struct {
-    const char *whole; /* the page, unless it came in pieces */
-    apr_size_t length;
-} measure_t;
-
-static apr_size_t measure_take(void *baton, const char *html, apr_size_t length, int last)
-{
-    measure_t *measure = baton;
-
-    if (last) {
-        measure->whole = measure->length == 0 ? html : NULL;
-    }
-    measure->length += length;
-    return length;
-}
-
 static const char *html_sources(const char *directive, const char *sources, apr_pool_t *p)
 {
     return sources != NULL && *sources != '\0' ? apr_pstrcat(p, "; ", directive, sources, NULL)
@@ -52,7 +35,8 @@ static const char *html_policy(const mdl_template_t *template, const mdl_html_po
         "; base-uri 'none'; frame-ancestors 'none'", NULL);
 }
 
-static void html_head(request_rec *r, int status, const char *type, apr_size_t length,
+/* length: -1 if it is not known */
+static void html_head(request_rec *r, int status, const char *type, apr_off_t length,
                       const mdl_template_t *template, const mdl_html_policy_t *policy)
 {
     apr_table_t *headers = r->headers_out;
@@ -67,17 +51,38 @@ static void html_head(request_rec *r, int status, const char *type, apr_size_t l
     apr_table_setn(headers, "X-Robots-Tag", "noindex");
     apr_table_setn(headers, "Content-Security-Policy", html_policy(template, policy, r->pool));
     ap_set_content_type(r, type);
-    ap_set_content_length(r, (apr_off_t)length);
+    if (length >= 0) {
+        ap_set_content_length(r, length);
+    }
 }
 
-static apr_size_t html_write(void *baton, const char *bytes, apr_size_t length, int last)
+static void html_write(request_rec *r, const char *bytes, apr_size_t length)
 {
-    request_rec *r = baton;
-
-    (void)last;
     if (!r->connection->aborted) {
         ap_rwrite(bytes, (int)length, r);
     }
+}
+
+/* A page on its way out. */
+typedef struct {
+    request_rec *r;
+    int status;
+    const mdl_template_t *template;
+    const mdl_html_policy_t *policy;
+    int has_begun;
+} page_t;
+
+/* A page that is not whole by the first piece has no length: its first bytes leave at once. */
+static apr_size_t page_take(void *baton, const char *html, apr_size_t length, int last)
+{
+    page_t *page = baton;
+
+    if (!page->has_begun) {
+        page->has_begun = 1;
+        html_head(page->r, page->status, "text/html; charset=utf-8", last ? (apr_off_t)length : -1,
+                  page->template, page->policy);
+    }
+    html_write(page->r, html, length);
     return length;
 }
 
@@ -94,8 +99,8 @@ void mdl_html_send_text(request_rec *r, int status, const char *text,
 {
     apr_size_t length = strlen(text);
 
-    html_head(r, status, "text/plain; charset=utf-8", length, NULL, policy);
-    html_write(r, text, length, 1);
+    html_head(r, status, "text/plain; charset=utf-8", (apr_off_t)length, NULL, policy);
+    html_write(r, text, length);
 }
 
 void mdl_html_send_json(request_rec *r, int status, const mdl_json_t *data,
@@ -104,26 +109,17 @@ void mdl_html_send_json(request_rec *r, int status, const mdl_json_t *data,
     apr_size_t length;
     const char *text = mdl_json_text(data, &length, r->pool);
 
-    html_head(r, status, "application/json", length, NULL, policy);
-    html_write(r, text, length, 1);
+    html_head(r, status, "application/json", (apr_off_t)length, NULL, policy);
+    html_write(r, text, length);
 }
 
-/* A page larger than a piece is rendered twice: in memory, the largest would take 30 MB. */
 void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,
                    const mdl_html_policy_t *policy)
 {
-    measure_t measure = {0};
-    mdl_text_buffer_t *out = mdl_text_buffer_make_passing(measure_take, &measure, r->pool);
+    page_t page = {.r = r, .status = status, .template = template, .policy = policy};
+    mdl_text_buffer_t *out = mdl_text_buffer_make_passing(page_take, &page, r->pool);
 
-    mdl_template_write(template, data, list, out, r->pool);
-    mdl_text_buffer_end(out);
-    html_head(r, status, "text/html; charset=utf-8", measure.length, template, policy);
-    if (measure.whole != NULL) {
-        html_write(r, measure.whole, measure.length, 1);
-        return;
-    }
-    out = mdl_text_buffer_make_passing(html_write, r, r->pool);
     mdl_template_write(template, data, list, out, r->pool);
     mdl_text_buffer_end(out);
 }

@@ -28,7 +28,7 @@ typedef struct {
 
 /**
  * Sends a page; what the client still sends is discarded.  data and list (NULL: none) are what the
- * template gets.  A page of more than 64 KB is rendered twice, for its headers and for its bytes.
+ * template gets.  A page of more than 64 KB is sent as it is rendered, without Content-Length.
  */
 void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
                    const mdl_json_t *data, const mdl_template_list_t *list,

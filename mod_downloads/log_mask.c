@@ -43,7 +43,7 @@ static void prefixes_add(const char *url, const char *const *ways, apr_pool_t *p
 
 void mdl_log_mask_child_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
-    static const char *const public[] = {"/o/", "/f/", "/z/", "/l/", "/c/", NULL};
+    static const char *const public[] = {"/o/", "/f/", "/z/", "/l/", "/c/", "/u/", "/h/", NULL};
     static const char *const upload[] = {"/", NULL};
 
     apr_uri_t uri;

@@ -13,7 +13,6 @@
 #include <mpm_common.h>
 
 #include "api/refusal.h"
-#include "api/router.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "child_storage.h"
@@ -23,9 +22,13 @@
 #include "db/db.h"
 #include "delivery/delivery.h"
 #include "log_mask.h"
+#include "monitor/operations.h"
+#include "monitor/scrape.h"
+#include "monitor/status.h"
 #include "request_body.h"
 #include "settings/router.h"
 #include "upload/upload_url.h"
+#include "parent/metrics_memory.h"
 #include "parent/process.h"
 #include "parent/schema.h"
 
@@ -61,6 +64,12 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "MDL0001: %s", why);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
+    if (mdl_metrics_memory_open(mdl_operations_list(pconf)) != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s,
+                     "MDL0001: There is no shared memory for the metrics.");
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    service->database_told = mdl_process_database_told();
     if ((status = mdl_schema_prepare(service, s, &has_storage, ptemp)) != OK) {
         return status;
     }
@@ -83,27 +92,13 @@ static void child_init(apr_pool_t *p, server_rec *s)
         mdl_delivery_child_init(p, service);
         mdl_upload_url_child_init(p, service);
         mdl_settings_router_child_init(p, service);
+        mdl_status_child_init(service);
     }
 }
 
-static const struct {
-    const char *name; /* as SetHandler has it */
-    int (*handle)(request_rec *r, const mdl_service_t *service);
-} handlers[] = {{MDL_API_HANDLER, mdl_router_handle},
-                {MDL_DELIVERY_HANDLER, mdl_delivery_handle},
-                {MDL_UPLOAD_HANDLER, mdl_upload_url_handle},
-                {MDL_SETTINGS_HANDLER, mdl_settings_router_handle}};
-#define HANDLERS (sizeof handlers / sizeof *handlers)
-
-/* The index of a handler; HANDLERS when it is not of this module. */
-static apr_size_t module_find_handler(const char *name)
+static int handler_is_metrics(const char *name)
 {
-    apr_size_t i = 0;
-
-    while (i < HANDLERS && (name == NULL || strcmp(name, handlers[i].name) != 0)) {
-        i++;
-    }
-    return i;
+    return name != NULL && strcmp(name, MDL_METRICS_HANDLER) == 0;
 }
 
 /* What SetHandler says in the <Location> of a URL, or NULL. */
@@ -123,7 +118,7 @@ static int module_map_to_storage(request_rec *r)
     const char *name = ap_location_walk(r) == OK ? module_configured_handler(r) : NULL;
 
     r->per_dir_config = r->server->lookup_defaults;
-    if (module_find_handler(name) == HANDLERS) {
+    if (!handler_is_metrics(name) && !mdl_operation_is_ours(name)) {
         return DECLINED;
     }
     r->filename = apr_pstrdup(r->pool, name);
@@ -132,9 +127,11 @@ static int module_map_to_storage(request_rec *r)
 
 static int module_handle(request_rec *r)
 {
-    apr_size_t i = module_find_handler(r->handler);
-
-    return i < HANDLERS && service != NULL ? handlers[i].handle(r, service) : DECLINED;
+    if (service == NULL) {
+        return DECLINED;
+    }
+    return handler_is_metrics(r->handler) ? mdl_scrape_handle(r, service)
+                                          : mdl_operation_run(r, service);
 }
 
 static void register_hooks(apr_pool_t *p)
@@ -150,6 +147,7 @@ static void register_hooks(apr_pool_t *p)
     mdl_log_mask_register();
     mdl_delivery_register();
     mdl_process_register();
+    mdl_status_register();
 }
 
 /* The one symbol that httpd is to find. */

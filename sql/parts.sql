@@ -70,7 +70,15 @@ IN (SELECT value FROM json_each(%ids:{{}}))
 -- dialect: pgsql
 CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)
 
--- The same at the beginning of a statement, for joins.
+-- When a request for help was asked that lapses now.
+-- part: help_lapses
+({{now}} - 1209600000000)
+
+-- The state of the request h.
+-- part: help_state
+CASE WHEN h.state = 'asked' AND h.asked_at <= {{help_lapses}} THEN 'lapsed' ELSE h.state END
+
+-- A list of ids at the beginning of a statement, for joins.
 -- part: given_rows
 -- dialect: sqlite3
 WITH given_rows (id) AS (SELECT value FROM json_each(%ids))
@@ -130,9 +138,20 @@ CROSS JOIN LATERAL (
 JOIN orders o ON o.id = a.order_id
 WHERE m.deleted_at IS NOT NULL
 
--- The jobs that a shop sees. Emails and webhooks have lists of their own, and a logo is shown with its shop.
+-- The jobs that a shop sees. Emails and webhooks have lists of their own, a logo is shown with its shop, what
+-- customers ask for is theirs, and a merge of customers is done for its shop.
 -- part: type_shown
-type <> 'email' AND type <> 'webhook' AND type <> 'staff_email' AND type <> 'logo'
+type <> 'email' AND type <> 'late_email' AND type <> 'webhook' AND type <> 'staff_email' AND type <> 'logo'
+    AND type <> 'find_email' AND type <> 'tell_buyers' AND type <> 'news_email' AND type <> 'customer_merge'
+
+-- A column of the index job_due_of_shop.
+-- part: due_shop
+-- dialect: sqlite3
+shop_id
+
+-- part: due_shop
+-- dialect: pgsql
+(shop_id + 0)
 
 -- Where the emails of an order go: its own address, or its customer's.
 -- part: recipient
@@ -159,3 +178,8 @@ CASE WHEN held <> 0 THEN 'held' WHEN bounced_at IS NOT NULL AND status = 'sent' 
 -- part: event_columns
 n.id, n.number, n.type, n.data, n.created_at,
 (SELECT o.storefront_order_id FROM orders o WHERE o.id = n.order_id) AS storefront_order_id
+
+-- Whether the allowance w counts for the bytes that its file has now, with the mapping m.
+-- part: w_counts
+(m.fresh_downloads < 1 OR (SELECT CASE WHEN substr(e.sha256, 1, 16) = w.version THEN 1 ELSE 0 END
+    FROM asset e WHERE e.id = w.asset_id) > 0)

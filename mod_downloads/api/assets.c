@@ -89,6 +89,7 @@ static void asset_write_former(mdl_json_t *to, const mdl_asset_t *asset)
     mdl_json_add_int(former, "version", asset->former_version);
     mdl_json_add_int(former, "size", asset->former_size);
     mdl_json_add_string(former, "sha256", asset->former_sha256);
+    mdl_json_add_string(former, "note", asset->former_note);
     mdl_json_add_time(former, "kept_until", asset->former_until);
 }
 
@@ -106,6 +107,7 @@ static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, c
     mdl_json_add_int_if(to, "category_id", asset->category_id, asset->category_id != 0);
     mdl_json_add_string(to, "source_url", mdl_source_shown(asset->source_url, request->r->pool));
     mdl_json_add_int(to, "version", asset->version);
+    mdl_json_add_string(to, "note", asset->note);
     asset_write_former(to, asset);
     mdl_json_add_time(to, "created_at", asset->created_at);
     mdl_json_add_time(to, "updated_at", asset->updated_at);

@@ -84,7 +84,8 @@ static apr_status_t urls_read(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if ((rv = assignment_read(db, p, list)) != APR_SUCCESS ||
-        (rv = mdl_order_check_active(list->order, list->problem)) != APR_SUCCESS) {
+        (rv = mdl_order_check_active(list->order, list->problem)) != APR_SUCCESS ||
+        (rv = mdl_order_check_declared(list->order, list->problem)) != APR_SUCCESS) {
         return rv;
     }
     if (assignment_found(list)->status != MDL_ASSIGNMENT_ACTIVE) {

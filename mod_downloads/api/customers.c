@@ -3,7 +3,9 @@
 #include "api/members.h"
 #include "api/resource.h"
 #include "core/audit.h"
+#include "core/identifier.h"
 #include "core/order/customer.h"
+#include "core/order/merge.h"
 
 static const char *customer_write_members(mdl_json_t *to, mdl_request_t *request,
                                           const void *entity)
@@ -40,8 +42,19 @@ static apr_status_t customer_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
+static apr_status_t customer_parse_merge(mdl_request_t *request)
+{
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_merge_t *merge = mdl_resource_begin(request, sizeof *merge);
+
+    merge->into_id = mdl_members_int(members, "into_customer_id", MDL_REQUIRED, 1,
+                                     MDL_IDENTIFIER_MAX, 0);
+    return mdl_members_end(members);
+}
+
 MDL_EFFECT(mdl_customer_find, mdl_entity_ref_t *)
 MDL_EFFECT(mdl_customer_change, mdl_customer_change_t *)
+MDL_EFFECT(mdl_customer_merge, mdl_merge_t *)
 
 const mdl_route_t mdl_customer_routes[] = {
     {"GET", "/customers/{}", .versioned = 1, .write_entity = customer_write_members,
@@ -49,5 +62,8 @@ const mdl_route_t mdl_customer_routes[] = {
     {"PATCH", "/customers/{}", "customer", "changed", .versioned = 1,
      .write_entity = customer_write_members, .parse = customer_parse_change,
      .effect = mdl_customer_change_effect, .write = mdl_resource_write},
+    {"POST", "/customers/{}/merge", "customer", "merged", .versioned = 1,
+     .write_entity = customer_write_members, .parse = customer_parse_merge,
+     .effect = mdl_customer_merge_effect, .write = mdl_resource_write},
     {0},
 };

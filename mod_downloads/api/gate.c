@@ -12,8 +12,11 @@
 #include "api/list.h"
 #include "api/rate.h"
 #include "api/resource.h"
+#include "core/metrics.h"
+#include "core/identifier.h"
 #include "core/write.h"
 #include "request_body.h"
+#include "request_notes.h"
 
 typedef struct {
     mdl_write_t write;
@@ -192,7 +195,9 @@ static apr_status_t gate_authorize(mdl_request_t *request, int writes)
     }
     if (rv == APR_SUCCESS && request->caller.scope < request->route->scope) {
         return mdl_problem_set(&request->problem, 403, "insufficient_scope",
-                               "This key may read, but not deliver.");
+                               request->route->scope == MDL_KEY_SCOPE_FULL
+                                   ? "Only a key that may also write sees this."
+                                   : "This key may read, but not deliver.");
     }
     return rv;
 }
@@ -214,9 +219,10 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
         rv = gate_run_write(request, &write.write);
     }
     /* A request that succeeded once gets its response again, even if its own effect, another
-       request or a setting would make it fail now. */
-    if (rv == MDL_EPROBLEM && mdl_request_run(request, mdl_db_read, mdl_write_replay_effect,
-                                              &write.write) == APR_SUCCESS) {
+       request, a setting or maintenance would make it fail now. */
+    if ((rv == MDL_EPROBLEM || rv == MDL_DB_ECLOSED) &&
+        mdl_request_run(request, mdl_db_read, mdl_write_replay_effect, &write.write) ==
+            APR_SUCCESS) {
         request->retry_after = 0;
         rv = APR_SUCCESS;
     }
@@ -229,16 +235,33 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     }
     if (write.write.replayed) {
         apr_table_setn(request->r->headers_out, "Idempotent-Replayed", "true");
+        mdl_metric_add(&mdl_metrics->idempotency_replays, 1);
     } else {
         mdl_service_wake(request->service, write.write.due);
     }
     return APR_SUCCESS;
 }
 
+/* For logs. */
+static void gate_note(const mdl_request_t *request)
+{
+    const char *id = request->parameters[0];
+
+    mdl_note_id(request->r, MDL_NOTE_SHOP, request->caller.shop_id);
+    if (request->caller.key_id[0] != '\0') {
+        mdl_note(request->r, MDL_NOTE_KEY, request->caller.key_id);
+    }
+    if (id != NULL && strncmp(request->route->path, "/orders/", 8) == 0 &&
+        mdl_identifier_is_digits(id)) {
+        mdl_note(request->r, MDL_NOTE_ORDER, id);
+    }
+}
+
 static apr_status_t gate_admit(mdl_request_t *request, int writes)
 {
     apr_status_t rv = gate_authorize(request, writes);
 
+    gate_note(request);
     if (rv == APR_SUCCESS) {
         return mdl_rate_charge(request, writes);
     }

@@ -56,8 +56,10 @@ static void ready_write(mdl_request_t *request)
     mdl_ready_t ready;
 
     if (mdl_readiness_claim(readiness)) {
-        ready.database = mdl_request_run(request, mdl_db_write, mdl_node_try_write, NULL) ==
-                         APR_SUCCESS;
+        apr_status_t rv = mdl_request_run(request, mdl_db_write, mdl_node_try_write, NULL);
+
+        ready.closed = rv == MDL_DB_ECLOSED;
+        ready.database = rv == APR_SUCCESS || ready.closed;
         ready.storage = mdl_child_storage_folder_ready(request->service->settings,
                                                        request_db(request), request->r->pool);
         ready.worker = ready_worker(request);
@@ -71,6 +73,7 @@ static void ready_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "database", ready_word(ready.database));
     mdl_json_add_string(request->response, "storage", ready_word(ready.storage));
     mdl_json_add_string(request->response, "worker", ready_word(ready.worker));
+    mdl_json_add_bool(request->response, "maintenance", ready.closed);
 }
 
 /* Adds a place, or null if the service has none. */

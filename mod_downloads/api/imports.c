@@ -141,6 +141,9 @@ static apr_status_t version_parse(mdl_request_t *request)
         mdl_members_fault(members, "upload_id", "invalid",
                           "This member stands alone: an upload is no import.");
     }
+    version->news = (mdl_asset_news_t){
+        .note = mdl_members_lines(members, "note", MDL_ASSET_NOTE_MAX),
+        .notify = mdl_members_bool(members, "notify", 0)};
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
         (rv = import_check_host(request, members, host)) != APR_SUCCESS) {
         return rv;
@@ -150,6 +153,7 @@ static apr_status_t version_parse(mdl_request_t *request)
         return mdl_child_storage_admit(request->r, -1, &request->problem);
     }
     new->upload.asset_id = version->asset_id;
+    new->upload.news = version->news;
     return mdl_ulid_valid("upl_", upload_id)
                ? mdl_upload_prepare(request, &new->upload, upload_id)
                : version_unknown_upload(&request->problem, request->r->pool);

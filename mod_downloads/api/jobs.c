@@ -8,6 +8,7 @@
 #include "api/routes.h"
 #include "base/ulid.h"
 #include "core/order/job_control.h"
+#include "request_notes.h"
 
 #define POLL_MAX 10 /* seconds */
 
@@ -15,6 +16,7 @@ typedef struct {
     mdl_request_t *request;
     const char *id;
     mdl_job_t *job;
+    mdl_move_t *move; /* of a job buyers_move */
 } job_get_t;
 
 static int job_is_open(const mdl_job_t *job)
@@ -65,6 +67,7 @@ static void job_set_retry_after(mdl_request_t *request, const mdl_job_t *job)
 
 void mdl_job_write(mdl_request_t *request, const mdl_job_t *job)
 {
+    mdl_note(request->r, MDL_NOTE_JOB, job->id);
     job_set_retry_after(request, job);
     job_write_members(mdl_json_add_object(request->response, "job"), job);
 }
@@ -89,15 +92,28 @@ static apr_status_t job_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     job_get_t *get = arg;
     apr_status_t rv = mdl_job_find_of_shop(db, get->request->caller.shop_id, get->id, &get->job, p);
 
+    get->move = NULL;
+    if (rv == APR_SUCCESS && get->job->type == MDL_JOB_MOVE) {
+        rv = mdl_move_find(db, get->job->id, &get->move, p);
+    }
     return rv == APR_ENOENT ? job_not_found(get->request) : rv;
+}
+
+void mdl_job_write_move(mdl_request_t *request, const mdl_job_t *job, const mdl_move_t *move)
+{
+    mdl_note(request->r, MDL_NOTE_JOB, job->id);
+    job_set_retry_after(request, job);
+    job_write_members(request->response, job);
+    if (move != NULL) {
+        mdl_move_json(mdl_json_add_object(request->response, "move"), move, request->r->pool);
+    }
 }
 
 static void job_write_response(mdl_request_t *request)
 {
-    const mdl_job_t *job = ((job_get_t *)request->arg)->job;
+    const job_get_t *get = request->arg;
 
-    job_set_retry_after(request, job);
-    job_write_members(request->response, job);
+    mdl_job_write_move(request, get->job, get->move);
 }
 
 static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
@@ -113,7 +129,7 @@ MDL_EFFECT(mdl_job_page, mdl_job_page_t *)
 
 /* Emails are jobs, too, but the list leaves them out. */
 static const char *const listed_types[] = {"asset_import", "upload_verification",
-                                           "storefront_lookup", NULL};
+                                           "storefront_lookup", "buyers_move", NULL};
 
 static apr_status_t job_parse_list(mdl_request_t *request)
 {

@@ -7,6 +7,7 @@
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
+#include "base/names.h"
 #include "core/identifier.h"
 #include "core/ids.h"
 #include "core/catalog/mapping.h"
@@ -123,6 +124,7 @@ static void mapping_read(mdl_request_t *request, mdl_members_t *members, const m
                                           base->access_days);
     mapping->content = mdl_members_choice(members, "content", mdl_mapping_content_names,
                                           base->content);
+    mapping->fresh_downloads = mdl_members_bool(members, "fresh_downloads", base->fresh_downloads);
 }
 
 static mdl_mapping_put_t *mapping_begin(mdl_request_t *request)
@@ -155,6 +157,7 @@ static apr_status_t mapping_parse_replace(mdl_request_t *request)
 static apr_status_t mapping_parse_list(mdl_request_t *request)
 {
     static const char filter[] = "storefront_product_id";
+    static const char *const states[] = {"false", "true", NULL};
     mdl_list_t *query = mdl_list_begin(request);
     mdl_mapping_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     const char *product = mdl_list_text(query, filter, MAX_PRODUCT);
@@ -163,8 +166,9 @@ static apr_status_t mapping_parse_list(mdl_request_t *request)
         mdl_list_fault(query, filter, "invalid",
                        "This parameter must be like gid://platform/Product/123.");
     }
-    mdl_list_view(query);
     list->storefront_product_id = product;
+    list->is_active = mdl_names_find(states, mdl_list_choice(query, "is_active", states));
+    mdl_list_view(query);
     request->arg = list;
     return mdl_list_end(query, &list->page);
 }
@@ -206,6 +210,7 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
                         mapping->download_limit >= 0);
     mdl_json_add_int_if(to, "access_days", mapping->access_days, mapping->access_days >= 0);
     mdl_json_add_string(to, "content", mdl_mapping_content_names[mapping->content]);
+    mdl_json_add_bool(to, "fresh_downloads", mapping->fresh_downloads);
     mdl_json_add_time(to, "created_at", mapping->created_at);
     mdl_json_add_time(to, "updated_at", mapping->updated_at);
     return mdl_resource_id(request, mapping->id);

@@ -7,6 +7,7 @@
 #include "api/order_view.h"
 #include "base/http/accept_language.h"
 #include "base/http/address.h"
+#include "base/mail/likely_typo.h"
 #include "core/catalog/product.h"
 #include "core/identifier.h"
 #include "core/order/assignment.h"
@@ -157,8 +158,10 @@ static apr_status_t assign_parse(mdl_request_t *request)
     request->arg = assign;
     rv = mdl_members_end(members);
     if (!mdl_identifier_is_digits(assign->storefront_order_id)) {
-        return mdl_problem_set(&request->problem, 400, "invalid_request",
-                               "The order's id in the path must be 1 to 20 decimal digits.");
+        return mdl_problem_set(
+            &request->problem, 400, "invalid_request",
+            "The order's id in the path must be 1 to 20 decimal digits; a name such as "
+            "A-1043 is the member name.");
     }
     return rv;
 }
@@ -172,6 +175,18 @@ static void assign_write_skipped(mdl_json_t *to, const mdl_order_item_t *item)
     mdl_json_add_string(to, "message", "No active mapping serves this product.");
 }
 
+static void assign_write_typo(const mdl_request_t *request, const char *address)
+{
+    const char *meant = address != NULL ? mdl_likely_typo(address, request->r->pool) : NULL;
+    mdl_json_t *typo;
+
+    if (meant != NULL) {
+        typo = mdl_json_add_object(request->response, "likely_typo");
+        mdl_json_add_string(typo, "email", address);
+        mdl_json_add_string(typo, "suggestion", meant);
+    }
+}
+
 static void assign_write(mdl_request_t *request)
 {
     const mdl_order_assign_t *assign = request->arg;
@@ -183,6 +198,7 @@ static void assign_write(mdl_request_t *request)
                                         assign->storefront_order_id, NULL);
     }
     mdl_order_write(request->response, request, assign->order);
+    assign_write_typo(request, assign->order->address);
     if (assign->unmapped != MDL_UNMAPPED_SKIP) {
         return;
     }

@@ -2,7 +2,7 @@
 
 #include "core/download/signed_url.h"
 
-static void order_write_file(mdl_json_t *to, const mdl_order_file_t *file)
+void mdl_order_write_file(mdl_json_t *to, const mdl_order_file_t *file)
 {
     mdl_json_add_int(to, "file_id", file->asset_id);
     mdl_json_add_string(to, "filename", file->filename);
@@ -63,8 +63,8 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
     mdl_json_add_string(to, "download_type", mdl_download_type_names[assignment->download_type]);
     list = mdl_json_add_array(to, "files");
     for (int i = 0; i < assignment->files->nelts; i++) {
-        order_write_file(mdl_json_add_object(list, NULL),
-                         APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
+        mdl_order_write_file(mdl_json_add_object(list, NULL),
+                             APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
     }
     order_write_links(mdl_json_add_array(to, "links"), assignment->links);
     order_write_license_keys(to, request, assignment);
@@ -138,6 +138,27 @@ static void order_write_assignments(mdl_json_t *to, const mdl_request_t *request
     }
 }
 
+void mdl_order_write_access(mdl_json_t *to, const mdl_order_t *order)
+{
+    mdl_json_t *object = mdl_json_add_object(to, "access");
+
+    mdl_json_add_string(object, "status", mdl_order_access_names[order->state.access]);
+    mdl_json_add_string(object, "reason", order->access_reason);
+    mdl_json_add_time(object, "expires_at", order->expires_at);
+}
+
+void mdl_order_write_customer(mdl_json_t *to, const mdl_order_t *order)
+{
+    mdl_json_t *object = mdl_json_add_object(to, "customer");
+
+    mdl_json_add_int(object, "id", order->customer.id);
+    mdl_json_add_string(object, "storefront_customer_id", order->customer.storefront_customer_id);
+    mdl_json_add_string(object, "email", order->customer.email);
+    mdl_json_add_string(object, "first_name", order->customer.first_name);
+    mdl_json_add_string(object, "last_name", order->customer.last_name);
+    mdl_json_add_string(object, "locale", order->customer.locale);
+}
+
 void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *order)
 {
     apr_pool_t *p = request->r->pool;
@@ -145,17 +166,8 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
     mdl_json_add_string(to, "name", order->name);
-    object = mdl_json_add_object(to, "access");
-    mdl_json_add_string(object, "status", mdl_order_access_names[order->state.access]);
-    mdl_json_add_string(object, "reason", order->access_reason);
-    mdl_json_add_time(object, "expires_at", order->expires_at);
-    object = mdl_json_add_object(to, "customer");
-    mdl_json_add_int(object, "id", order->customer.id);
-    mdl_json_add_string(object, "storefront_customer_id", order->customer.storefront_customer_id);
-    mdl_json_add_string(object, "email", order->customer.email);
-    mdl_json_add_string(object, "first_name", order->customer.first_name);
-    mdl_json_add_string(object, "last_name", order->customer.last_name);
-    mdl_json_add_string(object, "locale", order->customer.locale);
+    mdl_order_write_access(to, order);
+    mdl_order_write_customer(to, order);
     mdl_json_add_string(to, "recipient", order->own_address);
     if (order->assignments != NULL) {
         order_write_assignments(to, request, order);

@@ -17,6 +17,11 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
 void mdl_assignment_write(mdl_json_t *to, const mdl_request_t *request,
                           const mdl_assignment_t *assignment);
 
+/** Add the members of a file, and "access" and "customer" of an order. */
+void mdl_order_write_file(mdl_json_t *to, const mdl_order_file_t *file);
+void mdl_order_write_access(mdl_json_t *to, const mdl_order_t *order);
+void mdl_order_write_customer(mdl_json_t *to, const mdl_order_t *order);
+
 /** Add the members of an email's state, of an entry of the audit trail, and of a download. */
 void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email);
 void mdl_order_write_entry(mdl_json_t *to, const mdl_timeline_entry_t *entry, apr_pool_t *p);

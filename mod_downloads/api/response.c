@@ -6,6 +6,8 @@
 #include <http_log.h>
 #include <http_protocol.h>
 
+#include "core/closed.h"
+
 APLOG_USE_MODULE(downloads);
 
 /* Whether the response is the route's own, not a problem. */
@@ -107,6 +109,11 @@ void mdl_response_failure(mdl_request_t *request, apr_status_t rv)
         request->retry_after = 1;
         mdl_problem_set(&request->problem, 503, "service_unavailable",
                         "This node is being upgraded; try again.");
+        break;
+    case MDL_DB_ECLOSED:
+        request->retry_after = MDL_CLOSED_WAIT;
+        mdl_problem_set(&request->problem, 503, "maintenance",
+                        "The operator has closed the service to changes for a while; reads go on.");
         break;
     case MDL_DB_EFULL:
         mdl_problem_set(&request->problem, 507, "insufficient_storage",

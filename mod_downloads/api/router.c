@@ -9,17 +9,18 @@
 #include "api/response.h"
 #include "api/routes.h"
 #include "request_body.h"
+#include "request_notes.h"
 #include "tls.h"
 
 static const mdl_route_t *const resources[] = {
-    mdl_openapi_routes,      mdl_health_routes,      mdl_asset_routes,
-    mdl_import_routes,       mdl_upload_routes,      mdl_job_routes,
-    mdl_category_routes,     mdl_pack_routes,        mdl_link_routes,
-    mdl_mapping_routes,      mdl_order_routes,       mdl_order_history_routes,
-    mdl_order_assign_routes, mdl_assignment_routes,  mdl_order_action_routes,
-    mdl_email_routes,        mdl_license_key_routes, mdl_search_routes,
-    mdl_statistics_routes,   mdl_event_routes,       mdl_webhook_routes,
-    mdl_customer_routes,     mdl_shop_routes,        NULL};
+    mdl_openapi_routes,  mdl_health_routes,       mdl_asset_routes,      mdl_import_routes,
+    mdl_upload_routes,   mdl_job_routes,          mdl_category_routes,   mdl_pack_routes,
+    mdl_link_routes,     mdl_mapping_routes,      mdl_order_routes,      mdl_order_history_routes,
+    mdl_evidence_routes, mdl_order_assign_routes, mdl_assignment_routes, mdl_order_action_routes,
+    mdl_email_routes,    mdl_license_key_routes,  mdl_search_routes,     mdl_statistics_routes,
+    mdl_event_routes,    mdl_webhook_routes,      mdl_customer_routes,   mdl_shop_routes,
+    mdl_move_routes,     mdl_audit_routes,        mdl_help_routes,       NULL,
+};
 
 /* Splits r->uri behind the API's root, wherever that is mounted. */
 static int router_split_path(mdl_request_t *request)
@@ -38,6 +39,8 @@ static int router_split_path(mdl_request_t *request)
 
 /* The routes that match a path. */
 typedef struct {
+    int number; /* of the route that is looked at, and of request->route */
+    int found;
     int variables;     /* variable segments of the routes noted */
     const char *allow; /* their methods; NULL when no route matches */
 } route_path_t;
@@ -65,6 +68,7 @@ static void route_consider(mdl_request_t *request, const mdl_route_t *route, rou
         memcpy(request->parameters, parameters, sizeof parameters);
         request->entity_id = parameters[0];
         request->route = route;
+        path->found = path->number;
     }
 }
 
@@ -75,10 +79,24 @@ static const char *route_find(mdl_request_t *request)
 
     for (const mdl_route_t *const *of = resources; *of != NULL; of++) {
         for (const mdl_route_t *route = *of; route->method != NULL; route++) {
+            path.number++;
             route_consider(request, route, &path);
         }
     }
+    mdl_note_operation(request->r, request->route != NULL ? path.found : 0);
     return path.allow != NULL ? apr_pstrcat(request->r->pool, path.allow, ", OPTIONS", NULL) : NULL;
+}
+
+const char *mdl_router_operation(int number, apr_pool_t *p)
+{
+    for (const mdl_route_t *const *of = resources; *of != NULL; of++) {
+        for (const mdl_route_t *route = *of; route->method != NULL; route++) {
+            if (--number == 0) {
+                return apr_pstrcat(p, route->method, " ", route->path, NULL);
+            }
+        }
+    }
+    return NULL;
 }
 
 static int router_refuse(mdl_request_t *request, int status, const char *code, const char *message)
@@ -103,7 +121,8 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
         allow = route_find(request);
     }
     if (allow == NULL) {
-        return router_refuse(request, 404, "not_found", "There is no such path in this API.");
+        return router_refuse(request, 404, "not_found",
+                             "There is no such path in this API; GET /api/v1/docs lists them.");
     }
     if (r->method_number == M_OPTIONS) {
         mdl_request_body_discard(r);

@@ -14,4 +14,8 @@
 /** Answers one request of the API. */
 int mdl_router_handle(request_rec *r, const mdl_service_t *service);
 
+/** The name of an operation by its number (request_notes.h): "GET /jobs/{}".  NULL after the last.
+ */
+const char *mdl_router_operation(int number, apr_pool_t *p);
+
 #endif

@@ -1,6 +1,7 @@
 #include "api/routes.h"
 
 #include "api/list.h"
+#include "core/catalog/license.h"
 #include "core/order/find.h"
 
 static apr_status_t search_parse(mdl_request_t *request)
@@ -9,7 +10,7 @@ static apr_status_t search_parse(mdl_request_t *request)
     mdl_list_t *query = mdl_list_begin(request);
 
     find->shop_id = request->caller.shop_id;
-    find->text = mdl_list_text(query, "q", MDL_SEARCH_TEXT_MAX);
+    find->text = mdl_list_text(query, "q", MDL_LICENSE_KEY_MAX);
     if (request->caller.scope >= MDL_KEY_SCOPE_DELIVER) {
         find->secret = request->service->secret;
     }

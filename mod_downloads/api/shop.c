@@ -184,8 +184,11 @@ static void shop_write(mdl_request_t *request)
     mdl_json_add_string(to, "email_status", mdl_address_state_names[shop->email_state]);
     mdl_json_add_string(to, "sender_name", shop->sender_name);
     mdl_json_add_string(to, "reply_to", shop->reply_to);
+    mdl_json_add_string(to, "withdrawal_url", shop->withdrawal_url);
     mdl_json_add_int(to, "email_delay", shop->mail_delay);
     mdl_json_add_string(to, "hold_at", mdl_risk_names[shop->hold_at]);
+    mdl_json_add_bool(to, "declaration", shop->declaration);
+    mdl_json_add_string(to, "help", mdl_shop_help_names[shop->help]);
     mdl_json_add_int_if(to, "default_download_limit", shop->download_limit,
                         shop->download_limit >= 0);
     mdl_json_add_int_if(to, "default_access_days", shop->access_days, shop->access_days >= 0);
@@ -203,9 +206,6 @@ static const char *shop_text(mdl_members_t *members, const char *name, mdl_prese
 {
     const char *text = mdl_members_text(members, name, presence, MDL_SHOP_NAME_MAX);
 
-    if (text != NULL && strlen(text) > MDL_SHOP_NAME_MAX) {
-        mdl_members_fault(members, name, "wrong_length", "This member has up to 200 bytes.");
-    }
     return text == NULL && mdl_members_given(members, name) ? "" : text;
 }
 
@@ -218,6 +218,16 @@ static const char *shop_address(mdl_members_t *members, const char *name, apr_po
                           "This member is an email address with ASCII alone before its @.");
     }
     return text;
+}
+
+static const char *shop_url(mdl_members_t *members, const char *name)
+{
+    const char *text = mdl_members_text(members, name, MDL_NULLABLE, MDL_SHOP_URL_MAX);
+
+    if (text != NULL && !mdl_shop_url_valid(text)) {
+        mdl_members_fault(members, name, "invalid", MDL_SHOP_URL_RULE);
+    }
+    return text == NULL && mdl_members_given(members, name) ? "" : text;
 }
 
 static const char *shop_accent(mdl_members_t *members, apr_pool_t *p)
@@ -293,6 +303,25 @@ static const int *shop_number(mdl_members_t *members, const char *name, int min,
     return mdl_members_given(members, name) ? number : NULL;
 }
 
+static const int *shop_declaration(mdl_members_t *members, apr_pool_t *p)
+{
+    int *declaration = apr_palloc(p, sizeof *declaration);
+
+    *declaration = mdl_members_bool(members, "declaration", 0);
+    return mdl_members_given(members, "declaration") ? declaration : NULL;
+}
+
+static const int *shop_help(mdl_members_t *members, apr_pool_t *p)
+{
+    int *help = apr_palloc(p, sizeof *help);
+
+    if (!mdl_members_given(members, "help")) {
+        return NULL;
+    }
+    *help = (int)mdl_members_choice(members, "help", mdl_shop_help_names, MDL_SHOP_HELP_ON);
+    return help;
+}
+
 static apr_status_t shop_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -307,12 +336,15 @@ static apr_status_t shop_parse_change(mdl_request_t *request)
     set->email = shop_address(members, "email", p);
     set->sender_name = shop_text(members, "sender_name", MDL_NULLABLE);
     set->reply_to = shop_address(members, "reply_to", p);
+    set->withdrawal_url = shop_url(members, "withdrawal_url");
     set->accent = shop_accent(members, p);
     set->email_texts = shop_texts(request, members);
     set->mail_delay = (int)mdl_members_int(members, "email_delay", MDL_OPTIONAL, 0,
                                            MDL_SHOP_MAIL_DELAY_MAX, -1);
     set->download_limit = shop_number(members, "default_download_limit", 0, MDL_SHOP_DOWNLOADS_MAX,
                                       p);
+    set->declaration = shop_declaration(members, p);
+    set->help = shop_help(members, p);
     set->languages = shop_languages(members, p);
     set->access_days = shop_number(members, "default_access_days", 1, MDL_SHOP_DAYS_MAX, p);
     if (mdl_members_given(members, "hold_at")) {

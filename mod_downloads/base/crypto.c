@@ -187,6 +187,46 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *pa
     return APR_SUCCESS;
 }
 
+static apr_status_t secret_compare(const mdl_secret_t *secret, const char *path, const char **why,
+                                   apr_pool_t *p)
+{
+    mdl_secret_t *other;
+    apr_status_t rv = secret_read_file(&other, path, why, p);
+
+    if (rv == APR_SUCCESS && (other->length != secret->length ||
+                              memcmp(other->bytes, secret->bytes, secret->length) != 0)) {
+        *why = apr_psprintf(p, "%s is there, and is another secret: name another file.", path);
+        rv = APR_EEXIST;
+    }
+    return rv;
+}
+
+apr_status_t mdl_secret_save(const mdl_secret_t *secret, const char *path, const char **why,
+                             apr_pool_t *p)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int failed;
+
+    if (fd < 0 && errno == EEXIST) {
+        return secret_compare(secret, path, why, p);
+    }
+    errno = fd < 0 ? errno : ENOSPC; /* a short write sets none */
+    failed = fd < 0 || write(fd, secret->bytes, secret->length) != (ssize_t)secret->length ||
+                     fsync(fd) != 0
+                 ? errno
+                 : 0;
+    if (fd >= 0) {
+        close(fd);
+        if (failed) {
+            unlink(path);
+        }
+    }
+    if (failed) {
+        *why = apr_psprintf(p, "%s can't be written to: %s.", path, strerror(failed));
+    }
+    return APR_FROM_OS_ERROR(failed);
+}
+
 mdl_secret_t *mdl_secret_make(const void *bytes, apr_size_t length, apr_pool_t *p)
 {
     mdl_secret_t *secret = secret_alloc(p);

@@ -29,6 +29,12 @@ typedef struct mdl_secret_t mdl_secret_t;
 apr_status_t mdl_secret_read(mdl_secret_t **secret, const apr_array_header_t *paths,
                              const char **why, apr_pool_t *p);
 
+/** Writes the first secret alone to a new file that only this user may read.  A file that has the
+    same secret is left as it is.  Otherwise APR_EEXIST, or the system's error, and *why is a
+    sentence. */
+apr_status_t mdl_secret_save(const mdl_secret_t *secret, const char *path, const char **why,
+                             apr_pool_t *p);
+
 /** Makes a secret, in p, from random bytes.  It has no id. */
 mdl_secret_t *mdl_secret_make(const void *bytes, apr_size_t length, apr_pool_t *p);
 

@@ -7,6 +7,9 @@
 
 const char *const mdl_via_names[] = {
     [MDL_VIA_API] = "api", [MDL_VIA_SETTINGS] = "settings", [MDL_VIA_COMMAND] = "command", NULL};
+const char *const mdl_audit_noun_names[] = {
+    "order",           "customer", "asset",   "upload", "job",  "category",         "pack", "link",
+    "license_key_tag", "mapping",  "api_key", "member", "shop", "webhook_endpoint", NULL};
 
 /* Cuts between characters (RFC 3629, section 3). */
 static const char *audit_detail(const char *detail, apr_pool_t *p)
@@ -55,38 +58,53 @@ static int audit_fits(const mdl_audit_list_t *list, const mdl_audit_t *entry)
             text_is(entry->key_id, list->who) || text_is(entry->key_name, list->who));
 }
 
+static apr_status_t audit_select(mdl_db_t *db, const mdl_audit_list_t *list, int most,
+                                 mdl_rows_t **rows, apr_pool_t *p)
+{
+    const mdl_list_page_t *page = &list->page;
+
+    if (list->request_id != NULL) {
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(AUDIT_OF_REQUEST, .request_id = list->request_id,
+                                   .before = APR_INT64_MAX, .limit = most));
+    }
+    return page->shop_id != 0
+               ? mdl_db_select(db, rows, p,
+                               MDL_Q(AUDIT_OF_SHOP, .shop_id = page->shop_id,
+                                     .before = page->before, .limit = most))
+               : mdl_db_select(db, rows, p,
+                               MDL_Q(AUDIT_OF_ALL, .before = page->before, .limit = most));
+}
+
 apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list)
 {
+    mdl_list_page_t *page = &list->page;
     int filtered = list->noun != NULL || list->who != NULL;
-    int most = filtered ? MDL_AUDIT_SEARCHED : list->limit + 1;
+    int most = filtered ? MDL_AUDIT_SEARCHED : page->limit + 1;
     apr_int64_t last = 0;
     int looked = 0;
     mdl_rows_t *rows;
-    apr_status_t rv = list->shop_id != 0
-                          ? mdl_db_select(db, &rows, p,
-                                          MDL_Q(AUDIT_OF_SHOP, .shop_id = list->shop_id,
-                                                .before = list->before, .limit = most))
-                          : mdl_db_select(
-                                db, &rows, p,
-                                MDL_Q(AUDIT_OF_ALL, .before = list->before, .limit = most));
+    apr_status_t rv = audit_select(db, list, most, &rows, p);
 
-    list->found = apr_array_make(p, list->limit, sizeof(mdl_audit_t *));
-    list->next = 0;
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_audit_t *));
+    page->more = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_audit_t *entry = audit_of_row(rows, p);
 
         looked++;
-        if (list->found->nelts == list->limit) {
-            list->next = last;
+        if (page->found->nelts == page->limit) {
+            page->more = 1;
             break;
         }
         last = entry->id;
+        if (!list->for_operator && strcmp(entry->action, "blocked") == 0) {
+            entry->detail = NULL;
+        }
         if (audit_fits(list, entry)) {
-            APR_ARRAY_PUSH(list->found, mdl_audit_t *) = entry;
+            APR_ARRAY_PUSH(page->found, mdl_audit_t *) = entry;
         }
     }
-    if (list->next == 0 && filtered && looked == most) {
-        list->next = last;
-    }
+    page->more = page->more || (filtered && looked == most);
+    page->next = page->more ? apr_psprintf(p, "%" APR_INT64_T_FMT, last) : NULL;
     return rv;
 }

@@ -6,8 +6,7 @@
 #ifndef MDL_CORE_AUDIT_H
 #define MDL_CORE_AUDIT_H
 
-#include <apr_tables.h>
-
+#include "core/list_page.h"
 #include "db/db.h"
 
 #define MDL_REASON_MAX       500                  /* characters of a given reason */
@@ -36,19 +35,21 @@ typedef struct {
     end of the transaction fails, so there is no change without an entry. */
 apr_status_t mdl_audit_add(mdl_db_t *db, const mdl_audit_t *entry, apr_pool_t *p);
 
+/** The nouns of a shop's entries, as lists are asked for them. */
+extern const char *const mdl_audit_noun_names[];
+
 /**
- * Effect: reads a page of entries, newest first.  With a filter it looks at MDL_AUDIT_SEARCHED
- * entries at most, so a page may have few or none although older entries fit.
+ * Effect: reads a page of entries, newest first; page.more and page.next say whether there are
+ * older ones.  With a filter it looks at MDL_AUDIT_SEARCHED entries at most, so a page may have few
+ * or none although older entries fit.  Only operators get the detail of "blocked".
  */
 #define MDL_AUDIT_SEARCHED 300
 typedef struct {
-    apr_int64_t shop_id; /* 0: all shops */
-    apr_int64_t before;  /* only lower ids */
-    const char *noun;    /* NULL: any */
-    const char *who;     /* a user, or a key by its id or name; NULL: anybody */
-    int limit;
-    apr_array_header_t *found; /* out: mdl_audit_t * */
-    apr_int64_t next;          /* out: "before" of the next page; 0: none */
+    mdl_list_page_t page;   /* of mdl_audit_t; shop_id 0: all shops */
+    const char *noun;       /* NULL: any */
+    const char *request_id; /* its entries, of all shops; NULL: any */
+    const char *who;        /* a user, or a key by its id or name; NULL: anybody */
+    int for_operator;
 } mdl_audit_list_t;
 apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list);
 

@@ -19,6 +19,12 @@ const char *const mdl_job_type_names[] = {
     [MDL_JOB_WEBHOOK] = "webhook",
     [MDL_JOB_STAFF_EMAIL] = "staff_email",
     [MDL_JOB_LOGO] = "logo",
+    [MDL_JOB_MOVE] = "buyers_move",
+    [MDL_JOB_FIND_EMAIL] = "find_email",
+    [MDL_JOB_LATE] = "late_email",
+    [MDL_JOB_TELL] = "tell_buyers",
+    [MDL_JOB_NEWS] = "news_email",
+    [MDL_JOB_MERGE] = "customer_merge",
     [MDL_JOB_UNKNOWN] = "unknown",
     NULL,
 };
@@ -30,9 +36,17 @@ const char *const mdl_job_status_names[] = {
 };
 
 const char *const mdl_job_lane_names[] = {
-    [MDL_LANE_SMALL] = "small",     [MDL_LANE_BULK] = "bulk",       [MDL_LANE_HASH] = "hash",
-    [MDL_LANE_MAIL] = "mail",       [MDL_LANE_LOOKUP] = "lookup",   [MDL_LANE_WEBHOOK] = "webhook",
-    [MDL_LANE_CLEANUP] = "cleanup", [MDL_LANE_UNKNOWN] = "unknown", NULL,
+    [MDL_LANE_SMALL] = "small",
+    [MDL_LANE_BULK] = "bulk",
+    [MDL_LANE_HASH] = "hash",
+    [MDL_LANE_MAIL] = "mail",
+    [MDL_LANE_LOOKUP] = "lookup",
+    [MDL_LANE_WEBHOOK] = "webhook",
+    [MDL_LANE_ORDERS] = "orders",
+    [MDL_LANE_NEWS] = "news",
+    [MDL_LANE_CLEANUP] = "cleanup",
+    [MDL_LANE_UNKNOWN] = "unknown",
+    NULL,
 };
 
 static unsigned job_value_or(const char *const *names, const char *name, unsigned unknown)
@@ -298,8 +312,8 @@ static apr_status_t job_ask_due(mdl_db_t *db, const mdl_job_look_t *look, mdl_ro
                          MDL_Q(JOB_LOOK, .small = from[MDL_LANE_SMALL], .until = look->until,
                                .bulk = from[MDL_LANE_BULK], .hash = from[MDL_LANE_HASH],
                                .mail = from[MDL_LANE_MAIL], .lookup = from[MDL_LANE_LOOKUP],
-                               .webhook = from[MDL_LANE_WEBHOOK],
-                               .cleanup = from[MDL_LANE_CLEANUP]));
+                               .webhook = from[MDL_LANE_WEBHOOK], .orders = from[MDL_LANE_ORDERS],
+                               .news = from[MDL_LANE_NEWS], .cleanup = from[MDL_LANE_CLEANUP]));
 }
 
 static void job_read_due(mdl_rows_t *row, mdl_job_look_t *look)

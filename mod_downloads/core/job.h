@@ -1,7 +1,8 @@
 /*
  * A job of the background process: an import, the hashing of an upload, an email to a customer or
- * to a shop's staff, a look-up at a shop's storefront, the deliveries to a webhook endpoint, or a
- * shop's logo.
+ * to a shop's staff, a look-up at a shop's storefront, the deliveries to a webhook endpoint, a
+ * shop's logo, a product for the buyers of another, the orders of merged customers, news for the
+ * buyers of a file, or the wait for what an email lacked.
  * Workers claim jobs under a lease.  Each claim draws a higher fencing token, and all writes of the
  * worker require it, so a worker that has lost its lease changes nothing (contract, section 9).
  */
@@ -22,7 +23,13 @@ typedef enum {
     MDL_JOB_LOOKUP,
     MDL_JOB_WEBHOOK, /* exists as long as its endpoint (core/shop/webhook.h) */
     MDL_JOB_STAFF_EMAIL,
-    MDL_JOB_LOGO, /* makes a shop's logo (core/shop/logo.h) */
+    MDL_JOB_LOGO,       /* makes a shop's logo (core/shop/logo.h) */
+    MDL_JOB_MOVE,       /* gives a product to the orders that have another (core/order/move.h) */
+    MDL_JOB_FIND_EMAIL, /* sends the links of an address (core/order/find_request.h) */
+    MDL_JOB_LATE,       /* waits for what was missing when an email was sent (core/order/late.h) */
+    MDL_JOB_TELL,       /* finds the buyers of a new version (core/order/news.h) */
+    MDL_JOB_NEWS,       /* an email that tells one of new versions */
+    MDL_JOB_MERGE,      /* moves the orders of merged customers (core/order/merge.h) */
     MDL_JOB_UNKNOWN
 } mdl_job_type_t;
 extern const char *const mdl_job_type_names[];
@@ -44,6 +51,8 @@ typedef enum {
     MDL_LANE_MAIL,
     MDL_LANE_LOOKUP, /* a slow storefront only delays other look-ups */
     MDL_LANE_WEBHOOK,
+    MDL_LANE_ORDERS,  /* changes of many orders, a few at a time: without a thread of its own */
+    MDL_LANE_NEWS,    /* emails that leave when none of an order waits */
     MDL_LANE_CLEANUP, /* cancelled jobs, until their worker has stopped and their file is removed */
     MDL_LANE_UNKNOWN
 } mdl_job_lane_t;

@@ -19,9 +19,11 @@ typedef enum {
     MDL_PRUNE_EVENTS,    /* that have a number */
     MDL_PRUNE_WEBHOOKS,  /* deliveries of events */
     MDL_PRUNE_DOWNLOADS, /* that are settled */
+    MDL_PRUNE_VISITS,    /* of orders' pages */
     MDL_PRUNE_AUDIT,
     MDL_PRUNE_ADDRESSES, /* IP addresses of clients, in orders */
     MDL_PRUNE_ANSWERS,   /* responses to requests with an Idempotency-Key */
+    MDL_PRUNE_FINDS,     /* requests for the links of an address */
     MDL_PRUNE_TABLES
 } mdl_prune_table_t;
 

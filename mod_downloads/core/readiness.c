@@ -15,7 +15,7 @@
 #define FIRST_WAIT apr_time_from_sec(10)
 #define STEP       apr_time_from_msec(20)
 
-enum { DATABASE = 1, STORAGE = 2, WORKER = 4 };
+enum { DATABASE = 1, STORAGE = 2, WORKER = 4, CLOSED = 8 };
 enum { FOLDER = 1, OBJECTS = 2 };
 
 /* What a check has found. */
@@ -59,6 +59,13 @@ int mdl_readiness_has_worker(const mdl_readiness_t *readiness)
            mdl_clock_monotonic() - atomic_load(&readiness->beat_at) < MDL_NODE_LOST;
 }
 
+apr_interval_time_t mdl_readiness_beat_age(const mdl_readiness_t *readiness)
+{
+    long long beat_at = atomic_load(&readiness->beat_at);
+
+    return beat_at != 0 ? mdl_clock_monotonic() - beat_at : -1;
+}
+
 /* The time counts from the claim: if its holder dies or hangs, somebody else checks after it. */
 static int result_claim(result_t *result)
 {
@@ -87,9 +94,9 @@ int mdl_readiness_claim(mdl_readiness_t *readiness)
 
 void mdl_readiness_set(mdl_readiness_t *readiness, const mdl_ready_t *ready)
 {
-    atomic_store(&readiness->ready.found, (ready->database ? DATABASE : 0) |
-                                              (ready->storage ? STORAGE : 0) |
-                                              (ready->worker ? WORKER : 0));
+    atomic_store(&readiness->ready.found,
+                 (ready->database ? DATABASE : 0) | (ready->storage ? STORAGE : 0) |
+                     (ready->worker ? WORKER : 0) | (ready->closed ? CLOSED : 0));
 }
 
 mdl_ready_t mdl_readiness_get(const mdl_readiness_t *readiness)
@@ -98,7 +105,8 @@ mdl_ready_t mdl_readiness_get(const mdl_readiness_t *readiness)
 
     return (mdl_ready_t){.database = (found & DATABASE) != 0,
                          .storage = (found & STORAGE) != 0,
-                         .worker = (found & WORKER) != 0};
+                         .worker = (found & WORKER) != 0,
+                         .closed = (found & CLOSED) != 0};
 }
 
 int mdl_readiness_claim_places(mdl_readiness_t *readiness)

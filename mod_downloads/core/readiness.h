@@ -16,6 +16,7 @@ typedef struct {
     int database; /* can be written to */
     int storage;  /* the folder belongs to the database, and can be written to */
     int worker;   /* a background process lives */
+    int closed;   /* for maintenance: only what can be read is served (core/closed.h) */
 } mdl_ready_t;
 
 /** Which places of the storage work. */
@@ -32,6 +33,9 @@ void mdl_readiness_beat(mdl_readiness_t *readiness);
 
 /** Whether this node's background process exists and has sent a recent heartbeat. */
 int mdl_readiness_has_worker(const mdl_readiness_t *readiness);
+
+/** The time since its last heartbeat, -1: it has sent none. */
+apr_interval_time_t mdl_readiness_beat_age(const mdl_readiness_t *readiness);
 
 /** Whether the caller must check, and then call mdl_readiness_set. */
 int mdl_readiness_claim(mdl_readiness_t *readiness);

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "core/shop/shop.h"
-
 static const mdl_field_t fields[] = {
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_audit_t, created_at), 1, NULL},
     {"shop_id", MDL_FIELD_ID, offsetof(mdl_audit_t, shop_id), 1, NULL},
@@ -29,30 +27,27 @@ typedef struct {
 static apr_status_t audit_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     audit_of_shop_t *search = arg;
-    mdl_shop_t *shop;
-    apr_status_t rv = search->list.shop_id ? mdl_shop_find(db, search->list.shop_id, &shop, p)
-                                           : APR_SUCCESS;
+    apr_status_t rv = mdl_ctl_check_shop(db, search->list.page.shop_id, search->problem, p);
 
-    if (rv == APR_ENOENT) {
-        return mdl_problem_set(search->problem, 404, "not_found", "There is no such shop.");
-    }
     return rv == APR_SUCCESS ? mdl_audit_list(db, p, &search->list) : rv;
 }
 
 int mdl_ctl_audit(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    audit_of_shop_t search = {.list = {.shop_id = ctl->shop_id,
-                                       .before = APR_INT64_MAX,
-                                       .limit = ctl->limit != 0 ? ctl->limit : MDL_CTL_SHOWN},
-                              .problem = &problem};
+    audit_of_shop_t search = {
+        .list = {.page = {.shop_id = ctl->shop_id,
+                          .before = APR_INT64_MAX,
+                          .limit = ctl->limit != 0 ? ctl->limit : MDL_CTL_SHOWN},
+                 .for_operator = 1},
+        .problem = &problem};
     int failed = mdl_ctl_read(ctl, audit_of_shop, &search, &problem);
 
     if (failed) {
         return failed;
     }
-    mdl_printer_list(ctl->output, fields, search.list.found, "Nothing was changed yet.");
-    if (search.list.next != 0) {
+    mdl_printer_list(ctl->output, fields, search.list.page.found, "Nothing was changed yet.");
+    if (search.list.page.more) {
         mdl_printer_line(ctl->output, "(there are older ones: --limit shows up to %d)",
                          MDL_CTL_SHOWN_MOST);
     }

@@ -14,8 +14,10 @@
 
 #include "base/text/utf8.h"
 #include "core/shop/member.h"
+#include "core/shop/shop.h"
 #include "core/write.h"
 #include "ctl/owner.h"
+#include "ctl/secret_copy.h"
 #include "db/migrate.h"
 
 /* Processes read the key cache's epoch every 250 ms; the rest allows for a slow database. */
@@ -52,6 +54,12 @@ void mdl_ctl_configure(mdl_ctl_t *ctl)
     } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_files, &ctl->no_secret,
                                ctl->p) == APR_SUCCESS) {
         ctl->no_secret = NULL;
+    }
+    /* As root still: httpd's user must not have the copy. */
+    if (ctl->secret_file != NULL) {
+        ctl->secret_fault = ctl->secret == NULL ? ctl->no_secret
+                                                : mdl_ctl_secret_copy(ctl->secret, ctl->secret_file,
+                                                                      ctl->arguments[0], ctl->p);
     }
     /* SQLite's files contain customers' addresses, which other users must not read. */
     umask(umask(0) | S_IRWXO | S_IWGRP);
@@ -166,23 +174,34 @@ const char *mdl_ctl_runs_with(apr_pool_t *p)
                         mdl_migrate_runs_with());
 }
 
-int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
+int mdl_ctl_read_version(mdl_ctl_t *ctl, int *version, const char **why)
 {
-    int latest = mdl_migrate_latest();
     apr_status_t rv;
 
     *version = 0;
-    if (!sqlite_is_absent(ctl)) {
-        if (mdl_ctl_connect(ctl, why) != MDL_EXIT_DONE) {
-            return MDL_EXIT_DATABASE;
-        }
-        rv = mdl_migrate_version(ctl->db, version, ctl->p);
-        if (rv != APR_SUCCESS) {
-            *why = mdl_ctl_database_error(ctl, rv);
-            return MDL_EXIT_DATABASE;
-        }
+    if (sqlite_is_absent(ctl)) {
+        return MDL_EXIT_DONE;
+    }
+    if (mdl_ctl_connect(ctl, why) != MDL_EXIT_DONE) {
+        return MDL_EXIT_DATABASE;
+    }
+    rv = mdl_migrate_version(ctl->db, version, ctl->p);
+    if (rv != APR_SUCCESS) {
+        *why = mdl_ctl_database_error(ctl, rv);
+    }
+    return rv == APR_SUCCESS ? MDL_EXIT_DONE : MDL_EXIT_DATABASE;
+}
+
+int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
+{
+    int latest = mdl_migrate_latest();
+    int failed = mdl_ctl_read_version(ctl, version, why);
+
+    if (failed) {
+        return failed;
     }
     if (*version >= latest) {
+        mdl_db_set_check(ctl->db, mdl_migrate_check);
         return MDL_EXIT_DONE;
     }
     *why = apr_psprintf(ctl->p,
@@ -211,6 +230,9 @@ static int effect_run(mdl_ctl_t *ctl, mdl_db_run_fn *how, mdl_effect_fn *effect,
         return mdl_ctl_fail(ctl, problem->status == 404 ? MDL_EXIT_ABSENT : MDL_EXIT_REFUSED,
                             problem->code, problem->message);
     }
+    if (rv == MDL_DB_ECLOSED) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "maintenance", mdl_ctl_database_error(ctl, rv));
+    }
     return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
                         mdl_ctl_database_error(ctl, rv));
 }
@@ -224,6 +246,13 @@ int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_
     return effect_run(ctl, mdl_db_write, mdl_write_effect, &write, problem);
 }
 
+int mdl_ctl_settle(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
+{
+    mdl_write_t write = {.effect = effect, .arg = arg, .audit = &ctl->audit, .problem = problem};
+
+    return effect_run(ctl, mdl_db_settle, mdl_write_effect, &write, problem);
+}
+
 int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
     return effect_run(ctl, mdl_db_write, effect, arg, problem);
@@ -232,6 +261,16 @@ int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_probl
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
     return effect_run(ctl, mdl_db_read, effect, arg, problem);
+}
+
+apr_status_t mdl_ctl_check_shop(mdl_db_t *db, apr_int64_t shop_id, mdl_problem_t *problem,
+                                apr_pool_t *p)
+{
+    mdl_shop_t *shop;
+    apr_status_t rv = shop_id != 0 ? mdl_shop_find(db, shop_id, &shop, p) : APR_SUCCESS;
+
+    return rv == APR_ENOENT ? mdl_problem_set(problem, 404, "not_found", "There is no such shop.")
+                            : rv;
 }
 
 mdl_ctl_t mdl_ctl_step(const mdl_ctl_t *ctl, apr_pool_t *p)

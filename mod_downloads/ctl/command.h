@@ -46,10 +46,10 @@ typedef struct {
     const char *no_secret; /* why the secret could not be read, else NULL */
     const char *no_owner;  /* why root could not become another user (ctl/owner.h), else NULL */
 
-    /* For check: the httpd's command (NULL: mdl_httpd_command()), its report, and whether to print
-       only faults. */
+    int quiet; /* only what was asked for, and what is wrong */
+
+    /* For check: the httpd's command (NULL: mdl_httpd_command()) and its report. */
     const char *httpd;
-    int quiet;
     mdl_httpd_report_t report;
     mdl_health_t health;
 
@@ -64,6 +64,7 @@ typedef struct {
     apr_int64_t id;               /* the first argument, if the command takes a number */
     const char *name;             /* options: NULL or 0 when not given */
     const char *email;
+    const char *key_name;
     const char *scope;
     const char *status;
     const char *reason;
@@ -71,8 +72,11 @@ typedef struct {
     apr_int64_t expires_s;
     const char *sender_name;
     const char *reply_to;
+    const char *withdrawal_url;
     int mail_delay;     /* minutes; -1 when not given */
     mdl_risk_t hold_at; /* MDL_RISK_NONE when not given */
+    int declaration;    /* MDL_CTL_KEEP when not given */
+    int help_requests;  /* mdl_shop_help_t; MDL_CTL_KEEP when not given */
     int download_limit; /* -1: none; MDL_CTL_KEEP when not given, like access_days */
     int access_days;
     const char *languages;
@@ -81,10 +85,16 @@ typedef struct {
     int limit;        /* 0 when not given */
     const char *type; /* of jobs */
     apr_time_t since;
-    int full; /* given, like repair */
+    int dry_run; /* given */
+    int full;    /* given, like repair */
     int repair;
+    int keep;                 /* 0 when not given */
+    const char *secret_file;  /* where backup copies the secret; NULL when not given */
+    const char *secret_fault; /* why it did not, else NULL */
+    int send_emails;
     int jobs;         /* 0 when not given, like rate */
     apr_int64_t rate; /* bytes a second */
+    int wait;         /* seconds; -1 when not given */
 } mdl_ctl_t;
 
 /** The name of the user who ran the program, or who ran sudo. */
@@ -100,6 +110,11 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
 /** Connects if necessary.  Returns an exit code; *why gets a sentence unless that is
     MDL_EXIT_DONE. */
 int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why);
+
+/** Connects and reads the schema's version, 0 for an empty database; else like
+ * mdl_ctl_check_schema.
+ */
+int mdl_ctl_read_version(mdl_ctl_t *ctl, int *version, const char **why);
 
 /**
  * Connects and compares the schema's version with this program's.  Returns as mdl_ctl_connect does.
@@ -119,11 +134,18 @@ const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv);
  */
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
+/** mdl_ctl_write, also during maintenance. */
+int mdl_ctl_settle(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
+
 /** Runs a further transaction of a change that mdl_ctl_write began. */
 int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
 /** Like mdl_ctl_write, but without a transaction, for an effect that only reads. */
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
+
+/** Refuses an unknown shop, 404 not_found; 0 stands for all shops. */
+apr_status_t mdl_ctl_check_shop(mdl_db_t *db, apr_int64_t shop_id, mdl_problem_t *problem,
+                                apr_pool_t *p);
 
 /** A copy of the context for one of many steps, with p as its pool.  Must be connected
     (mdl_ctl_connect). */

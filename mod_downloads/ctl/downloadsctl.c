@@ -15,28 +15,39 @@
 #include "base/text/utf8.h"
 #include "base/version.h"
 #include "core/identifier.h"
+#include "core/catalog/backup.h"
 #include "core/job.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
 #include "ctl/audit.h"
+#include "ctl/backup.h"
+#include "ctl/catalog.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
+#include "ctl/config.h"
+#include "ctl/copy_database.h"
+#include "ctl/customer.h"
 #include "ctl/feed.h"
 #include "ctl/job.h"
 #include "ctl/key.h"
 #include "ctl/mail.h"
+#include "ctl/maintenance.h"
 #include "ctl/member.h"
 #include "ctl/migrate.h"
 #include "ctl/order.h"
+#include "ctl/restore.h"
 #include "ctl/secret.h"
 #include "ctl/shop.h"
 #include "ctl/storage.h"
 #include "ctl/storage_copy.h"
+#include "ctl/trace.h"
+#include "ctl/usage.h"
 
 #define MAX_EXPIRES APR_INT64_C(3153600000) /* 100 years in seconds */
 
 #define MAX_COPY_JOBS 64
 #define MIN_COPY_RATE 65536 /* bytes a second */
+#define MAX_WAIT      86400 /* seconds */
 
 /* Options that only some commands take. */
 #define OPTION_EMAIL   1
@@ -52,8 +63,13 @@
 #define OPTION_TYPE    1024
 #define OPTION_SINCE   2048
 #define OPTION_VERIFY  4096 /* the options of storage verify */
-#define OPTION_QUIET   8192
+#define OPTION_DRY_RUN 8192
 #define OPTION_COPY    16384 /* the options of storage copy */
+#define OPTION_KEEP    32768
+#define OPTION_SEND    65536
+#define OPTION_WAIT    131072
+#define OPTION_SECRET  262144
+#define OPTION_KEY     524288
 
 enum {
     LETTER_EMAIL = 256,
@@ -66,8 +82,11 @@ enum {
     LETTER_NAME,
     LETTER_SENDER_NAME,
     LETTER_REPLY_TO,
+    LETTER_WITHDRAWAL_URL,
     LETTER_MAIL_DELAY,
     LETTER_HOLD_AT,
+    LETTER_DECLARATION,
+    LETTER_HELP_REQUESTS,
     LETTER_DOWNLOAD_LIMIT,
     LETTER_ACCESS_DAYS,
     LETTER_LANGUAGES,
@@ -83,6 +102,12 @@ enum {
     LETTER_QUIET,
     LETTER_JOBS,
     LETTER_RATE,
+    LETTER_KEEP,
+    LETTER_SECRET,
+    LETTER_SEND,
+    LETTER_WAIT,
+    LETTER_KEY,
+    LETTER_DRY_RUN,
     LETTER_JSON
 };
 
@@ -101,8 +126,11 @@ static const apr_getopt_option_t options[] = {
     {"name", LETTER_NAME, 1, NULL},
     {"sender-name", LETTER_SENDER_NAME, 1, NULL},
     {"reply-to", LETTER_REPLY_TO, 1, NULL},
+    {"withdrawal-url", LETTER_WITHDRAWAL_URL, 1, NULL},
     {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
     {"hold-at", LETTER_HOLD_AT, 1, NULL},
+    {"declaration", LETTER_DECLARATION, 1, NULL},
+    {"help-requests", LETTER_HELP_REQUESTS, 1, NULL},
     {"default-download-limit", LETTER_DOWNLOAD_LIMIT, 1, NULL},
     {"default-access-days", LETTER_ACCESS_DAYS, 1, NULL},
     {"languages", LETTER_LANGUAGES, 1, NULL},
@@ -112,35 +140,30 @@ static const apr_getopt_option_t options[] = {
     {"type", LETTER_TYPE, 1, NULL},
     {"since", LETTER_SINCE, 1, NULL},
     {"full", LETTER_FULL, 0, NULL},
+    {"dry-run", LETTER_DRY_RUN, 0, NULL},
     {"repair", LETTER_REPAIR, 0, NULL},
     {"jobs", LETTER_JOBS, 1, NULL},
     {"rate", LETTER_RATE, 1, NULL},
+    {"keep", LETTER_KEEP, 1, NULL},
+    {"secret", LETTER_SECRET, 1, NULL},
+    {"send-emails", LETTER_SEND, 0, NULL},
+    {"wait", LETTER_WAIT, 1, NULL},
+    {"key", LETTER_KEY, 1, NULL},
     {"storefront", LETTER_STOREFRONT, 1, NULL},
     {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
     {NULL, 0, 0, NULL},
 };
 
-typedef struct {
-    const char *noun;
-    const char *verb; /* or NULL */
-    const char *arguments;
-    int count;            /* of the arguments, without the options */
-    int numbered;         /* the first of them is a number */
-    int options;          /* OPTION_… */
-    int reports_problems; /* runs even with a faulty configuration, which it reports */
-    int (*run)(mdl_ctl_t *ctl);
-    const char *audit_noun; /* of a command that changes something; else NULL */
-    const char *audit_action;
-} command_t;
-
-static const command_t commands[] = {
-    {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add,
-     "shop", "created"},
+static const mdl_command_t commands[] = {
+    {"shop", "add", "NAME DOMAIN [--email ADDRESS] [--key KEY_NAME]", 2, 0,
+     OPTION_EMAIL | OPTION_KEY, 0, mdl_ctl_shop_add, "shop", "created"},
     {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list, NULL, NULL},
     {"shop", "set",
      "ID [--name TEXT] [--email ADDRESS] [--sender-name TEXT] [--reply-to ADDRESS] "
-     "[--mail-delay MINUTES] [--hold-at medium|high] [--default-download-limit DOWNLOADS] "
-     "[--default-access-days DAYS] [--languages TAGS] [--storefront URL] "
+     "[--withdrawal-url URL] [--mail-delay MINUTES] [--hold-at medium|high] [--declaration on|off] "
+     "[--help-requests off|on|first_by_itself] "
+     "[--default-download-limit DOWNLOADS] [--default-access-days DAYS] [--languages TAGS] "
+     "[--storefront URL] "
      "[--storefront-token-file FILE|-]",
      1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set, "shop", "changed"},
     {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve, "shop", "approved"},
@@ -165,9 +188,18 @@ static const command_t commands[] = {
      "deleted"},
     {"audit", NULL, "[--shop ID] [--limit N]", 0, 0, OPTION_SHOP | OPTION_LIMIT, 0, mdl_ctl_audit,
      NULL, NULL},
-    {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate, NULL, NULL},
-    {"check", NULL, "[--httpd COMMAND] [--quiet]", 0, 0, OPTION_HTTPD | OPTION_QUIET, 1,
-     mdl_ctl_check, NULL, NULL},
+    {"maintenance", "on", "[--wait SECONDS]", 0, 0, OPTION_WAIT, 0, mdl_ctl_maintenance_on,
+     "maintenance", "begun"},
+    {"maintenance", "on", "--reason TEXT [--wait SECONDS]", 0, 0, OPTION_REASON | OPTION_WAIT, 0,
+     mdl_ctl_maintenance_on, "maintenance", "begun"},
+    {"maintenance", "off", "", 0, 0, 0, 0, mdl_ctl_maintenance_off, "maintenance", "completed"},
+    {"maintenance", "status", "", 0, 0, 0, 0, mdl_ctl_maintenance_status, NULL, NULL},
+    {"trace", NULL, "REQUEST_ID", 1, 0, 0, 0, mdl_ctl_trace, NULL, NULL},
+    {"migrate", NULL, "[--dry-run]", 0, 0, OPTION_DRY_RUN, 0, mdl_ctl_migrate, NULL, NULL},
+    {"copy-database", NULL, "sqlite3|pgsql PARAMS", 2, 0, 0, 0, mdl_ctl_copy_database, "database",
+     "copied"},
+    {"config", "explain", "", 0, 0, 0, 0, mdl_ctl_config_explain, NULL, NULL},
+    {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check, NULL, NULL},
     {"storage", "status", "", 0, 0, 0, 0, mdl_ctl_storage_status, NULL, NULL},
     {"storage", "copy", "folder object|object folder [--jobs N] [--rate BYTES]", 2, 0, OPTION_COPY,
      0, mdl_ctl_storage_copy, "storage", "copied"},
@@ -176,6 +208,10 @@ static const command_t commands[] = {
     {"storage", "clean", "folder|object", 1, 0, 0, 0, mdl_ctl_storage_clean, "storage", "cleaned"},
     {"storage", "hold", "", 0, 0, 0, 0, mdl_ctl_storage_hold, "storage", "held"},
     {"storage", "release", "HOLD|all", 1, 0, 0, 0, mdl_ctl_storage_release, "storage", "released"},
+    {"backup", NULL, "FOLDER [--keep N] [--secret FILE]", 1, 0, OPTION_KEEP | OPTION_SECRET, 0,
+     mdl_ctl_backup, "storage", "backed_up"},
+    {"restore", NULL, "FOLDER [--send-emails]", 1, 0, OPTION_SEND, 0, mdl_ctl_restore, "storage",
+     "restored"},
     {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test, NULL, NULL},
     {"mail", "flush", "", 0, 0, 0, 0, mdl_ctl_mail_flush, "email", "flushed"},
     {"job", "list", "[--status STATUS] [--shop ID] [--limit N]", 0, 0,
@@ -185,6 +221,14 @@ static const command_t commands[] = {
     {"job", "retry", "--failed [--type TYPE] [--since TIME] [--shop ID]", 0, 0,
      OPTION_FAILED | OPTION_TYPE | OPTION_SINCE | OPTION_SHOP, 0, mdl_ctl_job_retry_failed, "job",
      "retried"},
+    {"asset", "list", "SHOP_ID [--limit N]", 1, 1, OPTION_LIMIT, 0, mdl_ctl_asset_list, NULL, NULL},
+    {"asset", "show", "SHOP_ID ASSET_ID", 2, 1, 0, 0, mdl_ctl_asset_show, NULL, NULL},
+    {"mapping", "list", "SHOP_ID [--limit N]", 1, 1, OPTION_LIMIT, 0, mdl_ctl_mapping_list, NULL,
+     NULL},
+    {"mapping", "show", "SHOP_ID MAPPING_ID", 2, 1, 0, 0, mdl_ctl_mapping_show, NULL, NULL},
+    {"customer", "list", "SHOP_ID [--email ADDRESS] [--limit N]", 1, 1, OPTION_EMAIL | OPTION_LIMIT,
+     0, mdl_ctl_customer_list, NULL, NULL},
+    {"customer", "show", "SHOP_ID CUSTOMER_ID", 2, 1, 0, 0, mdl_ctl_customer_show, NULL, NULL},
     {"order", "show", "SHOP_ID ORDER", 2, 1, 0, 0, mdl_ctl_order_show, NULL, NULL},
     {"order", "diagnose", "SHOP_ID ORDER", 2, 1, 0, 0, mdl_ctl_order_diagnose, NULL, NULL},
     {"order", "resend", "SHOP_ID ORDER [--email ADDRESS]", 2, 1, OPTION_EMAIL, 0,
@@ -193,41 +237,10 @@ static const command_t commands[] = {
 
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-static const char *command_name(const command_t *command, apr_pool_t *p)
-{
-    return apr_pstrcat(p, command->noun, command->verb != NULL ? " " : "",
-                       command->verb != NULL ? command->verb : "", NULL);
-}
-
-static const char *command_synopsis(const command_t *command, apr_pool_t *p)
-{
-    return apr_pstrcat(p, command_name(command, p), *command->arguments ? " " : "",
-                       command->arguments, NULL);
-}
-
 static int print_help(mdl_ctl_t *ctl)
 {
-    puts("usage: downloadsctl [-f FILE] [--json] COMMAND [ARGUMENT ...]");
-    puts("       downloadsctl --help | --version\n");
-    for (apr_size_t i = 0; i < COMMANDS; i++) {
-        printf("  %s\n", command_synopsis(&commands[i], ctl->p));
-    }
-    puts("\ndownloadsctl(8) explains them.");
+    mdl_usage_help(commands, COMMANDS, ctl->p);
     return MDL_EXIT_DONE;
-}
-
-static int fail_usage(mdl_ctl_t *ctl, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static int fail_usage(mdl_ctl_t *ctl, const char *format, ...)
-{
-    va_list arguments;
-    const char *message;
-
-    va_start(arguments, format);
-    message = apr_pvsprintf(ctl->p, format, arguments);
-    va_end(arguments);
-    return mdl_ctl_fail(ctl, MDL_EXIT_USAGE, "usage", message);
 }
 
 static int print_version(mdl_ctl_t *ctl)
@@ -255,8 +268,8 @@ static int parse_number(mdl_ctl_t *ctl, const char *option, const char *value, i
     apr_int64_t parsed = 0;
 
     if (!(min == 0 && strcmp(value, "0") == 0) && !option_parse_number(value, max, &parsed)) {
-        return fail_usage(ctl, "%s is a whole number from %d to %d, not \"%s\".", option, min, max,
-                          value);
+        return mdl_usage_fail(ctl, "%s is a whole number from %d to %d, not \"%s\".", option, min,
+                              max, value);
     }
     *number = (int)parsed;
     return MDL_EXIT_DONE;
@@ -273,7 +286,7 @@ static int parse_default(mdl_ctl_t *ctl, const char *option, const char *value, 
 static int parse_text(mdl_ctl_t *ctl, const char *option, const char *value, const char **text)
 {
     *text = value;
-    return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "%s is not UTF-8.", option);
+    return mdl_utf8_valid(value) ? MDL_EXIT_DONE : mdl_usage_fail(ctl, "%s is not UTF-8.", option);
 }
 
 /* Reads one option of job retry. */
@@ -291,16 +304,18 @@ static int parse_job_option(mdl_ctl_t *ctl, int letter, const char *value, int *
         type = mdl_names_find(mdl_job_type_names, value);
         return type >= 0 && type != MDL_JOB_UNKNOWN
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl,
-                                "--type is asset_import, upload_verification, email, "
-                                "storefront_lookup, webhook, staff_email or logo, not \"%s\".",
-                                value);
+                   : mdl_usage_fail(ctl,
+                                    "--type is asset_import, upload_verification, email, "
+                                    "storefront_lookup, webhook, staff_email, logo, buyers_move, "
+                                    "find_email, late_email, tell_buyers, news_email or "
+                                    "customer_merge, not \"%s\".",
+                                    value);
     default:
         *given |= OPTION_SINCE;
         return mdl_clock_parse(&ctl->since, value) == APR_SUCCESS
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl, "--since is a time such as 2026-11-21T08:30:00Z, not \"%s\".",
-                                value);
+                   : mdl_usage_fail(
+                         ctl, "--since is a time such as 2026-11-21T08:30:00Z, not \"%s\".", value);
     }
 }
 
@@ -317,9 +332,22 @@ static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
         return parse_text(ctl, "--sender-name", value, &ctl->sender_name);
     case LETTER_REPLY_TO:
         return parse_text(ctl, "--reply-to", value, &ctl->reply_to);
+    case LETTER_WITHDRAWAL_URL:
+        return parse_text(ctl, "--withdrawal-url", value, &ctl->withdrawal_url);
     case LETTER_MAIL_DELAY:
         return parse_number(ctl, "--mail-delay", value, 0, MDL_SHOP_MAIL_DELAY_MAX,
                             &ctl->mail_delay);
+    case LETTER_DECLARATION:
+        ctl->declaration = mdl_names_find(mdl_ctl_switch_names, value);
+        return ctl->declaration >= 0
+                   ? MDL_EXIT_DONE
+                   : mdl_usage_fail(ctl, "--declaration is on or off, not \"%s\".", value);
+    case LETTER_HELP_REQUESTS:
+        ctl->help_requests = mdl_names_find(mdl_shop_help_names, value);
+        return ctl->help_requests >= 0
+                   ? MDL_EXIT_DONE
+                   : mdl_usage_fail(
+                         ctl, "--help-requests is off, on or first_by_itself, not \"%s\".", value);
     case LETTER_DOWNLOAD_LIMIT:
         return parse_default(ctl, "--default-download-limit", value, 0, MDL_SHOP_DOWNLOADS_MAX,
                              &ctl->download_limit);
@@ -333,11 +361,11 @@ static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
     case LETTER_STOREFRONT_TOKEN:
         fault = mdl_ctl_shop_read_token(ctl, value);
         return fault == NULL ? MDL_EXIT_DONE
-                             : fail_usage(ctl, "--storefront-token-file: %s", fault);
+                             : mdl_usage_fail(ctl, "--storefront-token-file: %s", fault);
     default:
         level = mdl_names_find(mdl_risk_names, value);
         if (level < MDL_RISK_MEDIUM) {
-            return fail_usage(ctl, "--hold-at is medium or high, not \"%s\".", value);
+            return mdl_usage_fail(ctl, "--hold-at is medium or high, not \"%s\".", value);
         }
         ctl->hold_at = (mdl_risk_t)level;
         return MDL_EXIT_DONE;
@@ -352,8 +380,9 @@ static int parse_copy_option(mdl_ctl_t *ctl, int letter, const char *value)
     }
     return option_parse_number(value, APR_INT64_MAX, &ctl->rate) && ctl->rate >= MIN_COPY_RATE
                ? MDL_EXIT_DONE
-               : fail_usage(ctl, "--rate is a whole number of bytes a second from %d, not \"%s\".",
-                            MIN_COPY_RATE, value);
+               : mdl_usage_fail(ctl,
+                                "--rate is a whole number of bytes a second from %d, not \"%s\".",
+                                MIN_COPY_RATE, value);
 }
 
 /* Reads one option.  If only some commands take it, its bit is added to *given. */
@@ -369,35 +398,40 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         ctl->httpd = value;
         return MDL_EXIT_DONE;
     case LETTER_QUIET:
-        *given |= OPTION_QUIET;
         ctl->quiet = 1;
+        mdl_printer_be_quiet(ctl->output);
         return MDL_EXIT_DONE;
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;
         return parse_text(ctl, "--email", value, &ctl->email);
+    case LETTER_KEY:
+        *given |= OPTION_KEY;
+        return parse_text(ctl, "--key", value, &ctl->key_name);
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
         return mdl_names_find(mdl_key_scope_names, value) >= 0
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl, "--scope is full, deliver or read, not \"%s\".", value);
+                   : mdl_usage_fail(ctl, "--scope is full, deliver or read, not \"%s\".", value);
     case LETTER_EXPIRES:
         *given |= OPTION_EXPIRES;
         return option_parse_number(value, MAX_EXPIRES, &ctl->expires_s)
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl,
-                                "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
-                                ", not \"%s\".",
-                                MAX_EXPIRES, value);
+                   : mdl_usage_fail(
+                         ctl,
+                         "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
+                         ", not \"%s\".",
+                         MAX_EXPIRES, value);
     case LETTER_STATUS:
         *given |= OPTION_STATUS;
         ctl->status = value;
         return mdl_names_find(mdl_job_status_names, value) >= 0
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl,
-                                "--status is queued, running, succeeded, failed or cancelled, not "
-                                "\"%s\".",
-                                value);
+                   : mdl_usage_fail(
+                         ctl,
+                         "--status is queued, running, succeeded, failed or cancelled, not "
+                         "\"%s\".",
+                         value);
     case LETTER_REASON:
         *given |= OPTION_REASON;
         return parse_text(ctl, "--reason", value, &ctl->reason);
@@ -405,14 +439,28 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         *given |= OPTION_SHOP;
         return option_parse_number(value, MDL_IDENTIFIER_MAX, &ctl->shop_id)
                    ? MDL_EXIT_DONE
-                   : fail_usage(ctl, "--shop is the number of a shop, not \"%s\".", value);
+                   : mdl_usage_fail(ctl, "--shop is the number of a shop, not \"%s\".", value);
     case LETTER_LIMIT:
         *given |= OPTION_LIMIT;
         return parse_number(ctl, "--limit", value, 1, MDL_CTL_SHOWN_MOST, &ctl->limit);
+    case LETTER_KEEP:
+        *given |= OPTION_KEEP;
+        return parse_number(ctl, "--keep", value, 1, MDL_BACKUP_KEEP_MAX, &ctl->keep);
+    case LETTER_SECRET:
+        *given |= OPTION_SECRET;
+        return parse_text(ctl, "--secret", value, &ctl->secret_file);
+    case LETTER_SEND:
+        *given |= OPTION_SEND;
+        ctl->send_emails = 1;
+        return MDL_EXIT_DONE;
     case LETTER_FAILED:
     case LETTER_TYPE:
     case LETTER_SINCE:
         return parse_job_option(ctl, letter, value, given);
+    case LETTER_DRY_RUN:
+        *given |= OPTION_DRY_RUN;
+        ctl->dry_run = 1;
+        return MDL_EXIT_DONE;
     case LETTER_FULL:
     case LETTER_REPAIR:
         *given |= OPTION_VERIFY;
@@ -422,6 +470,9 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
     case LETTER_RATE:
         *given |= OPTION_COPY;
         return parse_copy_option(ctl, letter, value);
+    case LETTER_WAIT:
+        *given |= OPTION_WAIT;
+        return parse_number(ctl, "--wait", value, 0, MAX_WAIT, &ctl->wait);
     default:
         *given |= OPTION_SET;
         return parse_set_option(ctl, letter, value);
@@ -441,8 +492,8 @@ static void report_getopt_error(void *baton, const char *format, ...)
     va_end(arguments);
     start = strstr(message, ": ");
     start = start != NULL ? start + 2 : message;
-    fail_usage(ctl, "%s; try downloadsctl --help.",
-               apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
+    mdl_usage_fail(ctl, "%s; try downloadsctl --help.",
+                   apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
 }
 
 /* Looks for --json before the options are parsed, so that their errors are printed as JSON, too. */
@@ -455,14 +506,14 @@ static void parse_json_option(mdl_ctl_t *ctl, int argc, const char *const *argv)
     }
 }
 
-static int command_is_named(const command_t *command, const char *const *arguments, int count)
+static int command_is_named(const mdl_command_t *command, const char *const *arguments, int count)
 {
     return count > 0 && strcmp(arguments[0], command->noun) == 0 &&
            (command->verb == NULL || (count > 1 && strcmp(arguments[1], command->verb) == 0));
 }
 
 /* Whether the command takes this number of arguments and these options. */
-static int command_takes(const command_t *command, int count, int given)
+static int command_takes(const mdl_command_t *command, int count, int given)
 {
     return count - (command->verb != NULL ? 2 : 1) == command->count &&
            !(given & ~command->options) &&
@@ -471,12 +522,12 @@ static int command_takes(const command_t *command, int count, int given)
 }
 
 /* Finds the form of a command that fits; the first form if none fits. */
-static const command_t *command_find(const char *const *arguments, int count, int given)
+static const mdl_command_t *command_find(const char *const *arguments, int count, int given)
 {
-    const command_t *found = NULL;
+    const mdl_command_t *found = NULL;
 
     for (apr_size_t i = 0; i < COMMANDS; i++) {
-        const command_t *command = &commands[i];
+        const mdl_command_t *command = &commands[i];
 
         if (command_is_named(command, arguments, count) &&
             (found == NULL || command_takes(command, count, given))) {
@@ -486,76 +537,31 @@ static const command_t *command_find(const char *const *arguments, int count, in
     return found;
 }
 
-/* The usage of all forms of a command. */
-static const char *command_usage(const command_t *command, apr_pool_t *p)
-{
-    const char *usage = "usage:";
-
-    for (apr_size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(command_name(&commands[i], p), command_name(command, p)) == 0) {
-            usage = apr_pstrcat(p, usage, usage[6] != '\0' ? " or downloadsctl " : " downloadsctl ",
-                                command_synopsis(&commands[i], p), NULL);
-        }
-    }
-    return usage;
-}
-
-/* The verbs of a noun, "add|list|set"; "" if it is none. */
-static const char *command_verbs(const char *noun, apr_pool_t *p)
-{
-    const char *verbs = "";
-
-    for (apr_size_t i = 0; i < COMMANDS; i++) {
-        if (commands[i].verb != NULL && strcmp(noun, commands[i].noun) == 0 &&
-            (i == 0 || commands[i - 1].verb == NULL ||
-             strcmp(commands[i].verb, commands[i - 1].verb) != 0)) {
-            verbs = apr_pstrcat(p, verbs, *verbs ? "|" : "", commands[i].verb, NULL);
-        }
-    }
-    return verbs;
-}
-
-/* The error for a command line that names no command. */
-static int fail_no_command(mdl_ctl_t *ctl, const char *const *arguments, int count)
-{
-    const char *verbs;
-
-    if (count == 0) {
-        return fail_usage(ctl, "A command is missing; try downloadsctl --help.");
-    }
-    if (count == 1 && *(verbs = command_verbs(arguments[0], ctl->p))) {
-        return fail_usage(ctl, "usage: downloadsctl %s %s; try downloadsctl --help.", arguments[0],
-                          verbs);
-    }
-    return fail_usage(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.", arguments[0],
-                      count > 1 ? " " : "", count > 1 ? arguments[1] : "");
-}
-
 /* Checks the arguments against the command that they name. */
 static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int count, int given,
-                           const command_t **command)
+                           const mdl_command_t **command)
 {
-    const command_t *found = command_find(arguments, count, given);
+    const mdl_command_t *found = command_find(arguments, count, given);
     int own;
 
     if (count > 0 && strcmp(arguments[0], "help") == 0) {
         return print_help(ctl);
     }
     if (found == NULL) {
-        return fail_no_command(ctl, arguments, count);
+        return mdl_usage_fail_unknown(ctl, commands, COMMANDS, arguments, count);
     }
     own = found->verb != NULL ? 2 : 1;
     ctl->arguments = arguments + own;
     if (!command_takes(found, count, given)) {
-        return fail_usage(ctl, "%s", command_usage(found, ctl->p));
+        return mdl_usage_fail(ctl, "%s", mdl_usage_of(found, commands, COMMANDS, ctl->p));
     }
     if (found->numbered && !option_parse_number(ctl->arguments[0], MDL_IDENTIFIER_MAX, &ctl->id)) {
-        return fail_usage(ctl, "%s takes the number of a shop, not \"%s\".",
-                          command_name(found, ctl->p), ctl->arguments[0]);
+        return mdl_usage_fail(ctl, "%s takes the number of a shop, not \"%s\".",
+                              mdl_usage_name(found, ctl->p), ctl->arguments[0]);
     }
     for (int i = 0; i < found->count; i++) {
         if (!mdl_utf8_valid(ctl->arguments[i])) {
-            return fail_usage(ctl, "An argument is not UTF-8.");
+            return mdl_usage_fail(ctl, "An argument is not UTF-8.");
         }
     }
     *command = found;
@@ -575,7 +581,7 @@ static const char *const *arguments_trimmed(int argc, const char *const *argv, a
 
 /* *command stays NULL if nothing is left to do. */
 static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
-                              const command_t **command)
+                              const mdl_command_t **command)
 {
     apr_getopt_t *parser;
     const char *value;
@@ -607,7 +613,7 @@ static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
     return parse_arguments(ctl, parser->argv + parser->ind, argc - parser->ind, given, command);
 }
 
-static int command_run(mdl_ctl_t *ctl, const command_t *command)
+static int command_run(mdl_ctl_t *ctl, const mdl_command_t *command)
 {
     ctl->audit = (mdl_audit_t){.shop_id = strcmp(command->noun, "shop") == 0 ? ctl->id
                                                                              : ctl->shop_id,
@@ -648,11 +654,14 @@ static void log_to_stderr(const char *file, int line, mdl_log_level_t level, apr
 
 int main(int argc, const char *const *argv)
 {
-    const command_t *command = NULL;
+    const mdl_command_t *command = NULL;
     mdl_ctl_t ctl = {.file = MDL_CONF_FILE,
                      .mail_delay = -1,
+                     .declaration = MDL_CTL_KEEP,
+                     .help_requests = MDL_CTL_KEEP,
                      .download_limit = MDL_CTL_KEEP,
-                     .access_days = MDL_CTL_KEEP};
+                     .access_days = MDL_CTL_KEEP,
+                     .wait = -1};
     int exit_code;
 
     if (apr_app_initialize(&argc, &argv, NULL) != APR_SUCCESS) {

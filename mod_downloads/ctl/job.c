@@ -48,20 +48,10 @@ typedef struct {
 } jobs_of_shop_t;
 
 /* An unknown shop is an error, not an empty list. */
-static apr_status_t job_check_shop(mdl_db_t *db, apr_int64_t shop_id, mdl_problem_t *problem,
-                                   apr_pool_t *p)
-{
-    mdl_shop_t *shop;
-    apr_status_t rv = shop_id != 0 ? mdl_shop_find(db, shop_id, &shop, p) : APR_SUCCESS;
-
-    return rv == APR_ENOENT ? mdl_problem_set(problem, 404, "not_found", "There is no such shop.")
-                            : rv;
-}
-
 static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     jobs_of_shop_t *search = arg;
-    apr_status_t rv = job_check_shop(db, search->list.shop_id, search->problem, p);
+    apr_status_t rv = mdl_ctl_check_shop(db, search->list.shop_id, search->problem, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_job_list(db, p, &search->list);
@@ -190,7 +180,7 @@ static apr_status_t ctl_job_check_shop_effect(mdl_db_t *db, apr_pool_t *p, void 
 {
     retry_all_t *all = arg;
 
-    return job_check_shop(db, all->search.shop_id, &all->problem, p);
+    return mdl_ctl_check_shop(db, all->search.shop_id, &all->problem, p);
 }
 
 MDL_EFFECT(mdl_job_failed, mdl_job_failed_t *)
@@ -272,7 +262,7 @@ int mdl_ctl_job_retry_failed(mdl_ctl_t *ctl)
         failed = retry_batch(&step, &all, after);
         apr_pool_clear(pool);
     }
-    mdl_printer_line(ctl->output,
+    mdl_printer_note(ctl->output,
                      "%" APR_INT64_T_FMT " job%s queued again, %" APR_INT64_T_FMT " refused.",
                      all.retried, all.retried == 1 ? " is" : "s are", all.refused);
     mdl_json_add_int(document, "retried", all.retried);

@@ -34,6 +34,21 @@ static apr_status_t key_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+void mdl_ctl_key_print(mdl_ctl_t *ctl, const mdl_key_create_t *created)
+{
+    const mdl_key_t *key = &created->key;
+    mdl_json_t *document = mdl_json_object(ctl->p);
+
+    mdl_printer_note(ctl->output,
+                     "Key %s of shop %" APR_INT64_T_FMT
+                     ".  Store its token now: it is shown only once and stored nowhere.",
+                     key->id, key->shop_id);
+    mdl_printer_line(ctl->output, "%s", created->token);
+    mdl_printer_fill(mdl_json_add_object(document, "key"), fields, key);
+    mdl_json_add_string(document, "token", created->token);
+    mdl_printer_document(ctl->output, document);
+}
+
 int mdl_ctl_key_create(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
@@ -47,7 +62,6 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
                    .problem = &problem},
         .ctl = ctl};
     mdl_key_t *key = &keys.create.key;
-    mdl_json_t *document = mdl_json_object(ctl->p);
     int failed;
 
     if (!ctl->secret) {
@@ -61,14 +75,7 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
     if ((failed = mdl_ctl_write(ctl, key_create_effect, &keys, &problem))) {
         return failed;
     }
-    mdl_printer_line(ctl->output,
-                     "Key %s of shop %" APR_INT64_T_FMT
-                     ".  Store its token now: it is shown only once and stored nowhere.",
-                     key->id, key->shop_id);
-    mdl_printer_line(ctl->output, "%s", keys.create.token);
-    mdl_printer_fill(mdl_json_add_object(document, "key"), fields, key);
-    mdl_json_add_string(document, "token", keys.create.token);
-    mdl_printer_document(ctl->output, document);
+    mdl_ctl_key_print(ctl, &keys.create);
     return MDL_EXIT_DONE;
 }
 

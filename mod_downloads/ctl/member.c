@@ -80,7 +80,7 @@ int mdl_ctl_member_remove(mdl_ctl_t *ctl)
     int failed = mdl_ctl_write(ctl, mdl_member_remove_effect, &remove, &problem);
 
     if (!failed) {
-        mdl_printer_line(ctl->output, "%s is removed.", member.user);
+        mdl_printer_note(ctl->output, "%s is removed.", member.user);
         mdl_printer_document(ctl->output, mdl_json_object(ctl->p));
     }
     return failed;
@@ -96,7 +96,7 @@ int mdl_ctl_member_ask(mdl_ctl_t *ctl)
     int failed = mdl_ctl_write(ctl, mdl_staff_address_ask_again_effect, &ask, &problem);
 
     if (!failed) {
-        mdl_printer_line(ctl->output, "%s is sent a link to confirm the address.", ask.address);
+        mdl_printer_note(ctl->output, "%s is sent a link to confirm the address.", ask.address);
         mdl_printer_document(ctl->output, mdl_json_object(ctl->p));
     }
     return failed;

@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include <apr_strings.h>
+
 #include "db/migrate.h"
 
 typedef struct {
@@ -15,6 +17,28 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
+static const mdl_field_t pending_fields[] = {
+    {"version", MDL_FIELD_INT, offsetof(mdl_migrate_pending_t, version), 1, NULL},
+    {"name", MDL_FIELD_TEXT, offsetof(mdl_migrate_pending_t, name), 1, NULL},
+    {"runs_with", MDL_FIELD_INT, offsetof(mdl_migrate_pending_t, runs_with), 1, NULL},
+    {0},
+};
+
+/* Only reads, and creates no file of SQLite. */
+static int migrate_dry_run(mdl_ctl_t *ctl)
+{
+    const char *why;
+    int version;
+
+    if (mdl_ctl_read_version(ctl, &version, &why) != MDL_EXIT_DONE) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable", why);
+    }
+    mdl_printer_list(
+        ctl->output, pending_fields, mdl_migrate_pending(version, ctl->p),
+        apr_psprintf(ctl->p, "Nothing to apply; the schema is at version %d.", version));
+    return MDL_EXIT_DONE;
+}
+
 int mdl_ctl_migrate(mdl_ctl_t *ctl)
 {
     migrated_t migrated = {.applied = 0};
@@ -22,6 +46,9 @@ int mdl_ctl_migrate(mdl_ctl_t *ctl)
     const char *why;
     apr_status_t rv;
 
+    if (ctl->dry_run) {
+        return migrate_dry_run(ctl);
+    }
     if (mdl_ctl_connect(ctl, &why) != MDL_EXIT_DONE) {
         return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable", why);
     }

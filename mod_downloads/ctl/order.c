@@ -194,8 +194,10 @@ int mdl_ctl_order_diagnose(mdl_ctl_t *ctl)
         const mdl_check_t *check = &diagnosis->checks[i];
         mdl_json_t *entry = mdl_json_add_object(checks, NULL);
 
-        mdl_printer_line(ctl->output, "%-10s %-5s %s", mdl_check_names[i], statuses[check->status],
-                         check->message);
+        if (!ctl->quiet || check->status != MDL_CHECK_OK) {
+            mdl_printer_line(ctl->output, "%-10s %-5s %s", mdl_check_names[i],
+                             statuses[check->status], check->message);
+        }
         mdl_json_add_string(entry, "name", mdl_check_names[i]);
         mdl_json_add_string(entry, "status", statuses[check->status]);
         mdl_json_add_string(entry, "message", check->message);

@@ -16,6 +16,7 @@
 struct mdl_printer_t {
     apr_pool_t *p;
     int json;
+    int quiet;
 };
 
 mdl_printer_t *mdl_printer_create(apr_pool_t *p)
@@ -29,6 +30,11 @@ mdl_printer_t *mdl_printer_create(apr_pool_t *p)
 void mdl_printer_use_json(mdl_printer_t *output)
 {
     output->json = 1;
+}
+
+void mdl_printer_be_quiet(mdl_printer_t *output)
+{
+    output->quiet = 1;
 }
 
 int mdl_printer_is_json(const mdl_printer_t *output)
@@ -74,8 +80,9 @@ static const char *field_string(const mdl_field_t *field, const void *record)
 
 static apr_int64_t field_integer(const mdl_field_t *field, const void *record)
 {
-    return field->type == MDL_FIELD_INT ? *(const int *)field_member(field, record)
-                                        : *(const apr_int64_t *)field_member(field, record);
+    return field->type == MDL_FIELD_INT || field->type == MDL_FIELD_FLAG
+               ? *(const int *)field_member(field, record)
+               : *(const apr_int64_t *)field_member(field, record);
 }
 
 /* Whether a number stands for no value. */
@@ -95,6 +102,9 @@ static const char *field_text(const mdl_field_t *field, const void *record, apr_
         return text != NULL && *text ? text_printable(text, p) : NONE;
     }
     value = field_integer(field, record);
+    if (field->type == MDL_FIELD_FLAG) {
+        return value ? "yes" : "no";
+    }
     if (number_is_none(field, value)) {
         return NONE;
     }
@@ -114,6 +124,8 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
         value = field_integer(field, record);
         if (number_is_none(field, value)) {
             mdl_json_add_null(object, field->name);
+        } else if (field->type == MDL_FIELD_FLAG) {
+            mdl_json_add_bool(object, field->name, value != 0);
         } else if (field->type == MDL_FIELD_TIME) {
             mdl_json_add_time(object, field->name, value);
         } else {
@@ -135,7 +147,7 @@ static int text_width(const char *text)
 
 static int field_is_right_aligned(const mdl_field_t *field)
 {
-    return !field_is_text(field) && field->type != MDL_FIELD_TIME;
+    return !field_is_text(field) && field->type != MDL_FIELD_TIME && field->type != MDL_FIELD_FLAG;
 }
 
 static void print_cell(const char *text, int width, int right, int last)
@@ -254,6 +266,9 @@ void mdl_printer_result(mdl_printer_t *output, const mdl_field_t *fields, const 
         mdl_printer_record(output, fields, record);
         return;
     }
+    if (output->quiet) {
+        return;
+    }
     va_start(arguments, format);
     print_line(output, format, arguments);
     va_end(arguments);
@@ -269,6 +284,25 @@ void mdl_printer_line(mdl_printer_t *output, const char *format, ...)
     va_start(arguments, format);
     print_line(output, format, arguments);
     va_end(arguments);
+}
+
+void mdl_printer_note(mdl_printer_t *output, const char *format, ...)
+{
+    va_list arguments;
+
+    if (output->json || output->quiet) {
+        return;
+    }
+    va_start(arguments, format);
+    print_line(output, format, arguments);
+    va_end(arguments);
+}
+
+void mdl_printer_bare(mdl_printer_t *output, const char *text)
+{
+    if (output->quiet) {
+        mdl_printer_line(output, "%s", text);
+    }
 }
 
 void mdl_printer_document(mdl_printer_t *output, const mdl_json_t *document)

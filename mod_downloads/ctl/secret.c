@@ -80,7 +80,7 @@ int mdl_ctl_secret_retire(mdl_ctl_t *ctl)
     }
     if (!failed) {
         mdl_printer_record(ctl->output, retired, &retire);
-        mdl_printer_line(ctl->output,
+        mdl_printer_note(ctl->output,
                          "Now take the older files out of DownloadsSecretFile and reload httpd: "
                          "from then on nothing that they have signed is accepted.");
     }

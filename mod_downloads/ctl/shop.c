@@ -8,9 +8,12 @@
 
 #include "core/job.h"
 #include "core/shop/shop.h"
+#include "ctl/key.h"
 
 #define BATCH          1000 /* jobs in a transaction */
 #define MAX_TOKEN_FILE 4096
+
+const char *const mdl_ctl_switch_names[] = {"off", "on", NULL};
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1, NULL},
@@ -22,8 +25,11 @@ static const mdl_field_t fields[] = {
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1, NULL},
     {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0, NULL},
     {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0, NULL},
+    {"withdrawal_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, withdrawal_url), 0, NULL},
     {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0, NULL},
     {"hold_at", MDL_FIELD_ENUM, offsetof(mdl_shop_t, hold_at), 0, mdl_risk_names},
+    {"declaration", MDL_FIELD_ENUM, offsetof(mdl_shop_t, declaration), 0, mdl_ctl_switch_names},
+    {"help_requests", MDL_FIELD_ENUM, offsetof(mdl_shop_t, help), 0, mdl_shop_help_names},
     {"default_download_limit", MDL_FIELD_INT, offsetof(mdl_shop_t, download_limit), 0, NULL},
     {"default_access_days", MDL_FIELD_INT, offsetof(mdl_shop_t, access_days), 0, NULL},
     {"languages", MDL_FIELD_TEXT, offsetof(mdl_shop_t, brand.languages), 0, NULL},
@@ -35,18 +41,47 @@ static const mdl_field_t fields[] = {
 
 typedef struct {
     mdl_shop_add_t add;
+    mdl_key_create_t key; /* with --key */
+    mdl_audit_t audit;    /* of the shop alone, for an effect that is run again */
     mdl_ctl_t *ctl;
 } shop_add_t;
+
+/* Approves the new shop and creates its first key.  Each step has an audit entry, of which
+   mdl_write adds the last. */
+static apr_status_t shop_open(mdl_db_t *db, apr_pool_t *p, shop_add_t *shops)
+{
+    mdl_audit_t *audit = &shops->ctl->audit;
+    mdl_shop_set_status_t set = {
+        .id = audit->shop_id, .status = MDL_SHOP_APPROVED, .problem = shops->add.problem};
+    apr_status_t rv;
+
+    if ((rv = mdl_audit_add(db, audit, p)) != APR_SUCCESS ||
+        (rv = mdl_shop_set_status(db, p, &set)) != APR_SUCCESS) {
+        return rv;
+    }
+    audit->action = "approved";
+    shops->key.key.shop_id = audit->shop_id;
+    if ((rv = mdl_audit_add(db, audit, p)) != APR_SUCCESS ||
+        (rv = mdl_key_create(db, p, &shops->key)) != APR_SUCCESS) {
+        return rv;
+    }
+    audit->noun = "api_key";
+    audit->noun_id = shops->key.key.id;
+    audit->action = "created";
+    audit->detail = shops->key.key.name;
+    return APR_SUCCESS;
+}
 
 static apr_status_t shop_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     shop_add_t *shops = arg;
+    mdl_audit_t *audit = &shops->ctl->audit;
     apr_status_t rv = mdl_shop_add(db, p, &shops->add);
 
-    shops->ctl->audit.shop_id = shops->add.shop.id;
-    shops->ctl->audit.noun_id = apr_psprintf(shops->ctl->p, "%" APR_INT64_T_FMT,
-                                             shops->add.shop.id);
-    return rv;
+    *audit = shops->audit;
+    audit->shop_id = shops->add.shop.id;
+    audit->noun_id = apr_psprintf(shops->ctl->p, "%" APR_INT64_T_FMT, audit->shop_id);
+    return rv == APR_SUCCESS && shops->ctl->key_name != NULL ? shop_open(db, p, shops) : rv;
 }
 
 int mdl_ctl_shop_add(mdl_ctl_t *ctl)
@@ -56,18 +91,30 @@ int mdl_ctl_shop_add(mdl_ctl_t *ctl)
                                          .domain = ctl->arguments[1],
                                          .email = ctl->email},
                                 .problem = &problem},
+                        .key = {.secret = ctl->secret,
+                                .key = {.name = ctl->key_name, .scope = MDL_KEY_SCOPE_FULL},
+                                .problem = &problem},
+                        .audit = ctl->audit,
                         .ctl = ctl};
     const mdl_shop_t *shop = &shops.add.shop;
-    int failed = mdl_ctl_write(ctl, shop_add_effect, &shops, &problem);
+    int failed;
 
-    if (failed) {
+    if (ctl->key_name != NULL && !ctl->secret) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
+    }
+    if ((failed = mdl_ctl_write(ctl, shop_add_effect, &shops, &problem))) {
         return failed;
+    }
+    if (ctl->key_name != NULL) {
+        mdl_ctl_key_print(ctl, &shops.key);
+        return MDL_EXIT_DONE;
     }
     mdl_printer_result(ctl->output, fields, shop,
                        "Shop %" APR_INT64_T_FMT
                        " (%s) waits for approval: downloadsctl shop approve "
                        "%" APR_INT64_T_FMT,
                        shop->id, shop->name, shop->id);
+    mdl_printer_bare(ctl->output, apr_psprintf(ctl->p, "%" APR_INT64_T_FMT, shop->id));
     return MDL_EXIT_DONE;
 }
 
@@ -186,8 +233,11 @@ static const char *shop_set_detail(const mdl_ctl_t *ctl)
                    {"email", ctl->email != NULL},
                    {"sender_name", ctl->sender_name != NULL},
                    {"reply_to", ctl->reply_to != NULL},
+                   {"withdrawal_url", ctl->withdrawal_url != NULL},
                    {"mail_delay", ctl->mail_delay >= 0},
                    {"hold_at", ctl->hold_at != MDL_RISK_NONE},
+                   {"declaration", ctl->declaration != MDL_CTL_KEEP},
+                   {"help_requests", ctl->help_requests != MDL_CTL_KEEP},
                    {"default_download_limit", ctl->download_limit != MDL_CTL_KEEP},
                    {"default_access_days", ctl->access_days != MDL_CTL_KEEP},
                    {"languages", ctl->languages != NULL},
@@ -217,8 +267,11 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                           .email = ctl->email,
                           .sender_name = ctl->sender_name,
                           .reply_to = ctl->reply_to,
+                          .withdrawal_url = ctl->withdrawal_url,
                           .mail_delay = ctl->mail_delay,
                           .hold_at = ctl->hold_at,
+                          .declaration = shop_given(&ctl->declaration),
+                          .help = shop_given(&ctl->help_requests),
                           .download_limit = shop_given(&ctl->download_limit),
                           .access_days = shop_given(&ctl->access_days),
                           .languages = ctl->languages,

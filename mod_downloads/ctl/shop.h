@@ -6,6 +6,8 @@
 
 #include "ctl/command.h"
 
+extern const char *const mdl_ctl_switch_names[]; /* "off" and "on" */
+
 int mdl_ctl_shop_add(mdl_ctl_t *ctl);
 int mdl_ctl_shop_list(mdl_ctl_t *ctl);
 int mdl_ctl_shop_approve(mdl_ctl_t *ctl);

@@ -14,7 +14,9 @@
 #include "core/catalog/storage_hold.h"
 #include "core/catalog/storage_identity.h"
 #include "core/catalog/storage_verify.h"
+#include "core/catalog/storage_status.h"
 #include "core/write.h"
+#include "ctl/progress.h"
 
 static const char store_error[] = "The object store does not answer, refuses access or is not "
                                   "configured: see downloadsctl check, line objects.";
@@ -69,6 +71,7 @@ typedef struct {
     mdl_json_t *list;
     apr_int64_t repaired;
     apr_int64_t queued;
+    mdl_ctl_progress_t progress;
 } verify_t;
 
 MDL_EFFECT(mdl_import_again, mdl_import_again_t *)
@@ -218,6 +221,7 @@ static int verify_found(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *
     int repaired = verify->ctl->repair && file_permit(verify, blob, p);
     int import;
 
+    mdl_ctl_progress_clear(&verify->progress);
     mdl_printer_line(output, "%s: %s%s", blob->place, fault, repaired ? ", and readable now" : "");
     if (mdl_json_length(verify->list) < LISTED) {
         entry = mdl_json_add_object(verify->list, NULL);
@@ -270,10 +274,10 @@ static int verify_report(const verify_t *verify, const mdl_storage_verify_t *all
     mdl_json_add_int(document, "repaired", verify->repaired);
     mdl_json_add_int(document, "imports_queued", verify->queued);
     mdl_json_add_bool(document, "ok", faults == 0);
-    mdl_printer_line(ctl->output, "%" APR_INT64_T_FMT " file%s looked at%s%s", all->looked,
+    mdl_printer_note(ctl->output, "%" APR_INT64_T_FMT " file%s looked at%s%s", all->looked,
                      all->looked == 1 ? " was" : "s were", ctl->full ? " and read" : "", each);
     if (ctl->repair) {
-        mdl_printer_line(ctl->output,
+        mdl_printer_note(ctl->output,
                          "%" APR_INT64_T_FMT " repaired, %" APR_INT64_T_FMT
                          " import%s queued: when these have ended, verify again.",
                          verify->repaired, verify->queued, verify->queued == 1 ? "" : "s");
@@ -282,11 +286,36 @@ static int verify_report(const verify_t *verify, const mdl_storage_verify_t *all
     return faults == 0 ? MDL_EXIT_DONE : MDL_EXIT_PROBLEM;
 }
 
+static void verify_step(void *baton, apr_int64_t looked)
+{
+    mdl_ctl_progress_tell(&((verify_t *)baton)->progress, looked);
+}
+
+MDL_EFFECT(mdl_storage_read_status, mdl_storage_status_t *)
+
+/* All rows are counted, which takes a while, so only for somebody who looks. */
+static void verify_count(verify_t *verify)
+{
+    mdl_storage_status_t status = {0};
+
+    if (!mdl_ctl_progress_shown(verify->ctl)) {
+        return;
+    }
+    mdl_db_limit_waits(verify->ctl->db, 0);
+    if (mdl_db_read(verify->ctl->db, mdl_storage_read_status_effect, &status, verify->ctl->p) ==
+        APR_SUCCESS) {
+        verify->progress = mdl_ctl_progress_begin(verify->ctl, "files",
+                                                  status.files + status.objects);
+    }
+    mdl_db_limit_waits(verify->ctl->db, 1);
+}
+
 int mdl_ctl_storage_verify(mdl_ctl_t *ctl)
 {
     mdl_json_t *document = mdl_json_object(ctl->p);
     verify_t verify = {.ctl = ctl, .list = mdl_json_add_array(document, "faults")};
-    mdl_storage_verify_t all = {.full = ctl->full, .found = verify_found, .baton = &verify};
+    mdl_storage_verify_t all = {
+        .full = ctl->full, .found = verify_found, .step = verify_step, .baton = &verify};
     const char *why = NULL;
     int failed = mdl_ctl_storage_open(ctl, 0, &verify.storage, &why);
     apr_status_t rv;
@@ -298,7 +327,9 @@ int mdl_ctl_storage_verify(mdl_ctl_t *ctl)
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
     all.storage = verify.storage;
+    verify_count(&verify);
     rv = mdl_storage_verify(ctl->db, &all, ctl->p);
+    mdl_ctl_progress_clear(&verify.progress);
     if (rv == MDL_OBJECT_EAWAY || rv == MDL_OBJECT_EDENIED) {
         return mdl_ctl_storage_fail(ctl, MDL_EXIT_PROBLEM, store_error);
     }
@@ -339,6 +370,7 @@ int mdl_ctl_storage_hold(mdl_ctl_t *ctl)
 
     if (!failed) {
         mdl_printer_result(ctl->output, hold_fields, &hold.hold, "%s", hold.hold.id);
+        mdl_printer_bare(ctl->output, hold.hold.id);
     }
     return failed;
 }

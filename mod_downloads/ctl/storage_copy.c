@@ -8,14 +8,13 @@
 #include <apr_strings.h>
 #include <apr_thread_proc.h>
 
-#include "base/clock.h"
 #include "core/catalog/storage_clean.h"
 #include "core/catalog/storage_copy.h"
 #include "core/catalog/storage_status.h"
+#include "ctl/progress.h"
 #include "ctl/storage.h"
 
 #define LISTED 1000 /* faulty or removed files that --json lists */
-#define TOLD   apr_time_from_sec(10)
 #define JOBS   4
 
 /* --- status --- */
@@ -79,12 +78,11 @@ typedef struct {
     mdl_storage_copy_t *copy;
     mdl_storage_t *storage;
     mdl_json_t *faults;
-    apr_int64_t total;
     apr_int64_t copied;
     apr_int64_t bytes;
     apr_int64_t faulty;
-    apr_time_t told_at; /* by mdl_clock_monotonic */
-    atomic_int failed;  /* whether a thread has failed, so that the others end, too */
+    mdl_ctl_progress_t progress;
+    atomic_int failed; /* whether a thread has failed, so that the others end, too */
 } copying_t;
 
 typedef struct {
@@ -126,6 +124,7 @@ static void fault_report(copying_t *copying, const mdl_copied_t *copied)
     mdl_json_t *entry;
 
     copying->faulty++;
+    mdl_ctl_progress_clear(&copying->progress);
     mdl_printer_line(
         ctl->output, "%s: %s%s%s%s", place, fault, copied->fault == MDL_BLOB_UNREADABLE ? " (" : "",
         copied->fault == MDL_BLOB_UNREADABLE ? apr_strerror(copied->rv, text, sizeof text) : "",
@@ -141,7 +140,6 @@ static void fault_report(copying_t *copying, const mdl_copied_t *copied)
 static void copy_done(void *baton, const mdl_copied_t *copied)
 {
     copying_t *copying = baton;
-    apr_time_t now = mdl_clock_monotonic();
 
     if (!copied->copied) {
         fault_report(copying, copied);
@@ -149,14 +147,7 @@ static void copy_done(void *baton, const mdl_copied_t *copied)
     }
     copying->copied++;
     copying->bytes += copied->blob->size;
-    if (now - copying->told_at >= TOLD) {
-        copying->told_at = now;
-        mdl_printer_line(copying->ctl->output,
-                         "%" APR_INT64_T_FMT " of %" APR_INT64_T_FMT " files, %" APR_INT64_T_FMT
-                         " bytes",
-                         copying->copied, copying->total, copying->bytes);
-        mdl_printer_finish();
-    }
+    mdl_ctl_progress_tell(&copying->progress, copying->copied);
 }
 
 static void *APR_THREAD_FUNC copier_main(apr_thread_t *thread, void *data)
@@ -220,7 +211,7 @@ static int copy_report(const copying_t *copying, apr_int64_t left, const copier_
     mdl_ctl_t *ctl = copying->ctl;
     int complete = left == 0 && copying->faulty == 0;
 
-    mdl_printer_line(ctl->output,
+    mdl_printer_note(ctl->output,
                      "%" APR_INT64_T_FMT " file%s of %" APR_INT64_T_FMT
                      " bytes copied, %" APR_INT64_T_FMT " faulty, %" APR_INT64_T_FMT " left%s",
                      copying->copied, copying->copied == 1 ? "" : "s", copying->bytes,
@@ -262,9 +253,7 @@ int mdl_ctl_storage_copy(mdl_ctl_t *ctl)
 {
     int from_folder = strcmp(ctl->arguments[0], "folder") == 0;
     mdl_json_t *document = mdl_json_object(ctl->p);
-    copying_t copying = {.ctl = ctl,
-                         .faults = mdl_json_add_array(document, "faults"),
-                         .told_at = mdl_clock_monotonic()};
+    copying_t copying = {.ctl = ctl, .faults = mdl_json_add_array(document, "faults")};
     mdl_storage_copying_t of = {.way = from_folder ? MDL_COPY_INTO_OBJECTS : MDL_COPY_INTO_FOLDER,
                                 .rate = ctl->rate,
                                 .stopped = copy_stopped,
@@ -283,13 +272,15 @@ int mdl_ctl_storage_copy(mdl_ctl_t *ctl)
         (result = status_read(ctl, &status))) {
         return result;
     }
-    copying.total = from_folder ? status.files : status.objects;
+    copying.progress = mdl_ctl_progress_begin(ctl, "files",
+                                              from_folder ? status.files : status.objects);
     of.storage = copying.storage;
     if (mdl_storage_copy_create(&copying.copy, &of, ctl->p) != APR_SUCCESS) {
         return mdl_ctl_storage_fail(ctl, MDL_EXIT_PROBLEM, "The system has no mutex left.");
     }
     await_interrupt();
     failed = copiers_run(&copying, ctl->jobs > 0 ? ctl->jobs : JOBS);
+    mdl_ctl_progress_clear(&copying.progress);
     ctl->audit.action = NULL;
     result = status_read(ctl, &status);
     return result ? result
@@ -313,7 +304,7 @@ static void clean_removed(void *baton, const char *what, apr_int64_t size)
 
     cleaning->removed++;
     cleaning->bytes += size > 0 ? size : 0;
-    mdl_printer_line(cleaning->ctl->output, "%s: removed", what);
+    mdl_printer_note(cleaning->ctl->output, "%s: removed", what);
     if (mdl_json_length(cleaning->list) < LISTED) {
         entry = mdl_json_add_object(cleaning->list, NULL);
         mdl_json_add_string(entry, "place", what);
@@ -353,7 +344,7 @@ int mdl_ctl_storage_clean(mdl_ctl_t *ctl)
     }
     rv = is_folder ? mdl_storage_clean_folder(ctl->db, &clean, ctl->p)
                    : mdl_storage_clean_objects(ctl->db, &clean, ctl->p);
-    mdl_printer_line(ctl->output,
+    mdl_printer_note(ctl->output,
                      "%" APR_INT64_T_FMT " removed, %" APR_INT64_T_FMT " bytes; %" APR_INT64_T_FMT
                      " left until they are %s old",
                      cleaning.removed, cleaning.bytes, clean.kept, is_folder ? "a day" : "a week");

@@ -142,10 +142,15 @@ static void look_at_missing(const look_t *look, const char *file, const apr_arra
 {
     apr_array_header_t *missing = apr_array_make(look->p, 4, sizeof(const char *));
 
-    for (int i = 0; i < look->english->words->nelts; i++) {
-        const char *name = apr_pstrcat(
-            look->p, "@", APR_ARRAY_IDX(look->english->words, i, const mdl_word_t *)->key, NULL);
+    int for_staff = names_have(names, "@" MDL_WORDS_OF_STAFF);
 
+    for (int i = 0; i < look->english->words->nelts; i++) {
+        const char *key = APR_ARRAY_IDX(look->english->words, i, const mdl_word_t *)->key;
+        const char *name = apr_pstrcat(look->p, "@", key, NULL);
+
+        if (!for_staff && strcmp(key, MDL_WORDS_OF_STAFF) == 0) {
+            break;
+        }
         if (!names_have(names, name)) {
             APR_ARRAY_PUSH(missing, const char *) = name;
         }
@@ -185,7 +190,8 @@ static void look_at_used(const look_t *look, const char *file)
 /* new is the release's file beside the kept one. */
 static void look_at_new(const look_t *look, const char *kept, const char *new)
 {
-    const apr_array_header_t *has = names_around(look, kept);
+    const apr_array_header_t *has = is_words(kept) ? names_read(look, kept)
+                                                   : names_around(look, kept);
     const apr_array_header_t *wants = names_read(look, new);
     apr_array_header_t *lost = apr_array_make(look->p, 4, sizeof(const char *));
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <apr_strings.h>
@@ -190,6 +191,16 @@ void mdl_db_set_check(mdl_db_t *db, mdl_effect_fn *check)
     db->check = check;
 }
 
+void mdl_db_ignore_references(mdl_db_t *db)
+{
+    db->unreferenced = db->ops->dialect == MDL_SQLITE3;
+}
+
+int mdl_db_is_closed(const mdl_db_t *db)
+{
+    return db->closed;
+}
+
 void mdl_db_set_request(mdl_db_t *db, const char *request_id)
 {
     db->request_id = request_id;
@@ -236,9 +247,43 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
     if ((rv = db->ops->session(db->native)) != APR_SUCCESS) {
         return mdl_db_note_failure(db, "session");
     }
+    if (db->unreferenced && db->ops->command(db->native, "PRAGMA foreign_keys = OFF")) {
+        return mdl_db_note_failure(db, "session");
+    }
     db->session = 1;
     db->check_at = 0;
     return APR_SUCCESS;
+}
+
+apr_status_t mdl_db_free(const mdl_db_t *db, apr_int64_t *bytes)
+{
+    struct statvfs fs;
+
+    if (db->file_path == NULL || statvfs(db->file_path, &fs) != 0) {
+        return APR_ENOENT;
+    }
+    *bytes = (apr_int64_t)fs.f_bavail * (apr_int64_t)fs.f_frsize;
+    return APR_SUCCESS;
+}
+
+void mdl_db_count(mdl_db_t *db, atomic_llong *counter, apr_int64_t n)
+{
+    mdl_db_tally_t *tally = &db->tally;
+    int i = 0;
+
+    while (i < tally->count && tally->each[i].counter != counter) {
+        i++;
+    }
+    if (i == tally->count && i < MDL_DB_TALLIES) {
+        tally->each[i].counter = counter;
+        tally->each[i].n = 0;
+        tally->count++;
+    }
+    if (i < MDL_DB_TALLIES) {
+        tally->each[i].n += n;
+    } else {
+        atomic_fetch_add_explicit(counter, n, memory_order_relaxed); /* better than not at all */
+    }
 }
 
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at)

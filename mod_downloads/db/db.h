@@ -17,6 +17,8 @@
 #ifndef MDL_DB_DB_H
 #define MDL_DB_DB_H
 
+#include <stdatomic.h>
+
 #include <apr_dbd.h>
 #include <apr_errno.h>
 #include <apr_pools.h>
@@ -37,12 +39,14 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 #define MDL_DB_ELOCKED (APR_OS_START_USERERR + 108) /* PostgreSQL: a row was locked for 5 s */
 #define MDL_DB_ENULL   (APR_OS_START_USERERR + 109) /* NOT NULL violated, or division by zero */
 #define MDL_DB_ENEWER  (APR_OS_START_USERERR + 111) /* the schema is too new, see db/migrate.h */
+#define MDL_DB_ECLOSED (APR_OS_START_USERERR + 112) /* maintenance: nothing may be changed */
 
 /** Whether the database is temporarily unavailable: a retry may succeed, on another node at least.
  */
 static inline int mdl_db_unavailable(apr_status_t rv)
 {
-    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED || rv == MDL_DB_ENEWER;
+    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED ||
+           rv == MDL_DB_ENEWER || rv == MDL_DB_ECLOSED;
 }
 
 typedef struct mdl_db_t mdl_db_t;
@@ -204,6 +208,9 @@ static inline int mdl_rows_small(const mdl_rows_t *rows, int column)
     return (int)mdl_rows_int(rows, column);
 }
 
+/** Adds n to a counter once the transaction is committed; nothing if it is not. */
+void mdl_db_count(mdl_db_t *db, atomic_llong *counter, apr_int64_t n);
+
 /** Notes that work is due at a time, such as a job that the effect queued. */
 void mdl_db_note_due(mdl_db_t *db, apr_time_t at);
 
@@ -225,8 +232,16 @@ mdl_db_due_t mdl_db_take_due(mdl_db_t *db);
 typedef apr_status_t mdl_effect_fn(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Has the first transaction of each session, and then one a second, begin with a check, an effect
-    without an argument.  If the check fails, so does the transaction, with its error. */
+    without an argument.  If the check fails, so does the transaction, with its error; with
+    MDL_DB_ECLOSED only one of mdl_db_write does, and each transaction then begins with a check. */
 void mdl_db_set_check(mdl_db_t *db, mdl_effect_fn *check);
+
+/** Has SQLite not check references when this connection writes, for rows that come in any order.
+    Call it before the connection is used; its effects are not committed with other threads'. */
+void mdl_db_ignore_references(mdl_db_t *db);
+
+/** Whether the last check returned MDL_DB_ECLOSED. */
+int mdl_db_is_closed(const mdl_db_t *db);
 
 /** Adapts an effect whose argument has its own type: defines fn_effect for the functions below.
     Does not compile if fn takes another type. */
@@ -245,6 +260,9 @@ apr_status_t mdl_db_wait_briefly(mdl_db_t *db);
 /** Runs an effect in a transaction and returns its result, or the error that rolled it back. */
 apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
+/** mdl_db_write for what ends work that has begun, which goes on during maintenance. */
+apr_status_t mdl_db_settle(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
+
 /** Runs an effect that only reads, with the same reconnecting, without a transaction. */
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
@@ -256,8 +274,11 @@ apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr
     round trip.  Later statements are outside the snapshot.  Does nothing in other effects. */
 apr_status_t mdl_db_end_snapshot(mdl_db_t *db);
 
-/** mdl_db_write, mdl_db_read or mdl_db_snapshot. */
+/** mdl_db_write, mdl_db_settle, mdl_db_read or mdl_db_snapshot. */
 typedef apr_status_t mdl_db_run_fn(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
+
+/** Reads how many bytes the file system of SQLite's file has left; APR_ENOENT on PostgreSQL. */
+apr_status_t mdl_db_free(const mdl_db_t *db, apr_int64_t *bytes);
 
 /** Runs an SQL command without arguments and rows, such as a migration's, and waits for it. */
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql);

@@ -49,6 +49,23 @@ int mdl_migrate_runs_with(void)
     return highest;
 }
 
+apr_array_header_t *mdl_migrate_pending(int version, apr_pool_t *p)
+{
+    apr_array_header_t *found = apr_array_make(p, 2, sizeof(mdl_migrate_pending_t *));
+
+    for (int i = 0; i < mdl_migration_count; i++) {
+        const mdl_migration_t *migration = &mdl_migrations[i];
+        mdl_migrate_pending_t *pending = apr_pcalloc(p, sizeof *pending);
+
+        *pending = (mdl_migrate_pending_t){migration->version, migration->name,
+                                           migration->runs_with};
+        if (migration->version > version) {
+            APR_ARRAY_PUSH(found, mdl_migrate_pending_t *) = pending;
+        }
+    }
+    return found;
+}
+
 static apr_status_t schema_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     schema_t *schema = arg;
@@ -134,8 +151,11 @@ apr_status_t mdl_migrate_check(mdl_db_t *db, apr_pool_t *p, void *unused)
     apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(MIGRATION_RUNS_WITH));
 
     (void)unused;
-    if (rv != APR_SUCCESS || mdl_rows_int(row, 0) <= mdl_migrate_latest()) {
+    if (rv != APR_SUCCESS) {
         return rv;
+    }
+    if (MDL_INT(row, migration_runs_with, runs_with) <= mdl_migrate_latest()) {
+        return MDL_INT(row, migration_runs_with, closed) ? MDL_DB_ECLOSED : APR_SUCCESS;
     }
     if (is_time_to_log() && schema_read(db, p, &schema) == MDL_DB_ENEWER) {
         mdl_log(MDL_LOG_ERR, 0,

@@ -31,7 +31,7 @@ const char *mdl_migrate_maker(mdl_db_t *db, apr_pool_t *p);
 const char *mdl_migrate_too_new(mdl_db_t *db, apr_pool_t *p);
 
 /** Effect, for mdl_db_set_check: MDL_DB_ENEWER if the schema is too new, which is logged once a
-    minute at most. */
+    minute at most, MDL_DB_ECLOSED during maintenance (core/closed.h). */
 apr_status_t mdl_migrate_check(mdl_db_t *db, apr_pool_t *p, void *unused);
 
 /** The newest migration of this build. */
@@ -39,6 +39,16 @@ int mdl_migrate_latest(void);
 
 /** The lowest version that other builds must know to run on this build's schema. */
 int mdl_migrate_runs_with(void);
+
+/** A migration that a schema lacks. */
+typedef struct {
+    int version;
+    const char *name;
+    int runs_with;
+} mdl_migrate_pending_t;
+
+/** The migrations that a schema of this version lacks: mdl_migrate_pending_t *, in order. */
+apr_array_header_t *mdl_migrate_pending(int version, apr_pool_t *p);
 
 /**
  * Applies missing migrations, and on SQLite drops statistics left by ANALYZE; several processes may

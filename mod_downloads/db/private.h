@@ -7,6 +7,17 @@
 #include "db/db.h"
 #include "db/dialect.h"
 
+#define MDL_DB_TALLIES 32
+
+/* What mdl_db_count has been told in this transaction. */
+typedef struct {
+    int count;
+    struct {
+        atomic_llong *counter;
+        apr_int64_t n;
+    } each[MDL_DB_TALLIES];
+} mdl_db_tally_t;
+
 struct mdl_db_t {
     apr_pool_t *pool; /* the connection's */
     const apr_dbd_driver_t *driver;
@@ -23,9 +34,12 @@ struct mdl_db_t {
     apr_status_t failed;    /* the first error in this transaction */
     const char *request_id; /* see mdl_db_set_request */
     mdl_db_due_t due;       /* see mdl_db_take_due */
-    mdl_effect_fn *check;   /* see mdl_db_set_check; NULL: none */
-    apr_time_t check_at;    /* when it is due, by mdl_clock_monotonic */
-    apr_time_t patience; /* SQLite: deadline of waits for other writers, by mdl_clock_monotonic */
+    mdl_db_tally_t tally;
+    mdl_effect_fn *check; /* see mdl_db_set_check; NULL: none */
+    apr_time_t check_at;  /* when it is due, by mdl_clock_monotonic */
+    int closed;           /* see mdl_db_is_closed */
+    int unreferenced;     /* see mdl_db_ignore_references */
+    apr_time_t patience;  /* SQLite: deadline of waits for other writers, by mdl_clock_monotonic */
     char error[512];
     void *prepared[MDL_Q_COUNT];
     mdl_db_cost_t cost;

@@ -120,6 +120,19 @@ apr_status_t mdl_reconnect_write(mdl_reconnect_t *reconnect, mdl_effect_fn *effe
                : MDL_DB_EGONE;
 }
 
+apr_status_t mdl_reconnect_settle(mdl_reconnect_t *reconnect, mdl_effect_fn *effect, void *arg,
+                                  apr_pool_t *p)
+{
+    return mdl_reconnect_connect(reconnect)
+               ? reconnect_after(reconnect, mdl_db_settle(reconnect->db, effect, arg, p))
+               : MDL_DB_EGONE;
+}
+
+int mdl_reconnect_is_closed(const mdl_reconnect_t *reconnect)
+{
+    return reconnect->db != NULL && mdl_db_is_closed(reconnect->db);
+}
+
 apr_status_t mdl_reconnect_read(mdl_reconnect_t *reconnect, mdl_effect_fn *effect, void *arg,
                                 apr_pool_t *p)
 {

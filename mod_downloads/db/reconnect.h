@@ -28,12 +28,17 @@ mdl_reconnect_t *mdl_reconnect_create(const mdl_reconnect_config_t *config, apr_
 /** Connects if necessary.  Returns how many connections were made so far; 0: none is open. */
 int mdl_reconnect_connect(mdl_reconnect_t *reconnect);
 
-/** Runs an effect by mdl_db_write or mdl_db_read, and connects if necessary.  MDL_DB_EGONE if that
-    fails or the connection is lost. */
+/** Runs an effect by mdl_db_write, mdl_db_settle or mdl_db_read, and connects if necessary.
+   MDL_DB_EGONE if that fails or the connection is lost. */
 apr_status_t mdl_reconnect_write(mdl_reconnect_t *reconnect, mdl_effect_fn *effect, void *arg,
                                  apr_pool_t *p);
+apr_status_t mdl_reconnect_settle(mdl_reconnect_t *reconnect, mdl_effect_fn *effect, void *arg,
+                                  apr_pool_t *p);
 apr_status_t mdl_reconnect_read(mdl_reconnect_t *reconnect, mdl_effect_fn *effect, void *arg,
                                 apr_pool_t *p);
+
+/** mdl_db_is_closed of the connection; false while there is none. */
+int mdl_reconnect_is_closed(const mdl_reconnect_t *reconnect);
 
 /** Closes the connection; the next use opens another. */
 void mdl_reconnect_close(mdl_reconnect_t *reconnect);

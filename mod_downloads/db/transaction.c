@@ -19,7 +19,13 @@
    it to a file for each batch. */
 #define WRITER_SETTINGS "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY"
 
-typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
+/* WRITE is refused during maintenance, SETTLE goes on. */
+typedef enum { NONE, SNAPSHOT, WRITE, SETTLE } transaction_t;
+
+static int is_writing(transaction_t transaction)
+{
+    return transaction == WRITE || transaction == SETTLE;
+}
 
 /* Sends the command that begins a transaction. */
 static apr_status_t transaction_open(mdl_db_t *db, const char *command)
@@ -70,6 +76,7 @@ static apr_status_t transaction_begin(mdl_db_t *db, transaction_t transaction)
     case SNAPSHOT:
         return transaction_open(db, db->ops->begin_snapshot);
     case WRITE:
+    case SETTLE:
         return transaction_open_write(db);
     default:
         return transaction_open(db, NULL);
@@ -87,7 +94,7 @@ static apr_status_t transaction_outcome(const mdl_db_t *db, apr_status_t rv)
 
 static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr_status_t rv)
 {
-    int open = transaction == WRITE || db->snapshot;
+    int open = is_writing(transaction) || db->snapshot;
 
     rv = transaction_outcome(db, rv);
     if (rv == APR_SUCCESS && open) {
@@ -102,7 +109,7 @@ static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr
         db->ops->command(db->native, "ROLLBACK");
         mdl_db_flush(db);
     }
-    if (transaction == WRITE) {
+    if (is_writing(transaction)) {
         mdl_writer_unlock(db);
     }
     return rv;
@@ -145,10 +152,20 @@ static apr_status_t transaction_check(mdl_db_t *db, apr_pool_t *p)
     }
     rv = db->check(db, p, NULL);
     db->cost = before;
-    if (rv == APR_SUCCESS) {
-        db->check_at = now + CHECK_AGE;
+    if (rv == APR_SUCCESS || rv == MDL_DB_ECLOSED) {
+        db->closed = rv == MDL_DB_ECLOSED;
+        db->check_at = db->closed ? 0 : now + CHECK_AGE;
+        rv = APR_SUCCESS;
     }
     return rv;
+}
+
+static void transaction_count(mdl_db_t *db)
+{
+    for (int i = 0; i < db->tally.count; i++) {
+        atomic_fetch_add_explicit(db->tally.each[i].counter, db->tally.each[i].n,
+                                  memory_order_relaxed);
+    }
 }
 
 static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
@@ -156,11 +173,18 @@ static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl
 {
     apr_status_t rv = transaction_begin(db, transaction);
 
+    db->tally.count = 0;
     if (rv == APR_SUCCESS) {
         db->failed = APR_SUCCESS;
         db->snapshot = transaction == SNAPSHOT;
         rv = transaction_check(db, p);
+        if (rv == APR_SUCCESS && transaction == WRITE && db->closed) {
+            rv = MDL_DB_ECLOSED;
+        }
         rv = transaction_end(db, transaction, rv == APR_SUCCESS ? effect(db, p, arg) : rv);
+    }
+    if (rv == APR_SUCCESS) {
+        transaction_count(db);
     }
     if (db->ops->end != NULL) {
         db->ops->end(db->native);
@@ -224,6 +248,7 @@ static apr_status_t transaction_run_mended(mdl_db_t *db, transaction_t transacti
 
 typedef struct group_entry_t {
     mdl_db_t *db; /* the caller's */
+    transaction_t transaction;
     mdl_effect_fn *effect;
     void *arg;
     apr_pool_t *pool;
@@ -271,6 +296,10 @@ static apr_status_t group_run_effect(mdl_db_t *db, group_entry_t *entry)
     mdl_db_cost_t before = db->cost;
     apr_status_t rv;
 
+    entry->db->closed = db->closed;
+    if (db->closed && entry->transaction == WRITE) {
+        return MDL_DB_ECLOSED;
+    }
     db->request_id = entry->db->request_id;
     rv = entry->effect(db, entry->pool, entry->arg);
     if (db != entry->db) {
@@ -286,6 +315,7 @@ static apr_status_t group_run_effect(mdl_db_t *db, group_entry_t *entry)
 static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
 {
     const char *close = "RELEASE effect";
+    mdl_db_tally_t before = db->tally;
     apr_status_t failed;
 
     if (db->ops->command(db->native, "SAVEPOINT effect")) {
@@ -296,6 +326,7 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     db->failed = APR_SUCCESS;
     if (entry->rv != APR_SUCCESS) {
         close = "ROLLBACK TO effect; RELEASE effect";
+        db->tally = before;
     }
     if (!db->ops->command(db->native, close)) {
         return APR_SUCCESS;
@@ -372,7 +403,7 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
 
     on->patience = db->patience;
     on->check = db->check;
-    rv = transaction_run_mended(on, WRITE, group_run_batch, &batch, own->pool);
+    rv = transaction_run_mended(on, SETTLE, group_run_batch, &batch, own->pool);
     if (batch == NULL) { /* no transaction was begun */
         batch = group_take_late(own);
     }
@@ -393,15 +424,20 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
     }
 }
 
-static apr_status_t group_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+static apr_status_t group_write(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
+                                void *arg, apr_pool_t *p)
 {
-    group_entry_t entry = {
-        .db = db, .effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
+    group_entry_t entry = {.db = db,
+                           .transaction = transaction,
+                           .effect = effect,
+                           .arg = arg,
+                           .pool = p,
+                           .turn = PTHREAD_COND_INITIALIZER};
 
     db->patience = mdl_clock_monotonic() + PATIENCE;
     /* The writer opened the present file, but db is on a replaced one. */
-    if (mdl_db_begin_session(db) != APR_SUCCESS || is_file_replaced(db)) {
-        return transaction_run_mended(db, WRITE, effect, arg, p);
+    if (mdl_db_begin_session(db) != APR_SUCCESS || is_file_replaced(db) || db->unreferenced) {
+        return transaction_run_mended(db, transaction, effect, arg, p);
     }
     pthread_mutex_lock(&group_mutex);
     *group_last = &entry;
@@ -443,13 +479,24 @@ static apr_status_t transaction_explain(mdl_db_t *db, apr_status_t rv, apr_pool_
                : rv;
 }
 
-apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+static apr_status_t transaction_write(mdl_db_t *db, transaction_t transaction,
+                                      mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
     apr_status_t rv = db->ops->dialect == MDL_SQLITE3
-                          ? group_write(db, effect, arg, p)
-                          : transaction_run_mended(db, WRITE, effect, arg, p);
+                          ? group_write(db, transaction, effect, arg, p)
+                          : transaction_run_mended(db, transaction, effect, arg, p);
 
     return transaction_explain(db, rv, p);
+}
+
+apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+{
+    return transaction_write(db, WRITE, effect, arg, p);
+}
+
+apr_status_t mdl_db_settle(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+{
+    return transaction_write(db, SETTLE, effect, arg, p);
 }
 
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)

@@ -1,15 +1,19 @@
 #include "delivery/customer.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 
 #include "base/clock.h"
 #include "connection.h"
 #include "core/shop/forgery.h"
+#include "request_notes.h"
 
 apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
-                                mdl_effect_fn *effect, mdl_order_t **order)
+                                const char *network, mdl_effect_fn *effect, mdl_order_t **order)
 {
     mdl_order_find_t find = {.page_id = page_id,
+                             .network = network,
                              .default_download_limit = service->settings->download_limit,
                              .with_notes = 1};
     mdl_connection_t *connection = mdl_connection_open(r);
@@ -23,6 +27,10 @@ apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, co
                                mdl_connection_rows(connection), mdl_clock_monotonic());
     mdl_connection_close(connection);
     *order = find.order;
+    if (rv == APR_SUCCESS) {
+        mdl_note_id(r, MDL_NOTE_SHOP, find.order->shop_id);
+        mdl_note(r, MDL_NOTE_ORDER, find.order->storefront_order_id);
+    }
     return rv == APR_SUCCESS && find.order->shop_blocked ? APR_EACCES : rv;
 }
 
@@ -71,6 +79,24 @@ int mdl_customer_prefetches(request_rec *r)
     return 0;
 }
 
+/* By what their browsers add to User-Agent: those of Facebook and Messenger, Instagram, Threads,
+   LINE, WeChat, TikTok, Snapchat, Pinterest and LinkedIn. */
+int mdl_customer_is_in_app(request_rec *r)
+{
+    static const char *const apps[] = {
+        "FBAN/",    "FBAV/",       "FB_IAB/",         "Instagram ",       "Barcelona ",
+        " Line/",   "WeChat/",     "MicroMessenger/", "BytedanceWebview", "musical_ly",
+        "Snapchat", "[Pinterest/", "LinkedInApp"};
+    const char *agent = apr_table_get(r->headers_in, "User-Agent");
+
+    for (size_t i = 0; agent != NULL && i < sizeof apps / sizeof *apps; i++) {
+        if (strstr(agent, apps[i]) != NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int shows_reason(const mdl_order_t *order)
 {
     return order->state.access == MDL_ORDER_REVOKED || order->state.access == MDL_ORDER_REJECTED;
@@ -81,7 +107,9 @@ mdl_view_customer_t mdl_customer_view(const mdl_service_t *service, const mdl_or
 {
     return (mdl_view_customer_t){.shop_id = order->shop_id,
                                  .shop_name = order->shop_name,
+                                 .shop_domain = order->shop_domain,
                                  .shop_email = order->shop_email,
+                                 .helps = order->shop_help != MDL_SHOP_HELP_OFF,
                                  .brand = &order->brand,
                                  .locale = order->customer.locale,
                                  .order_id = mdl_order_called(order),

@@ -12,13 +12,17 @@
 #include "base/http/path.h"
 #include "delivery/confirm.h"
 #include "delivery/file.h"
+#include "delivery/find.h"
+#include "delivery/help_answer.h"
 #include "delivery/link.h"
 #include "delivery/logo.h"
 #include "delivery/output.h"
 #include "delivery/page.h"
+#include "delivery/unsubscribe.h"
 #include "delivery/view.h"
 #include "metering/settler.h"
 #include "metering/socket_bytes.h"
+#include "request_notes.h"
 #include "tls.h"
 
 APLOG_USE_MODULE(downloads);
@@ -80,9 +84,21 @@ static const struct {
     {"/z/{}/{}", mdl_file_serve_archive, NULL, mdl_file_wrong_method},
     {"/l/{}", mdl_link_serve, NULL, mdl_link_wrong_method},
     {"/logo/{}", mdl_logo_serve, NULL, mdl_logo_wrong_method},
+    {"/h/{}", mdl_help_answer_show, mdl_help_answer_press, mdl_help_answer_wrong_method},
     {"/c/{}", mdl_confirm_show, mdl_confirm_press, mdl_confirm_wrong_method},
+    {"/u/{}", mdl_unsubscribe_show, mdl_unsubscribe_press, mdl_confirm_wrong_method},
+    {"/find/{}", mdl_find_show, mdl_find_press, mdl_find_wrong_method},
 };
 #define ROUTES (sizeof routes / sizeof *routes)
+
+/* A route has two operations, GET and then POST. */
+const char *mdl_delivery_operation(int number, apr_pool_t *p)
+{
+    apr_size_t i = ((apr_size_t)number - 1) / 2;
+
+    return i < ROUTES ? apr_pstrcat(p, number % 2 == 1 ? "GET " : "POST ", routes[i].path, NULL)
+                      : NULL;
+}
 
 static int delivery_route(request_rec *r, const mdl_service_t *service, const char *path)
 {
@@ -94,6 +110,9 @@ static int delivery_route(request_rec *r, const mdl_service_t *service, const ch
     }
     if (i == ROUTES) {
         return delivery_not_found(r);
+    }
+    if (r->method_number == M_GET || r->method_number == M_POST) {
+        mdl_note_operation(r, 2 * (int)i + (r->method_number == M_POST ? 2 : 1));
     }
     if (r->method_number == M_GET) {
         return routes[i].get(r, service, parameters[0]);

@@ -15,10 +15,12 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/http/address.h"
 #include "base/http/object.h"
 #include "base/text/filename.h"
 #include "child_storage.h"
 #include "connection.h"
+#include "core/closed.h"
 #include "core/download/download.h"
 #include "core/download/session_begin.h"
 #include "core/download/signed_url.h"
@@ -60,6 +62,7 @@ static const int statuses[] = {
     [MDL_ENTITLEMENT_OK] = OK,
     [MDL_ENTITLEMENT_BLOCKED] = HTTP_FORBIDDEN,
     [MDL_ENTITLEMENT_HELD] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_UNDECLARED] = HTTP_FORBIDDEN,
     [MDL_ENTITLEMENT_REJECTED] = HTTP_FORBIDDEN,
     [MDL_ENTITLEMENT_REVOKED] = HTTP_FORBIDDEN,
     [MDL_ENTITLEMENT_EXPIRED] = HTTP_FORBIDDEN,
@@ -101,8 +104,8 @@ static void log_request(const serve_t *serve, const char *why)
                                                         serve->link.asset_id);
 
     ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, serve->r,
-                  "MDL0405: download of %s for assignment %" APR_INT64_T_FMT ": %s", what,
-                  serve->link.assignment_id, why);
+                  "MDL0405: download of %s for assignment %" APR_INT64_T_FMT ": %s (%s)", what,
+                  serve->link.assignment_id, why, mdl_request_id(serve->r));
 }
 
 /* Drops the file's validators before an error page is sent. */
@@ -126,7 +129,10 @@ static int file_refuse(const serve_t *serve, message_t message)
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
-    if (message.status == HTTP_TOO_MANY_REQUESTS || message.status == HTTP_SERVICE_UNAVAILABLE) {
+    if (strcmp(message.name, "maintenance") == 0) {
+        apr_table_setn(r->headers_out, "Retry-After", APR_STRINGIFY(MDL_CLOSED_WAIT));
+    } else if (message.status == HTTP_TOO_MANY_REQUESTS ||
+               message.status == HTTP_SERVICE_UNAVAILABLE) {
         apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);
     }
     log_request(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
@@ -134,8 +140,8 @@ static int file_refuse(const serve_t *serve, message_t message)
         mdl_customer_wait(r, serve->download.wait);
         return mdl_view_message(r, HTTP_TOO_MANY_REQUESTS, "files_too_often", NULL);
     }
-    if (page_id == NULL || mdl_customer_order(r, serve->service, page_id, mdl_order_head_effect,
-                                              &order) != APR_SUCCESS) {
+    if (page_id == NULL || mdl_customer_order(r, serve->service, page_id, NULL,
+                                              mdl_order_head_effect, &order) != APR_SUCCESS) {
         return mdl_view_message(r, message.status, message.name, NULL);
     }
     customer = mdl_customer_view(serve->service, order, r->pool);
@@ -374,9 +380,12 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
         .layout = layout,
         .last = download->session,
         .limit = download->limit,
+        .is_fresh = download->is_fresh,
         .default_download_limit = settings->download_limit,
         .etag = serve->etag,
         .size = download->size,
+        .version = download->version,
+        .network = mdl_address_network(r->useragent_ip, r->pool),
         .whole = serve->range.kind == MDL_RANGE_WHOLE,
         .bytes = serve->range.is_several ? download->size : serve->range.length,
         .lifetime = settings->session_lifetime,
@@ -412,6 +421,10 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     }
     return rv;
 }
+
+/* The answer to a request that reads bytes during maintenance; also to a part of a running
+   download, or its session might never be settled. */
+static const message_t closed = {HTTP_SERVICE_UNAVAILABLE, "maintenance"};
 
 /* All checks that cost nothing. */
 static message_t file_decide(serve_t *serve)
@@ -475,6 +488,9 @@ static int serve_link(serve_t *serve)
     if ((rv = file_look(serve)) == APR_SUCCESS) {
         message = file_decide(serve);
     }
+    if (rv == APR_SUCCESS && message.status == OK && !r->header_only && serve->download.is_closed) {
+        message = closed;
+    }
     if (rv == APR_SUCCESS && message.status == OK && !r->header_only && !serve->is_redirect) {
         message = message_of_content(mdl_content_ready(serve->content, &serve->range));
     }
@@ -485,7 +501,9 @@ static int serve_link(serve_t *serve)
             rv = file_take(serve, &message); /* last, when nothing else can go wrong */
         }
     }
-    if (rv != APR_SUCCESS) {
+    if (rv == MDL_DB_ECLOSED) {
+        message = closed;
+    } else if (rv != APR_SUCCESS) {
         unset_validators(r);
         return mdl_view_failure(r, rv, "file_not_found");
     }

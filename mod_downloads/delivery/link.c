@@ -62,7 +62,8 @@ static apr_status_t link_find(visit_t *visit, const char *token)
     if ((rv = mdl_customer_charge(r, visit->service, page_id)) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_customer_order(r, visit->service, page_id, mdl_order_find_effect, &visit->order);
+    return mdl_customer_order(r, visit->service, page_id, NULL, mdl_order_find_effect,
+                              &visit->order);
 }
 
 int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *token)
@@ -75,7 +76,7 @@ int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *tok
     if (rv != APR_SUCCESS) {
         return mdl_view_failure(r, rv, "link_not_found");
     }
-    entitlement = mdl_entitlement_of_order(visit.order->state.access);
+    entitlement = mdl_entitlement_of_order(visit.order->state.access, visit.order->undeclared);
     if (entitlement == MDL_ENTITLEMENT_OK) {
         entitlement = mdl_offer_choose_link(visit.order, visit.link_id, apr_time_now(), &link);
     }

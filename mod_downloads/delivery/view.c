@@ -11,6 +11,8 @@
 #include "base/http/accept_language.h"
 #include "base/text/templates.h"
 #include "core/download/signed_url.h"
+#include "core/closed.h"
+#include "core/order/find_request.h"
 #include "db/db.h"
 #include "html.h"
 
@@ -80,9 +82,9 @@ static int view_text(request_rec *r, int status, const char *text)
     return OK;
 }
 
-/* Sets Vary and Content-Language according to the choice. */
+/* Sets Vary and Content-Language according to the choice; *chosen gets the language, or NULL. */
 static const mdl_template_t *view_choose(request_rec *r, const char *name,
-                                         const mdl_view_customer_t *customer)
+                                         const mdl_view_customer_t *customer, const char **chosen)
 {
     apr_array_header_t *languages = apr_array_make(r->pool, 1, sizeof(const char *));
     apr_int64_t shop_id = customer != NULL ? customer->shop_id : 0;
@@ -102,7 +104,8 @@ static const mdl_template_t *view_choose(request_rec *r, const char *name,
         languages = mdl_language_offered(offers, languages, r->pool);
         template = mdl_templates_get(view.templates, name, shop_id, languages, &language, r->pool);
     }
-    if (*language != '\0') {
+    *chosen = *language != '\0' ? language : NULL;
+    if (*chosen != NULL) {
         apr_table_setn(r->headers_out, "Content-Language", language);
     }
     return template;
@@ -126,9 +129,10 @@ static void view_add_brand(mdl_json_t *shop, mdl_html_policy_t *policy, const md
 
 static int view_render(request_rec *r, int status, const char *name,
                        const mdl_view_customer_t *customer, mdl_json_t *data,
-                       const mdl_template_list_t *files)
+                       const mdl_template_list_t *lists)
 {
-    const mdl_template_t *template = view_choose(r, name, customer);
+    const char *language;
+    const mdl_template_t *template = view_choose(r, name, customer, &language);
     mdl_html_policy_t policy = view_policy();
     mdl_json_t *shop;
 
@@ -139,17 +143,33 @@ static int view_render(request_rec *r, int status, const char *name,
         shop = mdl_json_add_object(data, "shop");
         mdl_json_add_string(shop, "name", customer->shop_name);
         mdl_json_add_string(shop, "support_email", customer->shop_email);
+        mdl_json_add_string(shop, "find_url",
+                            mdl_find_url(view.public_url, customer->shop_domain, r->pool));
         view_add_brand(shop, &policy, customer->brand, r->pool);
         mdl_json_add_string(data, "order_id", customer->order_id);
     }
-    mdl_html_send(r, status, template, data, files, &policy);
+    mdl_html_send(r, status, template, data, lists, &policy);
     return OK;
 }
 
 int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer, mdl_json_t *data,
-                  const mdl_template_list_t *files)
+                  const mdl_template_list_t *lists)
 {
-    return view_render(r, status, "page.html", customer, data, files);
+    return view_render(r, status, "page.html", customer, data, lists);
+}
+
+/* Whether the shop can help a customer who gets this message. */
+static int view_helps(const char *state)
+{
+    static const char *const states[] = {"held",   "revoked",   "rejected",    "expired",
+                                         "failed", "exhausted", "file_missing"};
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        if (strcmp(states[i], state) == 0) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 int mdl_view_message(request_rec *r, int status, const char *state,
@@ -163,13 +183,41 @@ int mdl_view_message(request_rec *r, int status, const char *state,
     if (customer != NULL) {
         mdl_json_add_string(data, "page_url", customer->page_url);
         mdl_json_add_string(data, "reason", customer->reason);
+        if (customer->helps && view_helps(state)) {
+            mdl_json_add_string(mdl_json_add_object(data, "help"), "action", customer->page_url);
+        }
     }
     return view_render(r, status, "message.html", customer, data, NULL);
+}
+
+const char *mdl_view_text(request_rec *r, const char *name, const mdl_view_customer_t *customer,
+                          const char **language)
+{
+    const mdl_template_t *template = view_choose(r, name, customer, language);
+
+    return template != NULL ? mdl_template_render(template, mdl_json_object(r->pool), r->pool)
+                            : NULL;
 }
 
 int mdl_view_confirm(request_rec *r, int status, mdl_json_t *data)
 {
     return view_render(r, status, "confirm_page.html", NULL, data, NULL);
+}
+
+int mdl_view_unsubscribe(request_rec *r, int status, const mdl_view_customer_t *customer,
+                         mdl_json_t *data)
+{
+    return view_render(r, status, "unsubscribe_page.html", customer, data, NULL);
+}
+
+int mdl_view_help(request_rec *r, int status, mdl_json_t *data)
+{
+    return view_render(r, status, "help_page.html", NULL, data, NULL);
+}
+
+int mdl_view_find(request_rec *r, int status, const mdl_view_customer_t *customer, mdl_json_t *data)
+{
+    return view_render(r, status, "find_page.html", customer, data, NULL);
 }
 
 int mdl_view_failure(request_rec *r, apr_status_t rv, const char *not_found)
@@ -182,6 +230,10 @@ int mdl_view_failure(request_rec *r, apr_status_t rv, const char *not_found)
     }
     if (rv == APR_EACCES) {
         return mdl_view_message(r, HTTP_FORBIDDEN, "shop_blocked", NULL);
+    }
+    if (rv == MDL_DB_ECLOSED) {
+        apr_table_setn(r->headers_out, "Retry-After", APR_STRINGIFY(MDL_CLOSED_WAIT));
+        return mdl_view_message(r, HTTP_SERVICE_UNAVAILABLE, "maintenance", NULL);
     }
     if (mdl_db_unavailable(rv)) {
         apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);

@@ -58,7 +58,7 @@ void mdl_owed_run(mdl_reconnect_t *database, apr_pool_t *p)
     owed_t *next;
 
     for (owed_t *owed = owed_take_all(); owed != NULL; owed = next) {
-        apr_status_t rv = mdl_reconnect_write(database, owed->effect, owed->arg, p);
+        apr_status_t rv = mdl_reconnect_settle(database, owed->effect, owed->arg, p);
 
         next = owed->next;
         if (mdl_db_unavailable(rv) || rv == MDL_DB_EFULL) {
@@ -67,8 +67,8 @@ void mdl_owed_run(mdl_reconnect_t *database, apr_pool_t *p)
         }
         if (rv != APR_SUCCESS && rv != APR_ENOENT) {
             mdl_log(MDL_LOG_ERR, rv,
-                    "MDL0416: the end of an upload's write can't be recorded; the upload can be "
-                    "written again once this process has ended");
+                    "MDL0416: the database refuses to record the end of an upload's write, or the "
+                    "visit of a page; an upload can be written again once this process has ended");
         }
         apr_pool_destroy(owed->pool);
     }

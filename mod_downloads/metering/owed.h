@@ -1,6 +1,6 @@
 /*
- * What the database must still be told, because it was out of reach: effects that the settler's
- * thread runs as soon as that is over.
+ * What the database must still be told, because it was out of reach, or nobody waits for it:
+ * effects that the settler's thread runs as soon as it can.
  */
 #ifndef MDL_METERING_OWED_H
 #define MDL_METERING_OWED_H

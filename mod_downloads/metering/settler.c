@@ -95,8 +95,8 @@ static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliv
                                   .deliveries = deliveries,
                                   .idle = settings->session_idle,
                                   .default_download_limit = settings->download_limit}};
-    apr_status_t rv = mdl_reconnect_write(work->database, session_settle_effect, &settle,
-                                          work->turn);
+    apr_status_t rv = mdl_reconnect_settle(work->database, session_settle_effect, &settle,
+                                           work->turn);
 
     if (rv == APR_SUCCESS) {
         mdl_service_wake(settler.service, settle.due);
@@ -167,7 +167,7 @@ static void settler_renew(work_t *work)
 
     tick.progress = mdl_transfer_moved(MOVED_MAX, work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        mdl_reconnect_write(work->database, mdl_meter_renew_effect, &tick, work->turn) !=
+        mdl_reconnect_settle(work->database, mdl_meter_renew_effect, &tick, work->turn) !=
             APR_SUCCESS) {
         return;
     }

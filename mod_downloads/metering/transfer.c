@@ -15,9 +15,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/metrics.h"
 #include "metering/socket_bytes.h"
 
-#define MARKS       256 /* cover at least the last 16 MB, more than a kernel buffers */
+#define MARKS       256          /* cover at least the last 16 MB, more than a kernel buffers */
+#define HELD_BACK   (256 * 1024) /* bytes of a response that httpd and its TLS may hold back */
 #define SETTLE_WAIT apr_time_from_sec(60)
 #define SETTLE_MAX  apr_time_from_sec(600)
 #define CUT_WAIT    apr_time_from_msec(2500)
@@ -62,6 +64,7 @@ struct mdl_transfer_t {
     apr_uint64_t position;     /* bytes passed so far */
     int aborted;
     apr_int64_t reported; /* bytes last reported by mdl_transfer_moved */
+    apr_int64_t reported_acknowledged;
     part_t *parts;
     int part_count;
     int part_room;
@@ -193,25 +196,54 @@ static void transfer_reset(const mdl_transfer_t *one)
     mdl_socket_bytes_reset(one->fd);
 }
 
+/* The position that the client certainly has: plain HTTP/1.1 tells it to the byte.  With TLS and
+   HTTP/2, httpd may hold bytes back that were passed before a mark. */
+static apr_uint64_t transfer_position_known(const mdl_transfer_t *transfer)
+{
+    apr_uint64_t acknowledged = transfer->progress.acknowledged;
+    apr_uint64_t most = transfer_position_at(transfer, acknowledged);
+    int oldest = transfer->mark_count > MARKS ? transfer->mark_count - MARKS : 0;
+
+    if (transfer->marks == NULL ||
+        (most == transfer->position && transfer->r == NULL && !transfer->aborted)) {
+        return most;
+    }
+    for (int i = transfer->mark_count - 1; i >= oldest; i--) {
+        const mark_t *mark = &transfer->marks[i % MARKS];
+
+        if (mark->connection_bytes <= acknowledged) {
+            return mark->position > HELD_BACK ? mark->position - HELD_BACK : 0;
+        }
+    }
+    return 0;
+}
+
+/* The bytes of a part up to a position of the response. */
+static apr_int64_t part_length(const part_t *part, apr_uint64_t reached)
+{
+    apr_uint64_t length = reached > part->position ? reached - part->position : 0;
+
+    return length > 0 && (part->at_once || length > (apr_uint64_t)part->length)
+               ? part->length
+               : (apr_int64_t)length;
+}
+
 /* The bytes delivered so far; final once progress is. */
 static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, apr_pool_t *p)
 {
     apr_uint64_t reached = transfer_position_at(transfer, transfer->progress.sent);
+    apr_uint64_t known = transfer_position_known(transfer);
     mdl_coverage_t *coverage = mdl_coverage_make(p);
     mdl_session_delivery_t delivery = transfer->of;
 
     for (int i = 0; i < transfer->part_count; i++) {
         const part_t *part = &transfer->parts[i];
+        apr_int64_t length = part_length(part, reached);
 
-        if (reached > part->position) {
-            apr_uint64_t length = reached - part->position;
-
-            if (part->at_once || length > (apr_uint64_t)part->length) {
-                length = (apr_uint64_t)part->length;
-            }
-            mdl_coverage_add(coverage, part->offset, part->offset + (apr_int64_t)length);
-            delivery.bytes += (apr_int64_t)length;
-        }
+        mdl_coverage_add(coverage, part->offset, part->offset + length);
+        delivery.bytes += length;
+        delivery.handed_over += part->at_once ? length : 0;
+        delivery.acknowledged += part->at_once ? 0 : part_length(part, known);
     }
     delivery.transfer_id = apr_pstrdup(p, transfer->id);
     delivery.session_id = apr_pstrdup(p, transfer->session_id);
@@ -490,8 +522,10 @@ static void transfers_report(apr_array_header_t *deliveries, int unwritten, int 
         }
         transfer_ask(transfer);
         delivery = transfer_delivery(transfer, deliveries->pool);
-        if (delivery.bytes != transfer->reported || unwritten) {
+        if (delivery.bytes != transfer->reported ||
+            delivery.acknowledged != transfer->reported_acknowledged || unwritten) {
             transfer->reported = delivery.bytes;
+            transfer->reported_acknowledged = delivery.acknowledged;
             APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
             limit--;
             /* to the end, so that the others are next */
@@ -581,6 +615,7 @@ int mdl_transfer_cut(const char *id)
     transfer = transfer_find(&list.running, id);
     if (transfer != NULL && !transfer->cut) {
         is_new = 1;
+        mdl_metric_add(&mdl_metrics->downloads[MDL_DOWNLOAD_CUT], 1);
         transfer->cut_at = mdl_clock_monotonic();
         atomic_store(&transfer->cut, 1);
         if (!transfer->is_stream) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ APLOG_USE_MODULE(downloads);
 typedef struct {
     char owner[sizeof OWNER_PREFIX + MDL_ULID_LENGTH]; /* in the jobs' leases; "" is unset */
     int wake_fd;                                       /* descriptor + 1; 0 is unset */
+    atomic_int *database_told;                         /* shared with children; NULL is unset */
     int deaths;                                        /* in a row */
     pid_t pid;                                         /* 0: there is none */
     apr_time_t started_at;
@@ -67,6 +69,23 @@ int mdl_process_wake_fd(void)
         data->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) + 1;
     }
     return data->wake_fd - 1;
+}
+
+atomic_int *mdl_process_database_told(void)
+{
+    retained_t *data = process_retained();
+    static atomic_int unshared;
+    void *page;
+
+    if (data->database_told == NULL) {
+        page = mmap(NULL, sizeof *data->database_told, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) {
+            return &unshared;
+        }
+        data->database_told = page;
+    }
+    return data->database_told;
 }
 
 /* Names the owner of jobs, once for the life of the parent: a process's jobs pass to its successor,

@@ -14,6 +14,9 @@
  */
 int mdl_process_wake_fd(void);
 
+/** The memory of mdl_service_t.database_told, made once for the life of httpd's parent too. */
+atomic_int *mdl_process_database_told(void);
+
 /** Forks the background process, which ends with pconf.  Call it in post_config.  A failed fork is
     retried with growing delays, up to half a minute. */
 void mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf);

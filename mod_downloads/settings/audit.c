@@ -1,7 +1,5 @@
 #include "settings/pages.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 
 #include "base/names.h"
@@ -11,11 +9,7 @@
 
 #define LINES 50
 
-/* The nouns and actions that templates have words for; the filter offers the nouns. */
-static const char *const nouns[] = {"order",    "customer", "asset", "upload",           "job",
-                                    "category", "pack",     "link",  "license_key_tag",  "mapping",
-                                    "api_key",  "member",   "shop",  "webhook_endpoint", NULL};
-
+/* The actions that templates have words for, as they have for all nouns. */
 static const char *const actions[] = {"created",
                                       "changed",
                                       "saved",
@@ -53,24 +47,23 @@ static const char *const actions[] = {"created",
                                       "logo_changed",
                                       "logo_deleted",
                                       "email_tested",
+                                      "buyers_moved",
+                                      "help_refused",
+                                      "merged",
+                                      "help_answered",
                                       NULL};
 
 MDL_EFFECT(mdl_audit_list, mdl_audit_list_t *)
 
-/* Only operators see why a shop is blocked. */
-static int audit_shows_detail(const mdl_visit_t *visit, const mdl_audit_t *entry)
-{
-    return visit->role >= MDL_ROLE_OPERATOR || strcmp(entry->action, "blocked") != 0;
-}
-
-static void audit_add_entry(mdl_json_t *to, const mdl_visit_t *visit, const mdl_audit_t *entry)
+static void audit_add_entry(mdl_json_t *to, const mdl_audit_t *entry)
 {
     mdl_json_t *noun = mdl_json_add_object(to, "noun");
 
     mdl_present_date(to, "at", entry->created_at);
     mdl_json_add_int_if(to, "of_shop", entry->shop_id, entry->shop_id != 0);
     mdl_json_add_string(to, "of_shop_name", entry->shop_name);
-    mdl_frame_add_choice(noun, nouns, mdl_names_find(nouns, entry->noun));
+    mdl_frame_add_choice(noun, mdl_audit_noun_names,
+                         mdl_names_find(mdl_audit_noun_names, entry->noun));
     mdl_frame_add_choice(mdl_json_add_object(to, "action"), actions,
                          mdl_names_find(actions, entry->action));
     mdl_json_add_string(to, "noun_id", entry->noun_id);
@@ -78,20 +71,21 @@ static void audit_add_entry(mdl_json_t *to, const mdl_visit_t *visit, const mdl_
     mdl_json_add_string(to, "key_name", entry->key_name);
     mdl_json_add_string(to, "by_user", entry->user);
     mdl_json_add_bool(to, "by_command", entry->via == MDL_VIA_COMMAND);
-    mdl_json_add_string(to, "detail", audit_shows_detail(visit, entry) ? entry->detail : NULL);
+    mdl_json_add_string(to, "detail", entry->detail);
 }
 
 static const mdl_filter_field_t fields[] = {
     {"who", .max = MDL_MEMBER_USER_MAX},
-    {"noun", .names = nouns},
+    {"noun", .names = mdl_audit_noun_names},
     {0},
 };
 
 static int audit_show(mdl_visit_t *visit)
 {
-    mdl_audit_list_t list = {.shop_id = visit->shop != NULL ? visit->shop->id : 0,
-                             .before = mdl_visit_before(visit),
-                             .limit = LINES};
+    mdl_audit_list_t list = {.page = {.shop_id = visit->shop != NULL ? visit->shop->id : 0,
+                                      .before = mdl_visit_before(visit),
+                                      .limit = LINES},
+                             .for_operator = visit->role >= MDL_ROLE_OPERATOR};
     mdl_filter_t filter;
     mdl_json_t *data, *entries;
     apr_status_t rv;
@@ -106,12 +100,12 @@ static int audit_show(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     mdl_filter_add(data, &filter);
-    mdl_json_add_bool(data, "has_entries", list.found->nelts > 0);
-    mdl_json_add_int_if(data, "before", list.next, list.next != 0);
+    mdl_json_add_bool(data, "has_entries", list.page.found->nelts > 0);
+    mdl_json_add_string(data, "before", list.page.next);
     entries = mdl_json_add_array(data, "entries");
-    for (int i = 0; i < list.found->nelts; i++) {
-        audit_add_entry(mdl_json_add_object(entries, NULL), visit,
-                        APR_ARRAY_IDX(list.found, i, const mdl_audit_t *));
+    for (int i = 0; i < list.page.found->nelts; i++) {
+        audit_add_entry(mdl_json_add_object(entries, NULL),
+                        APR_ARRAY_IDX(list.page.found, i, const mdl_audit_t *));
     }
     return mdl_frame_send(visit, HTTP_OK, "audit.html", data, NULL);
 }

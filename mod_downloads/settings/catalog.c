@@ -38,6 +38,7 @@ void mdl_catalog_note_id(mdl_visit_t *visit, apr_int64_t id)
     visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, id);
 }
 
+/* Details of other problems point elsewhere. */
 void mdl_catalog_add_holders(mdl_json_t *to, const mdl_visit_t *visit)
 {
     static const struct {
@@ -46,20 +47,22 @@ void mdl_catalog_add_holders(mdl_json_t *to, const mdl_visit_t *visit)
     } kinds[] = {{"/orders/", "order_id"}, {"/mappings/", "mapping_id"}};
     const apr_array_header_t *details = visit->problem.details;
     mdl_json_t *array = mdl_json_add_array(to, "holders");
+    int any = 0;
 
-    mdl_json_add_bool(to, "has_holders", details != NULL && details->nelts > 0);
     for (int i = 0; details != NULL && i < details->nelts; i++) {
         const char *pointer = APR_ARRAY_IDX(details, i, mdl_problem_detail_t).pointer;
-        mdl_json_t *holder = mdl_json_add_object(array, NULL);
 
         for (apr_size_t j = 0; pointer != NULL && j < sizeof kinds / sizeof *kinds; j++) {
             apr_size_t length = strlen(kinds[j].path);
 
             if (strncmp(pointer, kinds[j].path, length) == 0) {
-                mdl_json_add_string(holder, kinds[j].member, pointer + length);
+                mdl_json_add_string(mdl_json_add_object(array, NULL), kinds[j].member,
+                                    pointer + length);
+                any = 1;
             }
         }
     }
+    mdl_json_add_bool(to, "has_holders", any);
 }
 
 void mdl_catalog_add_products(mdl_json_t *to, const apr_array_header_t *mappings, apr_pool_t *p)

@@ -80,8 +80,7 @@ static void preview_add_choices(mdl_json_t *data, const preview_t *preview, cons
 {
     const char *chosen = preview->source.template;
     const char *shown = preview->letter.language;
-    const char *offered = strcmp(chosen, *mdl_email_sample_names) == 0 ? shop->brand.languages
-                                                                       : NULL;
+    const char *offered = mdl_email_sample_is_customers(chosen) ? shop->brand.languages : NULL;
     const apr_array_header_t *languages = mdl_templates_languages(
         preview->templates, apr_pstrcat(p, chosen, ".html", NULL), preview->source.shop_id, p);
     mdl_json_t *choices = mdl_json_add_array(data, "letters");

@@ -7,6 +7,7 @@
 #include "base/text/present.h"
 #include "core/catalog/asset_use.h"
 #include "core/catalog/category.h"
+#include "core/catalog/product.h"
 #include "core/identifier.h"
 #include "core/job_source.h"
 #include "core/order/job_control.h"
@@ -70,16 +71,13 @@ static void file_add_packs(mdl_json_t *to, const apr_array_header_t *packs)
     }
 }
 
-/* Adds how many orders have the file, and the numbers of some that wait for it. */
+/* Adds whether anything has the file, and the numbers of some orders that wait for it. */
 static void file_add_orders(mdl_json_t *to, const mdl_asset_use_t *use, mdl_asset_status_t status)
 {
     int n = use->orders->nelts;
     int shown = n > WAITING_SHOWN ? WAITING_SHOWN : n;
     mdl_json_t *array;
 
-    mdl_json_add_int(to, "order_count", n);
-    mdl_json_add_bool(to, "has_orders", n > 0);
-    mdl_json_add_bool(to, "more_orders", n == MDL_ASSET_ORDERS_MAX);
     mdl_json_add_bool(to, "is_used", n > 0 || use->mappings->nelts > 0 || use->packs->nelts > 0);
     if (status == MDL_ASSET_READY || n == 0) {
         return;
@@ -120,6 +118,9 @@ static void file_add(mdl_json_t *to, const mdl_asset_t *asset, apr_pool_t *p)
     }
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_bool(to, "replaced", asset->version > 1);
+    if (asset->note != NULL) {
+        mdl_product_json_note(mdl_json_add_object(to, "said"), "lines", asset->note, p);
+    }
     file_add_former(to, asset);
     mdl_json_add_string(to, "source_url", mdl_source_shown(asset->source_url, p));
     mdl_present_date(to, "created", asset->created_at);
@@ -163,6 +164,7 @@ static int file_send(mdl_visit_t *visit, int status)
     file_add(data, asset, visit->r->pool);
     mdl_catalog_add_products(data, file.use.mappings, visit->r->pool);
     file_add_packs(data, file.use.packs);
+    mdl_files_add_reach(data, visit, &file.use);
     file_add_orders(data, &file.use, asset->status);
     if (file.use.job != NULL) {
         file_add_job(data, file.use.job);
@@ -215,6 +217,9 @@ static int file_replace(mdl_visit_t *visit)
     apr_status_t rv = mdl_files_read_source(visit, &version.import, &version.source_url,
                                             &last_segment);
 
+    if (rv == APR_SUCCESS) {
+        rv = mdl_files_read_news(visit, &version.news);
+    }
     return file_done(
         visit, rv == APR_SUCCESS ? mdl_visit_write(visit, mdl_version_queue_effect, &version) : rv);
 }
@@ -231,12 +236,11 @@ static int file_restore(mdl_visit_t *visit)
     return file_done(visit, mdl_visit_write(visit, mdl_asset_restore_effect, &restore));
 }
 
-/* Tries the newest job again. */
-static apr_status_t file_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+/* Names the file's newest job, for the audit, too. */
+static apr_status_t file_find_job(mdl_db_t *db, mdl_visit_t *visit, mdl_job_control_t *control,
+                                  apr_pool_t *p)
 {
-    mdl_visit_t *visit = arg;
     mdl_asset_use_t use = {.ref = mdl_catalog_ref(visit)};
-    mdl_job_control_t retry = {.shop_id = visit->shop->id, .problem = &visit->problem};
     apr_status_t rv = mdl_asset_use_read(db, p, &use);
 
     if (rv != APR_SUCCESS) {
@@ -245,13 +249,38 @@ static apr_status_t file_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (use.job == NULL) {
         return APR_ENOENT;
     }
-    retry.id = visit->audit.noun_id = use.job->id;
-    return mdl_job_retry(db, p, &retry);
+    *control = (mdl_job_control_t){.id = use.job->id,
+                                   .shop_id = visit->shop->id,
+                                   .rules = visit->service->fraud,
+                                   .problem = &visit->problem};
+    visit->audit.noun_id = use.job->id;
+    return APR_SUCCESS;
+}
+
+static apr_status_t file_retry_effect(mdl_db_t *db, apr_pool_t *p, void *visit)
+{
+    mdl_job_control_t retry;
+    apr_status_t rv = file_find_job(db, visit, &retry, p);
+
+    return rv == APR_SUCCESS ? mdl_job_retry(db, p, &retry) : rv;
 }
 
 static int file_retry(mdl_visit_t *visit)
 {
     return file_done(visit, mdl_visit_write(visit, file_retry_effect, visit));
+}
+
+static apr_status_t file_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *visit)
+{
+    mdl_job_control_t cancel;
+    apr_status_t rv = file_find_job(db, visit, &cancel, p);
+
+    return rv == APR_SUCCESS ? mdl_job_cancel(db, p, &cancel) : rv;
+}
+
+static int file_cancel(mdl_visit_t *visit)
+{
+    return file_done(visit, mdl_visit_write(visit, file_cancel_effect, visit));
 }
 
 MDL_EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
@@ -273,6 +302,8 @@ const mdl_page_t mdl_file_pages[] = {
      .post = file_restore, .done = "file_put_back"},
     {"{}/files/{}/retry", "job", "retried", .acts = MDL_ROLE_STAFF, .post = file_retry,
      .done = "file_coming"},
+    {"{}/files/{}/cancel", "job", "cancelled", .acts = MDL_ROLE_STAFF, .post = file_cancel,
+     .done = "file_cancelled"},
     {"{}/files/{}/delete", "asset", "deleted", .acts = MDL_ROLE_STAFF, .post = file_delete,
      .done = "file_deleted"},
     {0},

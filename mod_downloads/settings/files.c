@@ -6,6 +6,7 @@
 
 #include "base/http/url.h"
 #include "base/text/present.h"
+#include "base/text/utf8.h"
 #include "child_storage.h"
 #include "core/catalog/asset_use.h"
 #include "core/catalog/category.h"
@@ -58,6 +59,29 @@ apr_status_t mdl_files_read_source(mdl_visit_t *visit, mdl_import_t *import, con
     import->max_attempts = settings->ingest_max_attempts;
     import->problem = &visit->problem;
     return mdl_child_storage_admit(visit->r, -1, &visit->problem);
+}
+
+apr_status_t mdl_files_read_news(mdl_visit_t *visit, mdl_asset_news_t *news)
+{
+    const char *note = mdl_visit_field(visit, "note");
+
+    news->note = note != NULL ? mdl_utf8_lines(note, visit->r->pool) : NULL;
+    news->notify = mdl_visit_field(visit, "notify") != NULL;
+    return news->note == NULL || mdl_utf8_is_lines(news->note, MDL_ASSET_NOTE_MAX)
+               ? APR_SUCCESS
+               : mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_note",
+                                 "A note has up to 1,000 characters.");
+}
+
+void mdl_files_add_reach(mdl_json_t *to, const mdl_visit_t *visit, const mdl_asset_use_t *use)
+{
+    int n = use->orders->nelts;
+
+    mdl_json_add_int(to, "order_count", n);
+    mdl_json_add_bool(to, "has_orders", n > 0);
+    mdl_json_add_bool(to, "more_orders", n == MDL_ASSET_ORDERS_MAX);
+    mdl_json_add_string(to, "typed_note", mdl_visit_field(visit, "note"));
+    mdl_json_add_bool(to, "typed_notify", mdl_visit_field(visit, "notify") != NULL);
 }
 
 apr_status_t mdl_files_check_names(mdl_visit_t *visit, const char *title, const char *filename)

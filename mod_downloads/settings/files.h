@@ -5,6 +5,7 @@
 #define MDL_SETTINGS_FILES_H
 
 #include "base/text/json.h"
+#include "core/catalog/asset_use.h"
 #include "core/catalog/import.h"
 #include "settings/visit.h"
 
@@ -22,6 +23,12 @@ void mdl_files_add_categories(mdl_json_t *to, const apr_array_header_t *categori
     Refused: 400 invalid_source, 422 source_host_not_allowed, 507 insufficient_storage. */
 apr_status_t mdl_files_read_source(mdl_visit_t *visit, mdl_import_t *import, const char **url,
                                    const char **last_segment);
+
+/** Reads what a form says of a new version.  Refused: 400 invalid_note. */
+apr_status_t mdl_files_read_news(mdl_visit_t *visit, mdl_asset_news_t *news);
+
+/** Adds how many orders have the file, and the fields that mdl_files_read_news reads, as typed. */
+void mdl_files_add_reach(mdl_json_t *to, const mdl_visit_t *visit, const mdl_asset_use_t *use);
 
 /** Checks a form's title and filename; NULL: not given.  Refused: 400 invalid_title,
     invalid_filename. */

@@ -10,6 +10,7 @@
 
 #include "base/http/accept_language.h"
 #include "base/text/templates.h"
+#include "core/closed.h"
 #include "core/write.h"
 #include "html.h"
 #include "settings/navigation.h"
@@ -211,8 +212,7 @@ int mdl_frame_send_letter(mdl_visit_t *visit, const mdl_letter_t *letter)
         .referrer_policy = "no-referrer", .img = frame.logo, .is_framed = 1};
 
     mdl_visit_end(visit);
-    mdl_html_send(visit->r, HTTP_OK, letter->html, letter->source->data, letter->source->list,
-                  &policy);
+    mdl_html_send(visit->r, HTTP_OK, letter->html, letter->source->data, NULL, &policy);
     return OK;
 }
 
@@ -249,6 +249,10 @@ int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)
     }
     if (rv == APR_EACCES) {
         return mdl_frame_message(visit, HTTP_FORBIDDEN, "not_allowed");
+    }
+    if (rv == MDL_DB_ECLOSED) {
+        apr_table_setn(visit->r->headers_out, "Retry-After", APR_STRINGIFY(MDL_CLOSED_WAIT));
+        return mdl_frame_message(visit, HTTP_SERVICE_UNAVAILABLE, "maintenance");
     }
     if (mdl_db_unavailable(rv)) {
         apr_table_setn(visit->r->headers_out, "Retry-After", RETRY_AFTER);

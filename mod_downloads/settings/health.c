@@ -113,7 +113,7 @@ static int health_show(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     health_add_nodes(data, health.nodes);
-    mdl_queue_add(data, &health.queue);
+    mdl_queue_add(data, &health.queue, 1);
     health_add_storage(data, visit);
     health_add_emails(data, &health.emails);
     health_add_webhooks(data, health.webhooks.found);

@@ -8,6 +8,7 @@
 #include "core/ids.h"
 #include "core/order/access.h"
 #include "core/order/assignment.h"
+#include "core/order/help_answer.h"
 #include "core/order/resend.h"
 #include "core/order/timeline.h"
 #include "settings/frame.h"
@@ -85,6 +86,20 @@ static int order_act(mdl_visit_t *visit)
 
     return order_reason(visit, &access.reason) ? order_run(visit, visit->page->effect, &access)
                                                : mdl_order_view_send(visit, HTTP_BAD_REQUEST);
+}
+
+MDL_EFFECT(mdl_help_answer, mdl_help_answer_t *)
+
+static int order_refuse_help(mdl_visit_t *visit)
+{
+    mdl_help_answer_t answer = {
+        .access = order_access(visit),
+        .kind = MDL_HELP_REFUSE,
+        .mail_host = mdl_settings_public_host(visit->service->settings, visit->r->pool)};
+
+    return order_reason(visit, &answer.access.reason)
+               ? order_run(visit, mdl_help_answer_effect, &answer)
+               : mdl_order_view_send(visit, HTTP_BAD_REQUEST);
 }
 
 static mdl_order_resend_t order_new_email(mdl_visit_t *visit)
@@ -194,6 +209,8 @@ const mdl_page_t mdl_order_pages[] = {
      .effect = mdl_access_reject_effect, .done = "order_rejected"},
     {"{}/orders/{}/rotate-link", "order", "link_rotated", .acts = MDL_ROLE_STAFF, .post = order_act,
      .effect = mdl_access_rotate_link_effect, .done = "link_rotated"},
+    {"{}/orders/{}/refuse-help", "order", "help_refused", .acts = MDL_ROLE_STAFF,
+     .post = order_refuse_help, .done = "help_refused"},
     {"{}/orders/{}/grant", "order", "downloads_granted", .acts = MDL_ROLE_STAFF,
      .post = order_grant, .done = "order_granted"},
     {"{}/orders/{}/resend", "order", "email_resent", .acts = MDL_ROLE_STAFF, .post = order_resend,

@@ -21,15 +21,22 @@ static int address_ticked(const mdl_visit_t *visit, int typed, const char *name,
 }
 
 /* An email that has left is with whoever has the wrong address, and so is the link in it. */
-void mdl_order_address_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
+void mdl_order_address_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order,
+                           const char *meant, int mistaken)
 {
     int typed = visit->fields != NULL && strcmp(visit->audit.action, "address_changed") == 0;
     mdl_json_t *form = mdl_json_add_object(to, "address_form");
 
+    mdl_json_add_bool(form, "mistaken", mistaken);
+    mdl_json_add_bool(form, "doubted", meant != NULL && !mistaken);
     mdl_json_add_bool(form, "typed", typed);
-    mdl_json_add_string(form, "address", typed ? mdl_visit_field(visit, "to") : order->address);
+    mdl_json_add_string(form, "meant", meant);
+    mdl_json_add_string(form, "address",
+                        typed           ? mdl_visit_field(visit, "to")
+                        : meant != NULL ? meant
+                                        : order->address);
     mdl_json_add_bool(form, "send", address_ticked(visit, typed, "send", 1));
-    mdl_json_add_bool(form, "all", address_ticked(visit, typed, "all", 0));
+    mdl_json_add_bool(form, "all", address_ticked(visit, typed, "all", mistaken || meant != NULL));
     mdl_json_add_bool(form, "rotate",
                       address_ticked(visit, typed, "rotate", order->email.sent_at != 0));
     if (typed) {

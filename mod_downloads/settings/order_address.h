@@ -8,8 +8,11 @@
 #include "core/order/access.h"
 #include "settings/visit.h"
 
-/** Adds "address_form", with what was typed into it. */
-void mdl_order_address_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order);
+/** Adds "address_form", with what was typed into it.  If the address is mistaken, because nothing
+    arrives there, or doubted, because another was probably meant (else NULL), the form offers to
+    correct it in all orders. */
+void mdl_order_address_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order,
+                           const char *meant, int mistaken);
 
 /** What the form asks for, allocated in the visit's pool; access begins it.  NULL: the address that
     was typed is none, and visit->problem says so. */

@@ -23,6 +23,9 @@ static const char *const actions[] = {"assigned",
                                       "fraud_passed",
                                       "quantity_changed",
                                       "address_changed",
+                                      "declared",
+                                      "help_asked",
+                                      "help_refused",
                                       NULL};
 
 /* An entry of the timeline, or what became of an email. */

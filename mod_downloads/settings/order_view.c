@@ -10,6 +10,8 @@
 #include "core/catalog/product.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
+#include "core/order/doubt.h"
+#include "core/order/help.h"
 #include "core/order/history.h"
 #include "core/order/timeline.h"
 #include "core/order/verdict.h"
@@ -27,26 +29,44 @@
 static const char *const check_states[] = {
     [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warning", [MDL_CHECK_FAIL] = "failure", NULL};
 
-MDL_EFFECT(mdl_order_find, mdl_order_find_t *)
+typedef struct {
+    mdl_order_find_t find;
+    const char *meant; /* out: mdl_order_find_meant */
+} order_shown_t;
+
+/* Also reads the customer's request for help. */
+static apr_status_t order_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    order_shown_t *shown = arg;
+    apr_status_t rv = mdl_order_find(db, p, &shown->find);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_help_read(db, shown->find.order->id, &shown->find.order->help, p);
+    }
+    return rv == APR_SUCCESS ? mdl_order_find_meant(db, shown->find.order, &shown->meant, p) : rv;
+}
+
 MDL_EFFECT(mdl_history_emails, mdl_history_t *)
 
-static apr_status_t order_read(mdl_visit_t *visit, mdl_order_t **order, apr_array_header_t **emails)
+static apr_status_t order_read(mdl_visit_t *visit, order_shown_t *shown,
+                               apr_array_header_t **emails)
 {
     mdl_history_t history = {
         .page = {.shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = EMAILS_SHOWN},
         .storefront_order_id = visit->argument,
         .problem = &visit->problem};
-    mdl_order_find_t find = {.shop_id = visit->shop->id,
-                             .storefront_order_id = visit->argument,
-                             .default_download_limit = visit->service->settings->download_limit,
-                             .with_timeline = 1,
-                             .with_lookup = 1};
-    apr_status_t rv = mdl_visit_read(visit, mdl_order_find_effect, &find);
+    apr_status_t rv;
 
+    shown->find = (mdl_order_find_t){
+        .shop_id = visit->shop->id,
+        .storefront_order_id = visit->argument,
+        .default_download_limit = visit->service->settings->download_limit,
+        .with_timeline = 1,
+        .with_lookup = 1};
+    rv = mdl_visit_read(visit, order_find_effect, shown);
     if (rv == APR_SUCCESS) {
         rv = mdl_visit_read(visit, mdl_history_emails_effect, &history);
     }
-    *order = find.order;
     *emails = history.page.found;
     return rv;
 }
@@ -156,7 +176,13 @@ static void order_add_check(mdl_json_t *to, const mdl_check_t *check)
     mdl_json_add_copy(to, "facts", check->facts);
 }
 
-/* Adds the checks that the verdict is not about: those that did not pass, and those that did. */
+/* Whether a check only repeats what the verdict is about: the review is why the access is held. */
+static int check_is_said(int check, mdl_check_name_t about)
+{
+    return check == (int)about || (check == MDL_CHECK_ACCESS && about == MDL_CHECK_FRAUD);
+}
+
+/* Adds the checks that the verdict does not say: those that did not pass, and those that did. */
 static void order_add_checks(mdl_json_t *to, const mdl_diagnosis_t *diagnosis,
                              mdl_check_name_t about)
 {
@@ -168,7 +194,7 @@ static void order_add_checks(mdl_json_t *to, const mdl_diagnosis_t *diagnosis,
 
         if (each->status == MDL_CHECK_OK) {
             order_add_check(mdl_json_add_object(passed, NULL), each);
-        } else if (i != (int)about) {
+        } else if (!check_is_said(i, about)) {
             order_add_check(mdl_json_add_object(faults, NULL), each);
         }
     }
@@ -176,9 +202,10 @@ static void order_add_checks(mdl_json_t *to, const mdl_diagnosis_t *diagnosis,
     mdl_json_add_int(to, "count_passed", (apr_int64_t)mdl_json_length(passed));
 }
 
-/* Adds whether the customer can download, why not, and what the forms should give. */
-static void order_add_verdict(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order,
-                              apr_time_t now)
+/* Adds whether the customer can download, why not, and what the forms should give.  Returns what
+   the staff can do. */
+static mdl_remedy_t order_add_verdict(mdl_json_t *to, const mdl_visit_t *visit,
+                                      const mdl_order_t *order, apr_time_t now)
 {
     const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, mdl_child_storage(),
                                                           visit->r->pool);
@@ -195,6 +222,7 @@ static void order_add_verdict(mdl_json_t *to, const mdl_visit_t *visit, const md
     mdl_json_add_int(to, "give_days", extend ? EXTEND_DAYS : 0);
     mdl_present_date(to, "extends_to", now + EXTEND_DAYS * DAY);
     order_add_checks(to, diagnosis, verdict.about);
+    return verdict.remedy;
 }
 
 static void order_add_downloads(mdl_json_t *to, const mdl_order_t *order)
@@ -223,7 +251,8 @@ static int order_is_open(const mdl_order_t *order)
 }
 
 /* The page's URL is the right to download, so only those who may give access see it. */
-static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
+static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order,
+                      const char *meant)
 {
     apr_pool_t *p = visit->r->pool;
     apr_time_t now = apr_time_now();
@@ -239,6 +268,7 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
     mdl_orders_add_customer(to, order->customer.first_name, order->customer.last_name,
                             order->address, order->customer.storefront_customer_id, p);
     if (visit->role >= MDL_ROLE_STAFF) {
+        mdl_json_add_int(to, "customer", order->customer.id);
         mdl_json_add_string(to, "page_url",
                             mdl_signed_url_page(visit->service->secret,
                                                 visit->service->settings->public_url,
@@ -248,10 +278,16 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
         mdl_json_add_int(to, "seen",
                          APR_ARRAY_IDX(order->timeline, 0, const mdl_timeline_entry_t *)->id);
     }
-    order_add_verdict(to, visit, order, now);
+    mdl_order_address_add(to, visit, order, meant,
+                          order_add_verdict(to, visit, order, now) == MDL_REMEDY_ADDRESS);
+    if (mdl_help_waits(&order->help)) {
+        mdl_present_date(to, "help_asked", order->help.asked_at);
+    }
     order_add_items(to, visit, order, now);
     order_add_downloads(to, order);
 }
+
+#define REFUSED_HELP "help_refused" /* shown while the customer waits for help */
 
 #define IN(access) (1u << MDL_ORDER_##access)
 
@@ -267,6 +303,7 @@ static const struct {
     {"grant", "downloads_granted", ~0u, 0},
     {"resend", "email_resent", 0, 0},
     {"rotate-link", "link_rotated", ~0u, 0},
+    {"refuse-help", REFUSED_HELP, ~0u, 1},
     {"revoke", "revoked", IN(ACTIVE), 1},
     {"restore", "restored", IN(REVOKED), 0},
 };
@@ -294,6 +331,9 @@ static void order_add_forms(mdl_json_t *to, const mdl_visit_t *visit, const mdl_
         if (forms[i].states != 0 ? !(forms[i].states & (1u << order->state.access)) : !open) {
             continue;
         }
+        if (strcmp(forms[i].action, REFUSED_HELP) == 0 && !mdl_help_waits(&order->help)) {
+            continue;
+        }
         form = mdl_json_add_object(array, NULL);
         mdl_json_add_string(form, "path", forms[i].path);
         mdl_json_add_string(form, "action", forms[i].action);
@@ -308,19 +348,20 @@ static void order_add_forms(mdl_json_t *to, const mdl_visit_t *visit, const mdl_
 
 int mdl_order_view_send(mdl_visit_t *visit, int status)
 {
-    mdl_order_t *order;
+    order_shown_t shown;
+    const mdl_order_t *order;
     apr_array_header_t *emails;
     mdl_json_t *data;
-    apr_status_t rv = order_read(visit, &order, &emails);
+    apr_status_t rv = order_read(visit, &shown, &emails);
 
     if (rv != APR_SUCCESS) {
         return mdl_frame_failure(visit, rv);
     }
     mdl_visit_end(visit);
+    order = shown.find.order;
     data = mdl_frame_data(visit);
-    order_add(data, visit, order);
+    order_add(data, visit, order, shown.meant);
     mdl_order_story_add(data, order, emails, visit->r->pool);
     order_add_forms(data, visit, order);
-    mdl_order_address_add(data, visit, order);
     return mdl_frame_send(visit, status, "order.html", data, NULL);
 }

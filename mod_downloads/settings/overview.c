@@ -5,6 +5,7 @@
 #include "base/text/present.h"
 #include "core/order/job_control.h"
 #include "core/order/attention.h"
+#include "core/order/help.h"
 #include "core/shop/staff_email.h"
 #include "settings/frame.h"
 #include "settings/import_error.h"
@@ -15,13 +16,13 @@
 #define LINES  20 /* of each kind */
 #define RECENT apr_time_from_sec(30 * 86400)
 
-/* What needs attention, who is told by email, what happened lately and, for owners, what the shop
-   stores and has waiting. */
+/* What needs attention, who is told by email, what happened lately; for staff what the shop stores,
+   for owners what it has waiting. */
 typedef struct {
     mdl_attention_t *attention;
     apr_array_header_t *recipients;
     mdl_list_page_t days;
-    int for_owner;
+    mdl_role_t role; /* of whom it is for */
     mdl_shop_storage_t storage;
     mdl_queue_t queue;
 } overview_t;
@@ -32,12 +33,13 @@ static apr_status_t overview_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = mdl_attention_read(db, p, overview->attention);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_staff_email_recipients(db, overview->attention->shop_id, &overview->recipients, p);
+        rv = mdl_staff_email_recipients(db, overview->attention->shop_id, NULL,
+                                        &overview->recipients, p);
     }
-    if (rv == APR_SUCCESS && overview->for_owner) {
+    if (rv == APR_SUCCESS && overview->role >= MDL_ROLE_OWNER) {
         rv = mdl_queue_read(db, p, &overview->queue);
     }
-    if (rv == APR_SUCCESS && overview->for_owner) {
+    if (rv == APR_SUCCESS && overview->role >= MDL_ROLE_STAFF) {
         rv = mdl_shop_storage(db, overview->attention->shop_id, NULL, &overview->storage, p);
     }
     return rv == APR_SUCCESS ? mdl_day_count_list(db, p, &overview->days) : rv;
@@ -51,6 +53,21 @@ static void overview_add_waiting(mdl_json_t *to, apr_int64_t waiting)
     if (object != NULL) {
         mdl_json_add_int(object, "waiting_count", waiting);
         mdl_json_add_bool(object, "at_least", waiting == MDL_WAITING_MAX);
+    }
+}
+
+static void overview_add_help(mdl_json_t *data, const mdl_attention_list_t *list)
+{
+    mdl_json_t *help = mdl_json_add_array(data, "help");
+
+    mdl_json_add_bool(data, "has_help", list->found->nelts > 0);
+    mdl_json_add_bool(data, "more_help", list->more);
+    for (int i = 0; i < list->found->nelts; i++) {
+        const mdl_help_request_t *each = APR_ARRAY_IDX(list->found, i, const mdl_help_request_t *);
+        mdl_json_t *to = mdl_json_add_object(help, NULL);
+
+        mdl_json_add_string(to, "order_id", each->storefront_order_id);
+        mdl_present_date(to, "at", each->asked_at);
     }
 }
 
@@ -89,6 +106,23 @@ static void overview_add_emails(mdl_json_t *data, const mdl_attention_list_t *li
         mdl_json_add_string(to, "to", each->to);
         mdl_json_add_string(to, "last_error", each->last_error);
         mdl_present_date(to, "at", each->at);
+    }
+}
+
+static void overview_add_typos(mdl_json_t *data, const mdl_attention_list_t *list)
+{
+    mdl_json_t *typos = mdl_json_add_array(data, "typos");
+
+    mdl_json_add_bool(data, "has_typos", list->found->nelts > 0);
+    mdl_json_add_bool(data, "more_typos", list->more);
+    for (int i = 0; i < list->found->nelts; i++) {
+        const mdl_doubted_t *each = APR_ARRAY_IDX(list->found, i, const mdl_doubted_t *);
+        mdl_json_t *to = mdl_json_add_object(typos, NULL);
+
+        mdl_json_add_string(to, "order_id", each->storefront_order_id);
+        mdl_json_add_string(to, "address", each->address);
+        mdl_json_add_string(to, "meant", each->meant);
+        mdl_present_date(to, "at", each->created_at);
     }
 }
 
@@ -146,7 +180,7 @@ static void overview_add_own(mdl_json_t *data, const mdl_visit_t *visit, const o
 {
     apr_int64_t quota = visit->service->settings->storage_quota;
 
-    mdl_queue_add(data, &overview->queue);
+    mdl_queue_add(data, &overview->queue, 0);
     mdl_present_size(data, "taken", overview->storage.taken);
     if (quota != 0) {
         mdl_present_size(data, "quota", quota);
@@ -159,7 +193,7 @@ static int overview_show(mdl_visit_t *visit)
         .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
     overview_t overview = {
         .attention = &attention,
-        .for_owner = visit->role >= MDL_ROLE_OWNER,
+        .role = visit->role,
         .queue = {.shop_id = visit->shop->id},
         .days = {.shop_id = visit->shop->id, .before = APR_INT64_MAX, .limit = MDL_OVERVIEW_DAYS}};
     apr_status_t rv = mdl_visit_read(visit, overview_effect, &overview);
@@ -174,17 +208,23 @@ static int overview_show(mdl_visit_t *visit)
     mdl_json_add_bool(data, "has_held", attention.held.found->nelts > 0);
     mdl_json_add_bool(data, "more_held", attention.held.more);
     mdl_orders_add_lines(data, "held_orders", attention.held.found, visit->r->pool);
+    overview_add_help(data, &attention.help);
     overview_add_imports(data, &attention.imports);
     overview_add_emails(data, &attention.emails);
+    overview_add_typos(data, &attention.typos);
     overview_add_tags(data, &attention.tags);
     overview_add_owed(data, &attention.owed);
     overview_add_webhooks(data, attention.webhooks);
     mdl_json_add_bool(data, "nothing",
-                      attention.held.found->nelts + attention.imports.found->nelts +
-                              attention.emails.found->nelts + attention.tags.found->nelts +
+                      attention.held.found->nelts + attention.help.found->nelts +
+                              attention.imports.found->nelts + attention.emails.found->nelts +
+                              attention.typos.found->nelts + attention.tags.found->nelts +
                               attention.owed.found->nelts + attention.webhooks->nelts ==
                           0);
-    if (overview.for_owner) {
+    mdl_json_add_bool(data, "begins",
+                      overview.role >= MDL_ROLE_STAFF && overview.storage.files == 0 &&
+                          visit->shop->status == MDL_SHOP_APPROVED && visit->shop->blocked_at == 0);
+    if (overview.role >= MDL_ROLE_OWNER) {
         overview_add_own(data, visit, &overview);
     }
     mdl_overview_add_days(data, overview.days.found, apr_time_now(), visit->r->pool);

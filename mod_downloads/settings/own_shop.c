@@ -4,6 +4,7 @@
 
 #include "base/names.h"
 #include "base/text/utf8.h"
+#include "core/order/find_request.h"
 #include "core/shop/brand.h"
 #include "settings/frame.h"
 
@@ -54,6 +55,16 @@ static void own_shop_add_texts(mdl_json_t *data, const mdl_visit_t *visit)
     }
 }
 
+static const char *const switch_names[] = {"off", "on", NULL};
+
+static mdl_shop_help_t own_shop_help(const mdl_visit_t *visit)
+{
+    mdl_shop_help_t now = visit->shop->help;
+    int help = mdl_names_find(mdl_shop_help_names, shown(visit, "help", mdl_shop_help_names[now]));
+
+    return help >= 0 ? (mdl_shop_help_t)help : now;
+}
+
 /* logo_fault: of an image that was just refused, or of the last one. */
 static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_fault)
 {
@@ -63,8 +74,13 @@ static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_
 
     mdl_json_add_string(data, "name", shown(visit, "name", shop->name));
     mdl_json_add_string(data, "email", shown(visit, "email", shop->email));
+    mdl_json_add_string(
+        data, "find_url",
+        mdl_find_url(visit->service->settings->public_url, shop->domain, visit->r->pool));
     mdl_json_add_string(data, "sender_name", shown(visit, "sender_name", shop->sender_name));
     mdl_json_add_string(data, "reply_to", shown(visit, "reply_to", shop->reply_to));
+    mdl_json_add_string(data, "withdrawal_url",
+                        shown(visit, "withdrawal_url", shop->withdrawal_url));
     mdl_json_add_string(data, "accent_typed", shown(visit, "accent", shop->brand.accent));
     mdl_json_add_string(data, "email_delay",
                         shown(visit, "email_delay", apr_itoa(visit->r->pool, shop->mail_delay)));
@@ -76,6 +92,11 @@ static int own_shop_send(mdl_visit_t *visit, int status, mdl_image_fault_t logo_
     mdl_json_add_int(data, "default_limit", visit->service->settings->download_limit);
     mdl_json_add_bool(data, "holds_medium",
                       mdl_names_find(mdl_risk_names, hold_at) == (int)MDL_RISK_MEDIUM);
+    mdl_json_add_bool(data, "declares",
+                      mdl_names_find(switch_names, shown(visit, "declaration",
+                                                         switch_names[shop->declaration])) == 1);
+    mdl_json_add_bool(mdl_json_add_object(data, "helps"), mdl_shop_help_names[own_shop_help(visit)],
+                      1);
     own_shop_add_texts(data, visit);
     own_shop_add_logo(data, visit, logo_fault);
     return mdl_frame_send(visit, status, "shop.html", data, NULL);
@@ -131,15 +152,20 @@ static int own_shop_change(mdl_visit_t *visit)
     int hold_at = mdl_names_find(mdl_risk_names, mdl_visit_field(visit, "hold_at"));
     int limit = field_number(visit, "limit", MDL_SHOP_DOWNLOADS_MAX);
     int days = field_number(visit, "days", MDL_SHOP_DAYS_MAX);
+    int declaration = mdl_names_find(switch_names, mdl_visit_field(visit, "declaration"));
+    int help = mdl_names_find(mdl_shop_help_names, mdl_visit_field(visit, "help"));
     mdl_email_texts_t texts = texts_read(visit);
     mdl_shop_set_t set = {.id = visit->shop->id,
                           .email_texts = &texts,
                           .download_limit = &limit,
                           .access_days = &days,
+                          .declaration = declaration >= 0 ? &declaration : NULL,
+                          .help = help >= 0 ? &help : NULL,
                           .name = field_or_empty(visit, "name"),
                           .email = field_or_empty(visit, "email"),
                           .sender_name = field_or_empty(visit, "sender_name"),
                           .reply_to = field_or_empty(visit, "reply_to"),
+                          .withdrawal_url = field_or_empty(visit, "withdrawal_url"),
                           .accent = field_or_empty(visit, "accent"),
                           .languages = field_or_empty(visit, "languages"),
                           .mail_delay = mdl_visit_number(mdl_visit_field(visit, "email_delay"),
@@ -153,10 +179,14 @@ static int own_shop_change(mdl_visit_t *visit)
     if (set.mail_delay < 0 || set.hold_at == MDL_RISK_NONE) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
-    if (limit < -1 || days < -1 || days == 0) {
-        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_shop_limits",
-                        "Give 0 to 1,000,000 downloads and 1 to 36,500 days, or leave the field "
-                        "empty.");
+    if (limit < -1) {
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_limit",
+                        "Downloads of each file: give 0 to 1,000,000, or nothing.");
+        return own_shop_send(visit, HTTP_BAD_REQUEST, MDL_IMAGE_GOOD);
+    }
+    if (days < -1 || days == 0) {
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_shop_days",
+                        "Days of access: give 1 to 36,500, or nothing.");
         return own_shop_send(visit, HTTP_BAD_REQUEST, MDL_IMAGE_GOOD);
     }
     visit->audit.noun_id = apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, visit->shop->id);

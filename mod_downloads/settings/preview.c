@@ -6,6 +6,8 @@
 #include "base/http/accept_language.h"
 #include "base/text/present.h"
 #include "base/text/templates.h"
+#include "core/order/find_request.h"
+#include "core/order/offer_json.h"
 #include "html.h"
 #include "settings/frame.h"
 
@@ -15,25 +17,13 @@
 
 static const char *const names[] = {"page.html", NULL};
 
-/* What page.html gets (docs/templates.md), for an order of one file. */
-static mdl_json_t *preview_data(const mdl_visit_t *visit)
+static void preview_add_file(mdl_json_t *files, const mdl_visit_t *visit)
 {
-    const mdl_shop_t *shop = visit->shop;
-    mdl_json_t *data = mdl_json_object(visit->r->pool);
-    mdl_json_t *file = mdl_json_add_object(mdl_json_add_array(data, "files"), NULL);
-    int total = shop->download_limit >= 0 ? shop->download_limit
-                                          : visit->service->settings->download_limit;
+    mdl_json_t *file = mdl_json_add_object(files, NULL);
+    int total = visit->shop->download_limit >= 0 ? visit->shop->download_limit
+                                                 : visit->service->settings->download_limit;
     mdl_json_t *limit = total > 0 ? mdl_json_add_object(file, "limit") : NULL;
 
-    mdl_json_add_bool(data, "active", 1);
-    mdl_json_add_bool(data, "has_files", 1);
-    mdl_json_add_bool(data, "complete", 1);
-    mdl_json_add_string(data, "order_id", ORDER);
-    mdl_json_add_string(data, "action", visit->r->uri);
-    mdl_present_date(data, "expires",
-                     shop->access_days > 0
-                         ? apr_time_now() + apr_time_from_sec((apr_time_t)shop->access_days * 86400)
-                         : 0);
     mdl_json_add_string(file, "title", FILENAME);
     mdl_json_add_string(file, "filename", FILENAME);
     mdl_json_add_bool(file, "ready", 1);
@@ -41,7 +31,35 @@ static mdl_json_t *preview_data(const mdl_visit_t *visit)
     if (limit != NULL) {
         mdl_json_add_int(limit, "left", total);
         mdl_json_add_int(limit, "total", total);
+        mdl_json_add_bool(limit, "few", total <= MDL_OFFER_FEW);
     }
+}
+
+/* What page.html gets (docs/templates.md), for an order of one file. */
+static mdl_json_t *preview_data(const mdl_visit_t *visit)
+{
+    int days = visit->shop->access_days;
+    mdl_json_t *data = mdl_json_object(visit->r->pool);
+    mdl_json_t *product = mdl_json_add_object(mdl_json_add_array(data, "products"), NULL);
+    mdl_json_t *contents = mdl_json_add_object(product, "contents");
+    mdl_json_t *files = mdl_json_add_array(product, "files");
+
+    mdl_json_add_bool(data, "active", 1);
+    mdl_json_add_bool(data, "has_files", 1);
+    mdl_json_add_bool(data, "complete", 1);
+    mdl_json_add_bool(data, "limited", 1);
+    mdl_json_add_string(data, "order_id", ORDER);
+    mdl_json_add_string(data, "action", visit->r->uri);
+    mdl_json_add_string(data, "sample_back", "../shop");
+    mdl_present_date(data, "ordered", apr_time_now());
+    mdl_present_date(data, "expires",
+                     days > 0 ? apr_time_now() + apr_time_from_sec((apr_time_t)days * 86400) : 0);
+    mdl_json_add_string(contents, "title", FILENAME);
+    mdl_json_add_int(contents, "more", 0);
+    mdl_json_add_null(product, "expires");
+    mdl_json_add_bool(product, "single", 1);
+    preview_add_file(files, visit);
+    mdl_json_add_copy(data, "files", files);
     return data;
 }
 
@@ -55,6 +73,7 @@ static void preview_add_shop(mdl_json_t *data, mdl_html_policy_t *policy, const 
 
     mdl_json_add_string(to, "name", shop->name);
     mdl_json_add_string(to, "support_email", shop->reply_to != NULL ? shop->reply_to : shop->email);
+    mdl_json_add_string(to, "find_url", mdl_find_url(public_url, shop->domain, p));
     mdl_brand_json(to, &shop->brand, public_url, p);
     policy->img = apr_pstrcat(p, " ", public_url, "/logo/", NULL);
     if (style != NULL) {

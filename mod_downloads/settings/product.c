@@ -105,6 +105,8 @@ static void form_add(mdl_json_t *data, const mdl_visit_t *visit, const mdl_mappi
     mdl_json_add_bool(form, "typed_pinned",
                       typed ? mdl_visit_field(visit, "pinned") != NULL
                             : mapping->content == MDL_CONTENT_PINNED);
+    mdl_json_add_bool(form, "typed_fresh",
+                      typed ? mdl_visit_field(visit, "fresh") != NULL : mapping->fresh_downloads);
 }
 
 MDL_EFFECT(mdl_product_find, mdl_product_find_t *)
@@ -214,14 +216,18 @@ static apr_status_t product_save(mdl_db_t *db, mdl_visit_t *visit, mdl_mapping_t
     }
     mapping->download_limit = number_read(visit, "limit", MDL_PRODUCT_DOWNLOADS_MAX);
     mapping->access_days = number_read(visit, "days", MDL_PRODUCT_DAYS_MAX);
-    if (mapping->download_limit < -1 || mapping->access_days < -1) {
-        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_limits",
-                               "Give 0 to 1,000,000 downloads and 0 to 36,500 days, or leave the "
-                               "field empty.");
+    if (mapping->download_limit < -1) {
+        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_limit",
+                               "Downloads of each file: give 0 to 1,000,000, or nothing.");
+    }
+    if (mapping->access_days < -1) {
+        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_days",
+                               "Days of access: give 0 to 36,500, or nothing.");
     }
     mapping->is_active = mdl_visit_field(visit, "active") != NULL;
     mapping->content = mdl_visit_field(visit, "pinned") != NULL ? MDL_CONTENT_PINNED
                                                                 : MDL_CONTENT_LIVE;
+    mapping->fresh_downloads = mdl_visit_field(visit, "fresh") != NULL;
     mapping->download_type = mdl_visit_field(visit, "separate") != NULL ? MDL_DOWNLOAD_FILES
                                                                         : MDL_DOWNLOAD_ZIP;
     return APR_SUCCESS;
@@ -232,39 +238,12 @@ static int product_saves(mdl_visit_t *visit)
     return product_edit(visit, product_save);
 }
 
-/* The field "item": a kind of content, and an id. */
-static apr_status_t item_read(mdl_visit_t *visit, mdl_product_content_t *content, apr_int64_t *id)
-{
-    const char *item = mdl_visit_field(visit, "item");
-
-    if (item == NULL || item[0] < '0' + MDL_PRODUCT_FILE || item[0] > '0' + MDL_PRODUCT_TAG ||
-        item[1] != '-' || (*id = mdl_identifier_parse(item + 2)) == 0) {
-        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "unknown_reference",
-                               "The mapping names content that this shop does not have.");
-    }
-    *content = (mdl_product_content_t)(item[0] - '0');
-    return APR_SUCCESS;
-}
-
-static apr_status_t list_is_full(mdl_visit_t *visit)
-{
-    return mdl_problem_set(&visit->problem, 422, "list_full",
-                           "A product has at most 250 files, packs, links and license key tags of "
-                           "its own, of each. Put files into a pack.");
-}
-
 static apr_status_t content_add(mdl_db_t *db, mdl_visit_t *visit, mdl_mapping_t *mapping,
                                 apr_pool_t *p)
 {
-    mdl_product_content_t content;
-    apr_int64_t id;
-    apr_status_t rv = item_read(visit, &content, &id);
-
     (void)db;
     (void)p;
-    return rv != APR_SUCCESS                                    ? rv
-           : mdl_product_content_add(mapping, content, id) != 0 ? APR_SUCCESS
-                                                                : list_is_full(visit);
+    return mdl_products_add_content(visit, mapping);
 }
 
 static int product_adds(mdl_visit_t *visit)
@@ -277,7 +256,7 @@ static apr_status_t content_move(mdl_visit_t *visit, mdl_mapping_t *mapping, int
 {
     mdl_product_content_t content;
     apr_int64_t id;
-    apr_status_t rv = item_read(visit, &content, &id);
+    apr_status_t rv = mdl_products_read_item(visit, &content, &id);
     apr_array_header_t *list;
     int at = 0;
 
@@ -349,7 +328,7 @@ static apr_status_t content_copy(mdl_db_t *db, mdl_visit_t *visit, mdl_mapping_t
 
         for (int i = 0; i < list->nelts; i++) {
             if (!mdl_product_content_add(mapping, kind, APR_ARRAY_IDX(list, i, apr_int64_t))) {
-                return list_is_full(visit);
+                return mdl_products_refuse_full(visit);
             }
         }
     }

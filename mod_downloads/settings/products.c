@@ -58,7 +58,7 @@ MDL_EFFECT(mdl_product_list, mdl_product_list_t *)
 
 static void products_add_typed(mdl_json_t *data, const mdl_visit_t *visit)
 {
-    static const char *const typed[] = {"product", "title", "variants"};
+    static const char *const typed[] = {"product", "title", "variants", "item", "from"};
 
     for (apr_size_t i = 0; visit->fields != NULL && i < sizeof typed / sizeof *typed; i++) {
         mdl_json_add_string(data, apr_pstrcat(visit->r->pool, "typed_", typed[i], NULL),
@@ -155,26 +155,87 @@ apr_status_t mdl_products_read_variants(mdl_visit_t *visit, mdl_mapping_t *mappi
     return APR_SUCCESS;
 }
 
+apr_status_t mdl_products_read_item(mdl_visit_t *visit, mdl_product_content_t *content,
+                                    apr_int64_t *id)
+{
+    const char *item = mdl_visit_field(visit, "item");
+
+    if (item == NULL || item[0] < '0' + MDL_PRODUCT_FILE || item[0] > '0' + MDL_PRODUCT_TAG ||
+        item[1] != '-' || (*id = mdl_identifier_parse(item + 2)) == 0) {
+        return mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "unknown_reference",
+                               "The mapping names content that this shop does not have.");
+    }
+    *content = (mdl_product_content_t)(item[0] - '0');
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_products_refuse_full(mdl_visit_t *visit)
+{
+    return mdl_problem_set(&visit->problem, 422, "list_full",
+                           "A product has at most 250 files, packs, links and license key tags of "
+                           "its own, of each. Put files into a pack.");
+}
+
+apr_status_t mdl_products_add_content(mdl_visit_t *visit, mdl_mapping_t *mapping)
+{
+    mdl_product_content_t content;
+    apr_int64_t id;
+    apr_status_t rv = mdl_products_read_item(visit, &content, &id);
+
+    return rv != APR_SUCCESS                                    ? rv
+           : mdl_product_content_add(mapping, content, id) != 0 ? APR_SUCCESS
+                                                                : mdl_products_refuse_full(visit);
+}
+
 typedef struct {
     mdl_mapping_put_t put;
     mdl_visit_t *visit;
 } product_create_t;
 
-/* The gid of what was typed: a gid, or a number on the platform of the shop's other products. */
+/* What the new product begins with: all of another, the content that the form names, or nothing. */
+static apr_status_t product_begin(mdl_db_t *db, mdl_visit_t *visit, mdl_mapping_t *mapping,
+                                  apr_pool_t *p)
+{
+    mdl_entity_ref_t from = {.shop_id = visit->shop->id,
+                             .id = mdl_identifier_parse(mdl_visit_field(visit, "from")),
+                             .problem = &visit->problem};
+    apr_status_t rv;
+
+    *mapping = (mdl_mapping_t){.download_type = MDL_DOWNLOAD_ZIP,
+                               .download_limit = -1,
+                               .access_days = -1,
+                               .content = MDL_CONTENT_LIVE};
+    for (mdl_product_content_t kind = MDL_PRODUCT_FILE; kind <= MDL_PRODUCT_TAG; kind++) {
+        *mdl_product_content(mapping, kind) = apr_array_make(p, 1, sizeof(apr_int64_t));
+    }
+    if (from.id != 0) {
+        if ((rv = mdl_mapping_find(db, p, &from)) != APR_SUCCESS) {
+            return rv;
+        }
+        *mapping = *(const mdl_mapping_t *)from.entity;
+    }
+    mapping->is_active = 1;
+    return mdl_visit_field(visit, "item") == NULL ? APR_SUCCESS
+                                                  : mdl_products_add_content(visit, mapping);
+}
+
+/* The gid of what was typed: a gid, or a number on the platform of the copied product, or of the
+   shop's newest. */
 static apr_status_t product_read_gid(mdl_db_t *db, product_create_t *create, apr_pool_t *p)
 {
     const char *typed = mdl_visit_field(create->visit, "product");
     mdl_product_list_t newest = {
         .page = {.shop_id = create->put.shop_id, .before = APR_INT64_MAX, .limit = 1},
         .is_active = -1};
-    const char *gid = "gid://shopify/Product/";
+    const char *copied = create->put.mapping.storefront_product_id;
+    const char *gid = copied != NULL ? copied : "gid://shopify/Product/";
     apr_status_t rv;
 
     if (typed != NULL && mdl_identifier_is_digits(typed)) {
         if ((rv = mdl_product_list(db, p, &newest)) != APR_SUCCESS) {
             return rv;
         }
-        if (newest.page.found->nelts > 0) {
+        if (copied == NULL && newest.page.found->nelts > 0) {
             gid = APR_ARRAY_IDX(newest.page.found, 0, mdl_product_t *)->storefront_product_id;
         }
         typed = apr_psprintf(p, "%.*s%s", (int)(mdl_product_number(gid) - gid), gid, typed);
@@ -194,12 +255,8 @@ static apr_status_t product_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg
     mdl_mapping_t *mapping = &create->put.mapping;
     apr_status_t rv;
 
-    *mapping = (mdl_mapping_t){.download_type = MDL_DOWNLOAD_ZIP,
-                               .is_active = 1,
-                               .download_limit = -1,
-                               .access_days = -1,
-                               .content = MDL_CONTENT_LIVE};
-    if ((rv = product_read_gid(db, create, p)) != APR_SUCCESS ||
+    if ((rv = product_begin(db, visit, mapping, p)) != APR_SUCCESS ||
+        (rv = product_read_gid(db, create, p)) != APR_SUCCESS ||
         (rv = mdl_products_read_title(visit, mapping)) != APR_SUCCESS ||
         (rv = mdl_products_read_variants(visit, mapping)) != APR_SUCCESS ||
         (rv = mdl_mapping_put(db, p, &create->put)) != APR_SUCCESS) {

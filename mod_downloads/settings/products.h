@@ -17,4 +17,14 @@ apr_status_t mdl_products_read_title(mdl_visit_t *visit, mdl_mapping_t *mapping)
 /** Reads the field "variants": a line for each, with its number and its title. */
 apr_status_t mdl_products_read_variants(mdl_visit_t *visit, mdl_mapping_t *mapping);
 
+/** Reads the field "item": a kind of content, and an id; a fault is in the visit's problem. */
+apr_status_t mdl_products_read_item(mdl_visit_t *visit, mdl_product_content_t *content,
+                                    apr_int64_t *id);
+
+/** Adds what it names to a mapping. */
+apr_status_t mdl_products_add_content(mdl_visit_t *visit, mdl_mapping_t *mapping);
+
+/** Refuses an entry more than a list may have. */
+apr_status_t mdl_products_refuse_full(mdl_visit_t *visit);
+
 #endif

@@ -7,7 +7,8 @@
 #include "base/text/json.h"
 #include "core/job_queue.h"
 
-/** Adds the member queue: an entry for each lane. */
-void mdl_queue_add(mdl_json_t *to, const mdl_queue_t *queue);
+/** Adds the member queue: an entry for each lane, also for those without a job if idle is true; and
+    has_queue, whether there is any. */
+void mdl_queue_add(mdl_json_t *to, const mdl_queue_t *queue, int idle);
 
 #endif

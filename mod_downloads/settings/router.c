@@ -9,6 +9,7 @@
 #include "base/http/path.h"
 #include "core/identifier.h"
 #include "request_body.h"
+#include "request_notes.h"
 #include "settings/file_form.h"
 #include "settings/frame.h"
 #include "settings/pages.h"
@@ -21,13 +22,38 @@ APLOG_USE_MODULE(downloads);
 #define FORM_MAX_FIELDS 64
 
 static const mdl_page_t *const tabs[] = {
-    mdl_shop_pages,          mdl_health_pages,   mdl_overview_pages,     mdl_order_list_pages,
-    mdl_order_by_hand_pages, mdl_order_pages,    mdl_email_pages,        mdl_email_preview_pages,
-    mdl_key_pages,           mdl_own_shop_pages, mdl_preview_pages,      mdl_member_pages,
-    mdl_webhook_pages,       mdl_audit_pages,    mdl_product_list_pages, mdl_product_pages,
-    mdl_file_list_pages,     mdl_upload_pages,   mdl_file_pages,         mdl_pack_list_pages,
-    mdl_pack_pages,          mdl_link_pages,     mdl_category_pages,     mdl_search_pages,
-    mdl_license_key_pages,   mdl_sign_in_pages,  mdl_own_email_pages,    NULL};
+    mdl_shop_pages,
+    mdl_health_pages,
+    mdl_overview_pages,
+    mdl_order_list_pages,
+    mdl_order_by_hand_pages,
+    mdl_order_evidence_pages,
+    mdl_order_pages,
+    mdl_email_pages,
+    mdl_email_preview_pages,
+    mdl_key_pages,
+    mdl_own_shop_pages,
+    mdl_preview_pages,
+    mdl_member_pages,
+    mdl_webhook_pages,
+    mdl_audit_pages,
+    mdl_product_list_pages,
+    mdl_product_pages,
+    mdl_file_list_pages,
+    mdl_upload_pages,
+    mdl_file_pages,
+    mdl_pack_list_pages,
+    mdl_pack_pages,
+    mdl_link_pages,
+    mdl_category_pages,
+    mdl_search_pages,
+    mdl_license_key_pages,
+    mdl_sign_in_pages,
+    mdl_own_email_pages,
+    mdl_product_buyers_pages,
+    mdl_customer_merge_pages,
+    NULL,
+};
 
 /* Finds the page of a path; parameters gets the shop's number and the page's argument. */
 static const mdl_page_t *page_find(const char *path, const char **parameters, apr_pool_t *p)
@@ -40,6 +66,38 @@ static const mdl_page_t *page_find(const char *path, const char **parameters, ap
         }
     }
     return NULL;
+}
+
+/* A page has two operations, GET and then POST.  The page to sign in, which is in no tab, is the
+   last. */
+static int page_number(const mdl_page_t *wanted)
+{
+    int number = 1;
+
+    for (const mdl_page_t *const *tab = tabs; *tab != NULL; tab++) {
+        for (const mdl_page_t *page = *tab; page->path != NULL; page++) {
+            if (page == wanted) {
+                return number;
+            }
+            number += 2;
+        }
+    }
+    return number;
+}
+
+const char *mdl_settings_router_operation(int number, apr_pool_t *p)
+{
+    int at = (number + 1) / 2;
+
+    for (const mdl_page_t *const *tab = tabs; *tab != NULL; tab++) {
+        for (const mdl_page_t *page = *tab; page->path != NULL; page++) {
+            if (--at == 0) {
+                return apr_pstrcat(p, number % 2 == 1 ? "GET " : "POST ", page->path, NULL);
+            }
+        }
+    }
+    return at == 1 ? apr_pstrcat(p, number % 2 == 1 ? "GET " : "POST ", mdl_sign_in_page.path, NULL)
+                   : NULL;
 }
 
 /* Finds the user's role in the shop; without a shop, whether the user is an operator. */
@@ -129,6 +187,9 @@ static int page_run(mdl_visit_t *visit, const mdl_page_t *page)
     int posts = r->method_number == M_POST;
 
     visit->page = page;
+    if (posts || r->method_number == M_GET) {
+        mdl_note_operation(r, page_number(page) + posts);
+    }
     if ((posts ? page->post : r->method_number == M_GET ? page->get : NULL) == NULL) {
         apr_table_setn(r->headers_out, "Allow",
                        page->get == NULL    ? "POST"
@@ -158,6 +219,9 @@ static int router_route(mdl_visit_t *visit, const char *path)
     rv = mdl_visit_read(visit, role_lookup_effect, &lookup);
     if (rv == APR_SUCCESS && (page == NULL || (parameters[0] != NULL && visit->shop == NULL))) {
         rv = APR_ENOENT;
+    }
+    if (visit->shop != NULL) {
+        mdl_note_id(visit->r, MDL_NOTE_SHOP, visit->shop->id);
     }
     return rv == APR_SUCCESS ? page_run(visit, page) : mdl_frame_failure(visit, rv);
 }

@@ -17,4 +17,8 @@ void mdl_settings_router_child_init(apr_pool_t *p, const mdl_service_t *service)
 /** The handler; returns an httpd status. */
 int mdl_settings_router_handle(request_rec *r, const mdl_service_t *service);
 
+/** The name of an operation by its number (request_notes.h): "GET {}/orders".  NULL after the
+    last. */
+const char *mdl_settings_router_operation(int number, apr_pool_t *p);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/catalog/license.h"
 #include "core/catalog/product.h"
 #include "core/order/find.h"
 #include "settings/frame.h"
@@ -86,7 +87,7 @@ static int search_show(mdl_visit_t *visit)
     mdl_json_t *data;
     apr_status_t rv;
 
-    if (find.text != NULL && strlen(find.text) > MDL_SEARCH_TEXT_MAX) {
+    if (find.text != NULL && strlen(find.text) > MDL_LICENSE_KEY_MAX_BYTES) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
     if ((rv = mdl_visit_read(visit, mdl_find_effect, &find)) != APR_SUCCESS) {

@@ -9,9 +9,11 @@
 #include "base/text/present.h"
 #include "base/ulid.h"
 #include "child_storage.h"
+#include "core/catalog/asset_use.h"
 #include "core/catalog/upload.h"
 #include "core/download/signed_url.h"
 #include "core/identifier.h"
+#include "settings/files.h"
 #include "settings/frame.h"
 
 /* What upload/ and the pages below say was wrong; a word for each. */
@@ -27,6 +29,7 @@ static const char *const problems[] = {"upload_form_faulty",
                                        "shop_blocked",
                                        "too_many_uploads",
                                        "shop_not_approved",
+                                       "invalid_note",
                                        "upload_not_possible",
                                        "other",
                                        NULL};
@@ -91,10 +94,8 @@ static void uploads_add(mdl_json_t *uploads, const mdl_visit_t *visit, const mdl
 
 /* Adds the file that is to be replaced.  APR_ENOENT when there is none. */
 typedef struct {
-    mdl_visit_t *visit;
     mdl_upload_begun_t begun;
-    apr_int64_t replaces;
-    mdl_asset_t *asset;
+    mdl_asset_use_t use;
 } uploads_look_t;
 
 static apr_status_t uploads_look_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -102,16 +103,16 @@ static apr_status_t uploads_look_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     uploads_look_t *look = arg;
     apr_status_t rv = mdl_upload_begun(db, p, &look->begun);
 
-    return rv == APR_SUCCESS && look->replaces != 0
-               ? mdl_asset_find(db, look->begun.shop_id, look->replaces, &look->asset,
-                                &look->visit->problem, p)
-               : rv;
+    return rv == APR_SUCCESS && look->use.ref.id != 0 ? mdl_asset_use_read(db, p, &look->use) : rv;
 }
 
 static int uploads_send(mdl_visit_t *visit, int status)
 {
-    uploads_look_t look = {
-        .visit = visit, .begun = {.shop_id = visit->shop->id}, .replaces = uploads_replaces(visit)};
+    uploads_look_t look = {.begun = {.shop_id = visit->shop->id},
+                           .use.ref = {.shop_id = visit->shop->id,
+                                       .id = uploads_replaces(visit),
+                                       .problem = &visit->problem}};
+    const mdl_asset_t *asset;
     const char *problem = visit->problem.message != NULL ? visit->problem.code : NULL;
     apr_status_t rv = mdl_visit_read(visit, uploads_look_effect, &look);
     mdl_json_t *data, *uploads;
@@ -124,9 +125,10 @@ static int uploads_send(mdl_visit_t *visit, int status)
     mdl_json_add_bool(data, "may_upload",
                       visit->shop->status == MDL_SHOP_APPROVED && visit->shop->blocked_at == 0 &&
                           visit->service->settings->upload_url != NULL);
-    if (look.asset != NULL) {
-        mdl_json_add_int(data, "replaces", look.asset->id);
-        mdl_json_add_string(data, "replaced_title", look.asset->title);
+    if ((asset = look.use.ref.entity) != NULL) {
+        mdl_json_add_int(data, "replaces", asset->id);
+        mdl_json_add_string(data, "replaced_title", asset->title);
+        mdl_files_add_reach(data, visit, &look.use);
     }
     uploads = mdl_json_add_array(data, "uploads");
     for (int i = 0; i < look.begun.uploads->nelts; i++) {
@@ -193,6 +195,16 @@ static apr_status_t uploads_prepare(mdl_visit_t *visit, mdl_upload_begin_t *begi
     if (settings->upload_url == NULL || mdl_child_storage() == NULL) {
         return uploads_refuse(visit, HTTP_SERVICE_UNAVAILABLE, "upload_not_possible",
                               "Uploads are not set up: ask the operator of this service.");
+    }
+    if (upload->replaces != 0) {
+        mdl_asset_news_t news;
+        apr_status_t rv = mdl_files_read_news(visit, &news);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        upload->note = news.note;
+        upload->notify = news.notify;
     }
     if (uploads_wants_json(visit)) {
         return uploads_take_file(visit, upload);

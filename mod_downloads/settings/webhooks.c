@@ -135,6 +135,7 @@ static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, ap
 {
     mdl_json_t *deliveries = mdl_json_add_array(data, "deliveries");
     const mdl_webhook_delivery_t *each = NULL;
+    int unfolded = 0; /* the newest failure is, so that its reason needs no click */
 
     mdl_json_add_bool(data, "has_deliveries", found->nelts > 0);
     for (int i = 0; i < found->nelts && i < LINES; i++) {
@@ -144,6 +145,8 @@ static void deliveries_add(mdl_json_t *data, const apr_array_header_t *found, ap
         each = APR_ARRAY_IDX(found, i, const mdl_webhook_delivery_t *);
         delivery_add(delivery, each, p);
         mdl_json_add_bool(delivery, "same", before != NULL && delivery_fails_alike(before, each));
+        mdl_json_add_bool(delivery, "unfolded", each->error != NULL && !unfolded);
+        unfolded |= each->error != NULL;
     }
     mdl_json_add_int_if(data, "before", each != NULL ? each->id : 0, found->nelts > LINES);
 }

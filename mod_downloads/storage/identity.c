@@ -88,6 +88,11 @@ const char *mdl_storage_new_identity(apr_pool_t *p)
     return mdl_ulid(PREFIX, p);
 }
 
+apr_status_t mdl_storage_set_identity(const char *root, const char *identity, apr_pool_t *p)
+{
+    return identity_write(root, apr_pstrcat(p, identity, "\n", NULL), p);
+}
+
 apr_status_t mdl_storage_identify(const char *root, const char **identity, apr_pool_t *p)
 {
     const char *text = apr_pstrcat(p, mdl_storage_new_identity(p), "\n", NULL);

@@ -58,6 +58,9 @@ const char *mdl_storage_new_identity(apr_pool_t *p);
 /** Reads a folder's identity, and makes one if it has none; concurrent callers get the same. */
 apr_status_t mdl_storage_identify(const char *folder, const char **identity, apr_pool_t *p);
 
+/** Gives a folder without an identity this one. */
+apr_status_t mdl_storage_set_identity(const char *folder, const char *identity, apr_pool_t *p);
+
 /** Whether a storage folder has any blob. */
 int mdl_storage_has_blobs(const char *folder, apr_pool_t *p);
 

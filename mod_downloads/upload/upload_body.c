@@ -10,6 +10,7 @@
 #include "api/upload_bytes.h"
 #include "base/clock.h"
 #include "base/http/media_type.h"
+#include "core/metrics.h"
 #include "metering/takedown.h"
 #include "request_body.h"
 
@@ -140,6 +141,7 @@ static apr_status_t upload_body_append(mdl_request_t *request, const mdl_upload_
         if ((rv = apr_bucket_read(b, &data, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
             return mdl_body_not_received(request, rv);
         }
+        mdl_metric_add(&mdl_metrics->uploaded_bytes, (long long)length);
         if ((rv = sink->take(sink->baton, data, length)) != APR_SUCCESS) {
             return rv;
         }

@@ -15,6 +15,7 @@
 #include "core/shop/forgery.h"
 #include "html.h"
 #include "request_body.h"
+#include "request_notes.h"
 #include "tls.h"
 #include "upload/cors.h"
 #include "upload/upload_body.h"
@@ -204,6 +205,24 @@ static int upload_url_dispatch(mdl_request_t *request, const char *id, const cha
                : upload_url_respond(request, upload_url_delete(request, id), HTTP_NO_CONTENT);
 }
 
+static const char *const methods[] = {"OPTIONS", "HEAD", "PATCH", "PUT", "POST", "DELETE"};
+#define METHOD_COUNT ((int)(sizeof methods / sizeof *methods))
+
+const char *mdl_upload_url_operation(int number, apr_pool_t *p)
+{
+    (void)p;
+    return number <= METHOD_COUNT ? methods[number - 1] : NULL;
+}
+
+static void upload_url_note_operation(request_rec *r, const char *method)
+{
+    for (int i = 0; i < METHOD_COUNT; i++) {
+        if (strcmp(method, methods[i]) == 0) {
+            mdl_note_operation(r, i + 1);
+        }
+    }
+}
+
 /* The upload's id in the URL's token; NULL unless the token is genuine. */
 static const char *upload_url_id(request_rec *r, const mdl_service_t *service)
 {
@@ -226,6 +245,7 @@ int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service)
     request->request_id = mdl_request_id(r);
     request->path = "an upload"; /* in the log: the URL is a secret */
     method = method != NULL ? method : r->method;
+    upload_url_note_operation(r, method);
     apr_table_setn(r->err_headers_out, "Tus-Resumable", TUS_VERSION);
     mdl_upload_cors(r, service->settings);
     if (!mdl_tls_admits(r, service->settings)) {

@@ -24,4 +24,7 @@ void mdl_upload_url_child_init(apr_pool_t *p, const mdl_service_t *service);
 /** Handles a request for MDL_UPLOAD_HANDLER; errors have the API's envelope. */
 int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service);
 
+/** The name of an operation by its number (request_notes.h): "PATCH".  NULL after the last. */
+const char *mdl_upload_url_operation(int number, apr_pool_t *p);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/mail/bounce_report.h"
 #include "base/log.h"
 #include "base/mail/mailbox.h"
+#include "core/metrics.h"
 #include "core/order/bounce.h"
 
 #define BATCH          20
@@ -47,6 +48,29 @@ static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_repor
 }
 
 MDL_EFFECT(mdl_bounce_note, const mdl_bounce_t *)
+MDL_EFFECT(mdl_bounce_note_news, mdl_bounce_news_t *)
+
+/* A message that is about no email of an order. */
+static apr_status_t bounces_take_news(const mdl_bounces_t *bounces,
+                                      const mdl_bounce_report_t *report, apr_pool_t *p)
+{
+    mdl_bounce_news_t news = {.secret = bounces->service->secret, .addresses = report->addresses};
+    apr_status_t rv = APR_SUCCESS;
+
+    if (report->reason != NULL) {
+        rv = mdl_reconnect_write(bounces->database, mdl_bounce_note_news_effect, &news, p);
+    }
+    if (rv == APR_SUCCESS && news.order_id == 0) {
+        mdl_log(MDL_LOG_INFO, 0, "MDL0341: a returned message is about no email of ours");
+    } else if (rv == APR_SUCCESS) {
+        mdl_metric_add(&mdl_metrics->emails[MDL_MAILS_BOUNCED], 1);
+        mdl_log(MDL_LOG_NOTICE, 0,
+                "MDL0395: an email about new versions to the buyer of order %" APR_INT64_T_FMT
+                " came back, and no more are sent there: %s",
+                news.order_id, report->reason);
+    }
+    return rv;
+}
 
 static apr_status_t bounces_take(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
 {
@@ -59,8 +83,7 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
     bounce.email_id = email_of(bounces, &report);
     bounce.reason = report.reason;
     if (bounce.email_id == 0) {
-        mdl_log(MDL_LOG_INFO, 0, "MDL0341: a returned message is about no email of ours");
-        return APR_SUCCESS;
+        return bounces_take_news(bounces, &report, p);
     }
     if (bounce.reason == NULL) {
         mdl_log(MDL_LOG_INFO, 0,
@@ -70,6 +93,7 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
     }
     rv = mdl_reconnect_write(bounces->database, mdl_bounce_note_effect, &bounce, p);
     if (rv == APR_SUCCESS) {
+        mdl_metric_add(&mdl_metrics->emails[MDL_MAILS_BOUNCED], 1);
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0343: email %" APR_INT64_T_FMT " came back: %s",
                 bounce.email_id, bounce.reason);
     }

@@ -24,7 +24,7 @@ apr_status_t mdl_claim_inherit(mdl_worker_t *worker)
 {
     mdl_begun_t *begun = worker->service->begun;
     mdl_job_inherit_t inherit = {.worker = worker->owner, .begun = begun};
-    apr_status_t rv = mdl_worker_write(worker, mdl_job_inherit_effect, &inherit);
+    apr_status_t rv = mdl_worker_settle(worker, mdl_job_inherit_effect, &inherit);
 
     if (rv == APR_SUCCESS) {
         mdl_begun_clear(begun);
@@ -456,7 +456,7 @@ static void task_renewed(mdl_task_t *task, apr_time_t now)
 /* Renews in one transaction, or one by one if a job is locked. */
 static void tasks_renew(mdl_worker_t *worker, const renewal_t *renewal)
 {
-    apr_status_t rv = mdl_worker_write(worker, renew_effect, (void *)renewal);
+    apr_status_t rv = mdl_worker_settle(worker, renew_effect, (void *)renewal);
 
     for (int i = 0; i < renewal->tasks->nelts; i++) {
         mdl_task_t *task = APR_ARRAY_IDX(renewal->tasks, i, mdl_task_t *);
@@ -517,7 +517,7 @@ void mdl_claim_take_over(mdl_worker_t *worker)
         }
     }
     lost->nelts = others;
-    if (others > 0 && mdl_worker_write(worker, mdl_job_expire_effect, lost) == APR_SUCCESS) {
+    if (others > 0 && mdl_worker_settle(worker, mdl_job_expire_effect, lost) == APR_SUCCESS) {
         mdl_worker_look_anew(worker);
     }
 }

@@ -20,7 +20,8 @@ struct mdl_job_handler_t {
         releases the job; if no work is needed, it sets the outcome and returns APR_EOF.  May be
         NULL. */
     apr_status_t (*prepare)(mdl_db_t *db, mdl_task_t *task);
-    /** Lane's thread: begins the work, which ends by mdl_runner_done, now or later. */
+    /** Lane's thread: begins the work, which ends by mdl_runner_done, now or later.  NULL if
+       prepare always returns APR_EOF. */
     void (*start)(mdl_task_t *task);
     /** Lane's thread: ends the tasks (mdl_task_t *) that called mdl_runner_arrived in one turn of
         the transfers; p is destroyed after the call.  May be NULL. */
@@ -32,7 +33,7 @@ struct mdl_job_handler_t {
         be locked together with another job's. */
     int alone;
     /** Control thread, in the transaction that ends or requeues the job: writes all other
-        consequences of the outcome. */
+        consequences of the outcome.  NULL if there are none. */
     apr_status_t (*settle)(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p);
     /** Control thread: removes a cancelled job's files, once nobody works on it.  May be NULL. */
     apr_status_t (*clean)(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p);
@@ -44,7 +45,13 @@ extern const mdl_job_handler_t mdl_handler_mail;
 extern const mdl_job_handler_t mdl_handler_lookup;
 extern const mdl_job_handler_t mdl_handler_webhook;
 extern const mdl_job_handler_t mdl_handler_staff_email;
+extern const mdl_job_handler_t mdl_handler_find_email;
 extern const mdl_job_handler_t mdl_handler_logo;
+extern const mdl_job_handler_t mdl_handler_move;
+extern const mdl_job_handler_t mdl_handler_late;
+extern const mdl_job_handler_t mdl_handler_tell;
+extern const mdl_job_handler_t mdl_handler_news;
+extern const mdl_job_handler_t mdl_handler_merge;
 
 /** The handler of a job; NULL for a type unknown to this release. */
 const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job);

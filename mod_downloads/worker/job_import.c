@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text/utf8.h"
 #include "core/job_source.h"
+#include "core/metrics.h"
 #include "core/catalog/asset.h"
 #include "core/catalog/stray_object.h"
 #include "storage/incoming.h"
@@ -137,6 +138,7 @@ static apr_status_t import_on_body(void *baton, const char *data, apr_size_t len
         return import->stored;
     }
     atomic_fetch_add(&task->mark->received, (long long)length);
+    mdl_metric_add(&mdl_metrics->imported_bytes, (long long)length);
     return is_too_large(task, atomic_load(&task->mark->received)) ? APR_EGENERAL : APR_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 /*
- * The job email (contract, section 10): renders an order's delivery email and sends it.
+ * The job email (contract, section 10): renders an order's delivery email, or the one that refuses
+ * a request for help, and sends it.
  */
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "base/log.h"
 #include "core/order/bounce.h"
 #include "core/order/email_data.h"
-#include "core/order/offer_json.h"
+#include "core/order/late.h"
 #include "worker/handler.h"
 #include "worker/message.h"
 
@@ -20,6 +21,7 @@
 typedef struct {
     mdl_email_t email;
     const mdl_order_t *order;
+    int is_partial; /* something is missing in it */
     mdl_message_t message;
 } mail_t;
 
@@ -39,15 +41,10 @@ static const char *envelope_sender(const mdl_task_t *task)
 static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
     mail_t *mail = task->data;
-    const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
-    const mdl_template_list_t files = mdl_offer_json_files(offer);
     const mdl_service_t *service = task->service;
+    mdl_json_t *data = mdl_email_data(order, service->secret, service->settings->public_url, p);
     mdl_message_source_t source = {
-        .letter = {.template = "email",
-                   .shop_id = order->shop_id,
-                   .data = mdl_email_data(order, offer, service->secret,
-                                          service->settings->public_url, p),
-                   .list = &files},
+        .letter = {.template = "email", .shop_id = order->shop_id, .data = data},
         .mime = {.from_name = mail->email.from_name,
                  .from = service->settings->mail_from,
                  .reply_to = mail->email.reply_to,
@@ -56,6 +53,13 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
                  .date = task->job->created_at}};
 
     mdl_email_choose_language(&source.letter, order, p);
+    if (mail->email.help_id != 0) {
+        source.letter.template = "help";
+        mdl_json_add_string(data, "answer", mail->email.help_answer);
+    } else {
+        mdl_json_add_bool(data, "late", mail->email.is_late);
+        mail->is_partial = mdl_late_is_partial(order, apr_time_now());
+    }
     mail->message.sender = envelope_sender(task);
     return mdl_message_build(task, &mail->message, &source, p);
 }
@@ -172,8 +176,12 @@ static int mail_has_to_wait(mdl_task_t *task)
 
 static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
+    const mail_t *mail = task->data;
     const char *why;
 
+    if (mail->email.help_id != 0) { /* whatever the order gives */
+        return mail_has_to_wait(task) ? APR_EOF : mail_build(task, order, p);
+    }
     if (order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
         task->outcome = MDL_TASK_RELEASED; /* settle holds the email again, unless the order is
@@ -217,7 +225,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
 
 static void mail_start(mdl_task_t *task)
 {
-    const mail_t *mail = task->data;
+    mail_t *mail = task->data;
 
     mdl_message_send(task, &mail->message);
 }
@@ -234,9 +242,14 @@ static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     if (task->outcome != MDL_TASK_RELEASED) {
         const char *to = mail != NULL && status != MDL_EMAIL_QUEUED ? mail->email.to : NULL;
 
-        rv = mdl_email_result(db, job->email_id, status, job->attempts, to, job->error_message, p);
+        rv = mdl_email_result(
+            db, job->email_id, status, job->attempts, to,
+            status == MDL_EMAIL_SENT ? mail->message.response : job->error_message, p);
     } else if (job->error_message != NULL && job->attempts == 1) {
         rv = mdl_email_result(db, job->email_id, status, 0, NULL, job->error_message, p);
+    }
+    if (rv == APR_SUCCESS && status == MDL_EMAIL_SENT && mail->is_partial) {
+        rv = mdl_late_owe(db, job->shop_id, &mail->email, p);
     }
     if (rv == APR_SUCCESS && status == MDL_EMAIL_QUEUED) {
         rv = mdl_email_hold_again(db, job->email_id, job->id, p);

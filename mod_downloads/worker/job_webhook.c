@@ -7,6 +7,7 @@
 
 #include "base/http/post.h"
 #include "base/log.h"
+#include "core/metrics.h"
 #include "core/shop/webhook_delivery.h"
 #include "worker/handler.h"
 #include "worker/runner.h"
@@ -186,6 +187,11 @@ static apr_status_t webhook_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p
         return APR_SUCCESS;
     }
     rv = mdl_webhook_settle(db, &webhook->round, webhook->results, &disabled, p);
+    for (int i = 0; i < webhook->results->nelts; i++) {
+        int succeeded = APR_ARRAY_IDX(webhook->results, i, mdl_webhook_result_t).succeeded;
+
+        mdl_db_count(db, &mdl_metrics->webhook_attempts[succeeded], 1);
+    }
     if (rv == APR_SUCCESS) {
         rv = mdl_webhook_schedule(db, webhook->round.endpoint_id, task->job->id, &due_at, p);
     }

@@ -27,6 +27,12 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
     case MDL_LANE_WEBHOOK:
         /* One job for each endpoint, which may be slow too. */
         return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
+    case MDL_LANE_NEWS:
+        /* It shares the connections of MAIL (mdl_worker_slots). */
+        return (capacity_t){MDL_RUNNER_MAIL, 0, 0};
+    case MDL_LANE_ORDERS:
+        /* The control thread does the work itself: one batch a turn. */
+        return (capacity_t){MDL_RUNNER_TRANSFER, 0, 1};
     default:
         /* Files that arrive in one turn are synced together.  With an object store, a runner waits
            for it with each file. */

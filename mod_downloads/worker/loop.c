@@ -8,6 +8,7 @@
 #include "core/download/session_settle.h"
 #include "core/shop/secret.h"
 #include "core/shop/webhook_delivery.h"
+#include "worker/alerts.h"
 #include "worker/claim.h"
 #include "worker/cleanup.h"
 #include "worker/maintenance.h"
@@ -22,6 +23,7 @@
 typedef struct {
     mdl_worker_t *worker;
     mdl_maintenance_t *maintenance;
+    mdl_alerts_t *alerts; /* NULL: none */
     int inherited;        /* mdl_claim_inherit has succeeded */
     int connections;      /* to the database, as last seen; 0 while it is unreachable */
     apr_time_t next_poll; /* by mdl_clock_monotonic, like all deadlines of the loop */
@@ -235,10 +237,12 @@ static void loop_finish(loop_t *loop)
     mdl_begun_clear(worker->service->begun); /* a requested stop must not count as a job's
                                                 interruption */
     mdl_lanes_stop(worker->lanes);
+    mdl_alerts_stop(loop->alerts);
     loop_settle_rest(worker);
     mdl_cleanup_cancelled(worker);
     mdl_maintenance_finish(loop->maintenance, worker->turn);
     mdl_reconnect_close(worker->database);
+    mdl_alerts_wait(loop->alerts);
     if (!lanes_are_busy(worker)) {
         mdl_lanes_join(worker->lanes);
     }
@@ -262,7 +266,10 @@ apr_status_t mdl_loop_run(const mdl_service_t *service, const char *owner, int s
     }
     loop.maintenance = mdl_maintenance_create(service, loop.worker->storage, loop.worker->database,
                                               p);
-    mdl_worker_write(loop.worker, secret_note_effect, (void *)service);
+    mdl_worker_settle(loop.worker, secret_note_effect, (void *)service);
+    if ((rv = mdl_alerts_start(&loop.alerts, service, p)) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, rv, "MDL0393: can't start the thread of the alerts; nobody is told");
+    }
     do {
         loop_turn(&loop);
     } while (!loop_wait(&loop, stop_fd));

@@ -65,7 +65,7 @@ apr_status_t mdl_message_unsent(mdl_task_t *task, mdl_outcome_t outcome, const c
     return APR_EOF;
 }
 
-void mdl_message_send(mdl_task_t *task, const mdl_message_t *message)
+void mdl_message_send(mdl_task_t *task, mdl_message_t *message)
 {
     static const struct {
         mdl_outcome_t outcome;
@@ -94,6 +94,7 @@ void mdl_message_send(mdl_task_t *task, const mdl_message_t *message)
                 detail);
         mdl_message_unsent(task, meanings[outcome].outcome, meanings[outcome].code, detail);
     } else {
+        message->response = detail;
         mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s",
                 mdl_job_name(task->job, task->pool), detail != NULL ? ": " : "",
                 detail != NULL ? detail : "");

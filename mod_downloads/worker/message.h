@@ -13,6 +13,7 @@ typedef struct {
     const char *to;
     const char *bytes;
     apr_size_t length;
+    const char *response; /* what the mail server said when it took the message, or NULL */
 } mdl_message_t;
 
 /** The input for a message. */
@@ -32,6 +33,6 @@ apr_status_t mdl_message_unsent(mdl_task_t *task, mdl_outcome_t outcome, const c
                                 const char *why);
 
 /** For start: sends a message and ends the task. */
-void mdl_message_send(mdl_task_t *task, const mdl_message_t *message);
+void mdl_message_send(mdl_task_t *task, mdl_message_t *message);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/catalog/asset.h"
 #include "core/catalog/blob.h"
+#include "core/metrics.h"
 #include "worker/handler.h"
 
 #define MAX_DOUBLINGS 10
@@ -68,12 +69,40 @@ static apr_status_t task_ask(mdl_db_t *db, mdl_task_t *task, mdl_rows_t **held, 
                : rv;
 }
 
+/* Once it is committed.  A task that was released has not ended. */
+static void task_count(mdl_db_t *db, const mdl_task_t *task, int lost)
+{
+    static const int mails[] = {[MDL_ENDED_WELL] = MDL_MAILS_SENT,
+                                [MDL_ENDED_AGAIN] = MDL_MAILS_RETRIED,
+                                [MDL_ENDED_FAILED] = MDL_MAILS_FAILED};
+    mdl_job_type_t type = task->job->type;
+    int end = lost                                  ? MDL_ENDED_LOST
+              : task->outcome == MDL_TASK_SUCCEEDED ? MDL_ENDED_WELL
+              : task->outcome == MDL_TASK_RETRY     ? MDL_ENDED_AGAIN
+                                                    : MDL_ENDED_FAILED;
+
+    if (!lost && (task->outcome == MDL_TASK_RELEASED || task->outcome == MDL_TASK_ABANDONED)) {
+        return;
+    }
+    mdl_db_count(db, &mdl_metrics->jobs_ended[type][end], 1);
+    if (!lost && (type == MDL_JOB_EMAIL || type == MDL_JOB_STAFF_EMAIL ||
+                  type == MDL_JOB_FIND_EMAIL || type == MDL_JOB_NEWS)) {
+        mdl_db_count(db, &mdl_metrics->emails[mails[end]], 1);
+    }
+}
+
 static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, mdl_rows_t *held, apr_pool_t *p)
 {
     apr_status_t rv = held != NULL ? mdl_rows_one(held) : APR_SUCCESS;
 
-    if (rv == APR_SUCCESS && held != NULL && task->handler != NULL) {
+    if (rv == APR_SUCCESS && held != NULL && task->handler != NULL &&
+        task->handler->settle != NULL) {
+        mdl_db_set_request(db, task->job->request_id); /* which causes what the job causes */
         rv = task->handler->settle(db, task, p);
+        mdl_db_set_request(db, NULL);
+    }
+    if (rv == APR_SUCCESS || rv == APR_ENOENT) {
+        task_count(db, task, rv == APR_ENOENT);
     }
     if (rv == APR_ENOENT) {
         atomic_store(&task->lost, 1);
@@ -116,7 +145,7 @@ static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static apr_status_t list_write(mdl_worker_t *worker, mdl_task_t *tasks)
 {
     list_t list = {.tasks = tasks};
-    apr_status_t rv = mdl_worker_write(worker, list_settle_effect, &list);
+    apr_status_t rv = mdl_worker_settle(worker, list_settle_effect, &list);
 
     if (rv == APR_SUCCESS) {
         worker->look |= list.due.at != 0;

@@ -121,6 +121,11 @@ apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void 
     return mdl_reconnect_write(worker->database, effect, arg, worker->turn);
 }
 
+apr_status_t mdl_worker_settle(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg)
+{
+    return mdl_reconnect_settle(worker->database, effect, arg, worker->turn);
+}
+
 void mdl_worker_look_anew(mdl_worker_t *worker)
 {
     memset(worker->jobs.from, 0, sizeof worker->jobs.from);
@@ -152,13 +157,14 @@ int mdl_worker_busy(const mdl_worker_t *worker, mdl_job_lane_t lane)
 void mdl_worker_share(mdl_worker_t *worker, int nodes)
 {
     const mdl_settings_t *settings = worker->service->settings;
-    int rate = mdl_node_share(settings->mail_rate, nodes);
-    int slots = mdl_node_share(settings->mail_connections, nodes);
     int before = worker->nodes;
+    int rate, slots;
 
     if (nodes == before) {
         return;
     }
+    rate = mdl_node_share(settings->mail_rate, nodes);
+    slots = mdl_node_share(settings->mail_connections, nodes);
     worker->nodes = nodes;
     worker->lanes[MDL_LANE_MAIL].slots = slots;
     mdl_rate_limit_set_mail(worker->service->rate_limit, rate);
@@ -170,14 +176,21 @@ void mdl_worker_share(mdl_worker_t *worker, int nodes)
     }
 }
 
+/* News leave over the connections of orders' emails. */
+static mdl_job_lane_t lane_of_runners(mdl_job_lane_t lane)
+{
+    return lane == MDL_LANE_NEWS ? MDL_LANE_MAIL : lane;
+}
+
 mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t index)
 {
-    const mdl_lane_t *lane = &worker->lanes[index];
+    mdl_job_lane_t own = lane_of_runners(index);
+    const mdl_lane_t *lane = &worker->lanes[own];
     int loads[MDL_LANE_MAX_RUNNERS] = {0};
     int best = 0;
 
     for (const mdl_task_t *task = worker->tasks; task != NULL; task = task->peer) {
-        if (task->lane == index && task->runner != NULL) {
+        if (lane_of_runners(task->lane) == own && task->runner != NULL) {
             loads[mdl_runner_number(task->runner)]++;
         }
     }
@@ -187,11 +200,32 @@ mdl_runner_t *mdl_worker_runner(const mdl_worker_t *worker, mdl_job_lane_t index
     return lane->runners[best];
 }
 
+/* News get up to half of the connections, those that orders' emails leave; none while one of these
+   waits. */
+static int news_slots(const mdl_worker_t *worker)
+{
+    int all = worker->lanes[MDL_LANE_MAIL].slots;
+    int half = all > 1 ? all / 2 : all;
+    int left = all - mdl_worker_busy(worker, MDL_LANE_MAIL);
+    apr_time_t due_at = worker->jobs.due_at[MDL_LANE_MAIL];
+
+    if (due_at != 0 && due_at <= apr_time_now()) {
+        return 0;
+    }
+    return left < half ? left : half;
+}
+
 int mdl_worker_slots(const mdl_worker_t *worker, mdl_job_lane_t index)
 {
     mdl_object_store_t *objects = mdl_storage_objects(worker->storage);
     int stores = index == MDL_LANE_SMALL || index == MDL_LANE_BULK;
 
+    if (index == MDL_LANE_NEWS) {
+        return news_slots(worker);
+    }
+    if (index == MDL_LANE_MAIL) {
+        return worker->lanes[index].slots - mdl_worker_busy(worker, MDL_LANE_NEWS);
+    }
     return stores && objects != NULL && mdl_object_store_is_away(objects)
                ? 1
                : worker->lanes[index].slots;

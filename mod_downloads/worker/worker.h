@@ -35,8 +35,9 @@ typedef struct {
 apr_status_t mdl_worker_create(mdl_worker_t **worker, const mdl_service_t *service,
                                const char *owner, apr_pool_t *p);
 
-/** Runs an effect by mdl_reconnect_write. */
+/** Runs an effect by mdl_reconnect_write, or by mdl_reconnect_settle. */
 apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg);
+apr_status_t mdl_worker_settle(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg);
 
 /** Resets all marks, so that this turn searches all jobs. */
 void mdl_worker_look_anew(mdl_worker_t *worker);

@@ -32,6 +32,9 @@ CREATE TABLE shop (
     sender_name TEXT, -- of its emails; NULL: the shop's name
     reply_to TEXT, -- NULL: the shop's email
     mail_delay BIGINT NOT NULL DEFAULT 0, -- minutes
+    withdrawal_url TEXT, -- where customers withdraw from their contract
+    declaration SMALLINT NOT NULL DEFAULT 0, -- new orders give nothing before their customer's declaration
+    help TEXT NOT NULL DEFAULT 'on' CHECK (help IN ('off', 'on', 'first_by_itself')), -- whether customers may ask for it
     hold_at TEXT NOT NULL DEFAULT 'high' CHECK (hold_at IN ('medium', 'high')), -- the risk that holds an order
     accent TEXT, -- the colour of its page and emails, "#1d4ed8"; NULL: that of the templates
     email_texts TEXT, -- its own words in emails, by language (mod_downloads/core/shop/email_texts.h); JSON
@@ -184,6 +187,7 @@ CREATE TABLE audit (
     created_at BIGINT NOT NULL
 );
 CREATE INDEX audit_shop ON audit (shop_id, id);
+CREATE INDEX audit_request ON audit (request_id, id) WHERE request_id IS NOT NULL;
 {{pgsql: ALTER TABLE audit ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 
@@ -236,10 +240,15 @@ CREATE TABLE asset (
     sha256 {{key_text}} REFERENCES blob (sha256),
     size BIGINT, -- of the blob, whose look-up took more than all else of an order's files
     version INTEGER NOT NULL,
+    note TEXT, -- for its buyers: what this version changes
+    next_note TEXT, -- of the version whose bytes are awaited, like next_notify
+    next_notify SMALLINT NOT NULL DEFAULT 0, -- its buyers are told of that version
+    told_version INTEGER NOT NULL DEFAULT 0, -- the last that its buyers are told of
     former_version INTEGER, -- of the last other bytes, which can be put back; NULL: they are not kept
     former_sha256 {{key_text}} REFERENCES blob (sha256),
     former_size BIGINT,
     former_source_url TEXT,
+    former_note TEXT,
     former_until BIGINT, -- until when they are kept
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -274,6 +283,8 @@ CREATE TABLE upload (
     begun_by TEXT, -- the member who began it in the settings; NULL: an API key
     returns_to TEXT, -- if a form brings the file: the page to return to, below DownloadsSettingsURL
     replaces BIGINT REFERENCES asset (id), -- the asset that a member's upload gives new bytes; NULL: a new one
+    note TEXT, -- of the version that it becomes, like notify
+    notify SMALLINT NOT NULL DEFAULT 0,
     modified BIGINT, -- the file's own time, as a member's browser has told it, in milliseconds
     written TEXT, -- how far its object has come (mod_downloads/storage/object_writer.h)
     arrived BIGINT NOT NULL DEFAULT 0, -- the bytes in written
@@ -333,6 +344,7 @@ CREATE TABLE mapping (
     download_limit BIGINT,
     access_days BIGINT,
     content TEXT NOT NULL {{sqlite3: CHECK (content IN ('live', 'pinned'))}},
+    fresh_downloads SMALLINT NOT NULL DEFAULT 0, -- whether a file's new bytes begin a new allowance
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     deleted_at BIGINT, -- it goes on serving its orders
@@ -350,7 +362,7 @@ CREATE INDEX mapping_number ON mapping (shop_id,
 
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),
-    storefront_variant_id TEXT NOT NULL,
+    storefront_variant_id {{key_text}} NOT NULL,
     title TEXT,
     position INTEGER NOT NULL,
     PRIMARY KEY (mapping_id, storefront_variant_id)
@@ -420,11 +432,15 @@ CREATE TABLE customer (
     first_name TEXT,
     last_name TEXT,
     locale TEXT,
+    merged_into BIGINT {{sqlite3: REFERENCES customer (id)}}, -- who stays, and was never merged
+    merging SMALLINT NOT NULL DEFAULT 0, -- some orders are still to be moved there
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     UNIQUE (shop_id, storefront_customer_id)
 );
-CREATE INDEX customer_email ON customer (shop_id, lower(email)) WHERE email IS NOT NULL;
+CREATE INDEX customer_merged ON customer (merged_into, id) WHERE merged_into IS NOT NULL;
+CREATE INDEX customer_merging ON customer (shop_id, id) WHERE merging > 0;
+CREATE INDEX customer_email ON customer (shop_id, lower(email), id) WHERE email IS NOT NULL;
 
 CREATE TABLE orders (
     id {{identity}},
@@ -433,11 +449,14 @@ CREATE TABLE orders (
     name TEXT, -- as the shop calls it: "A-1043"
     customer_id BIGINT NOT NULL {{sqlite3: REFERENCES customer (id)}},
     recipient TEXT, -- its own address, which goes before its customer's
+    likely_typo TEXT, -- an address that it had, and that was probably mistyped
     page_id TEXT NOT NULL UNIQUE,
     page_replaced_at BIGINT, -- when the shop replaced the page's address; NULL: never
     access_status TEXT NOT NULL
         {{sqlite3: CHECK (access_status IN ('active', 'held', 'revoked', 'rejected'))}},
     access_reason TEXT,
+    undeclared SMALLINT NOT NULL DEFAULT 0, -- it gives nothing before its customer's declaration
+    declared_at BIGINT, -- NULL: the shop asked for none, or it is awaited
     client_ip TEXT, -- as long as the fraud check looks back
     storefront_risk TEXT {{sqlite3: CHECK (storefront_risk IN ('none', 'low', 'medium', 'high'))}},
     risk_pending SMALLINT NOT NULL DEFAULT 0, -- the storefront has yet to answer
@@ -461,6 +480,7 @@ CREATE INDEX orders_state ON orders (shop_id, access_status, created_at, id) WHE
 CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), created_at)
     WHERE client_ip IS NOT NULL;
 CREATE INDEX orders_client_ip_kept ON orders (created_at) WHERE client_ip IS NOT NULL;
+CREATE INDEX orders_likely_typo ON orders (shop_id, id) WHERE likely_typo IS NOT NULL;
 CREATE INDEX orders_refused ON orders (customer_id) WHERE access_status IN ('revoked', 'rejected');
 
 -- The timeline of an order: rows are added and never changed.
@@ -476,6 +496,33 @@ CREATE TABLE order_timeline (
     created_at BIGINT NOT NULL
 );
 CREATE INDEX order_timeline_order ON order_timeline (order_id, id);
+
+-- The first visit of an order's page on each day (since 1970-01-01, in UTC) from each network.
+CREATE TABLE order_visit (
+    order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
+    day BIGINT NOT NULL,
+    network {{key_text}} NOT NULL, -- as mdl_address_network has it
+    visited_at BIGINT NOT NULL,
+    PRIMARY KEY (order_id, day, network)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX order_visit_visited ON order_visit (visited_at);
+
+-- A customer asks the shop for help with an order. A request that is asked lapses by its age.
+CREATE TABLE help_request (
+    id {{identity}},
+    shop_id BIGINT NOT NULL,
+    order_id BIGINT NOT NULL {{sqlite3: REFERENCES orders (id)}},
+    finding TEXT NOT NULL, -- what was wrong when the customer asked (mod_downloads/core/order/diagnosis.h)
+    state TEXT NOT NULL CHECK (state IN ('asked', 'granted', 'refused', 'lapsed')),
+    answer TEXT, -- what the shop writes to the customer
+    decided_by TEXT, -- a member; NULL: an API key, the service itself, or nobody yet
+    asked_at BIGINT NOT NULL,
+    decided_at BIGINT
+);
+CREATE UNIQUE INDEX help_request_asked ON help_request (order_id) WHERE state = 'asked';
+CREATE INDEX help_request_order ON help_request (order_id, id);
+CREATE INDEX help_request_shop ON help_request (shop_id, id);
+CREATE INDEX help_request_open ON help_request (shop_id, asked_at, id) WHERE state = 'asked';
 
 -- A line of an order, and the mapping that it follows.
 CREATE TABLE assignment (
@@ -507,7 +554,7 @@ CREATE TABLE assignment_file (
     position INTEGER NOT NULL,
     PRIMARY KEY (assignment_id, asset_id)
 ) {{sqlite3: WITHOUT ROWID}};
-CREATE INDEX assignment_file_asset ON assignment_file (asset_id);
+CREATE INDEX assignment_file_asset ON assignment_file (asset_id, assignment_id);
 CREATE INDEX assignment_file_position ON assignment_file (assignment_id, position);
 
 CREATE TABLE assignment_link (
@@ -568,6 +615,8 @@ CREATE TABLE allowance (
     downloads_extra BIGINT NOT NULL,
     kept TEXT NOT NULL DEFAULT '', -- what sessions delivered of files that they gave back
     kept_bytes BIGINT NOT NULL DEFAULT 0, -- the sum over sessions
+    version TEXT NOT NULL DEFAULT '', -- of the bytes that were taken last: 16 digits of their SHA-256
+    is_fresh SMALLINT NOT NULL DEFAULT 0, -- whether the count began with these bytes
     PRIMARY KEY (assignment_id, asset_id)
 ) {{sqlite3: WITHOUT ROWID}};
 
@@ -580,10 +629,16 @@ CREATE TABLE download_session (
     asset_id BIGINT {{sqlite3: REFERENCES asset (id)}}, -- NULL: the archive of all files
     etag TEXT NOT NULL,
     size BIGINT NOT NULL,
+    version INTEGER, -- of the asset; NULL: the archive
+    request_id TEXT, -- that began it
+    network {{key_text}}, -- of the client that began it, as mdl_address_network has it
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('open', 'counted', 'returned'))}},
     files TEXT NOT NULL, -- whose downloads it reserved; a whole one is charged
     bytes BIGINT NOT NULL, -- bytes delivered twice count twice
+    acknowledged BIGINT NOT NULL DEFAULT 0, -- of these, by the client's TCP
+    handed_over BIGINT NOT NULL DEFAULT 0, -- of these, to the object store, by a redirect
     transfers INTEGER NOT NULL,
+    ended_at BIGINT, -- when the last transfer was settled
     opened_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     -- When it becomes idle; NULL: a transfer runs, or it is not open. A session that delivers a file at once
@@ -611,6 +666,8 @@ CREATE TABLE download_transfer (
     assignment_id BIGINT NOT NULL,
     files TEXT NOT NULL, -- what it delivered, as last known
     bytes BIGINT NOT NULL,
+    acknowledged BIGINT NOT NULL DEFAULT 0,
+    handed_over BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (meter_id, id)
 ) {{sqlite3: WITHOUT ROWID}};
 CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
@@ -624,7 +681,7 @@ CREATE TABLE search_word (
     ref BIGINT NOT NULL, -- its id
     PRIMARY KEY (shop_id, kind, word, ref)
 ) {{sqlite3: WITHOUT ROWID}};
-CREATE INDEX search_word_ref ON search_word (ref, kind);
+CREATE INDEX search_word_ref ON search_word (ref, kind, word);
 {{pgsql: ALTER TABLE search_word ALTER COLUMN shop_id SET STATISTICS 0;}}
 
 
@@ -640,8 +697,12 @@ CREATE TABLE email (
     message_id TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL {{sqlite3: CHECK (status IN ('queued', 'sent', 'failed', 'no_recipient'))}},
     held SMALLINT NOT NULL DEFAULT 0, -- queued, but not to be sent before the order is approved
+    is_late SMALLINT NOT NULL DEFAULT 0, -- it tells that what was missing has come
+    is_partial SMALLINT NOT NULL DEFAULT 0, -- something was missing when it was sent
+    help_id BIGINT, -- the request for help that it refuses; NULL: it is a delivery email
     attempts INTEGER NOT NULL,
     last_error TEXT,
+    response TEXT, -- what the mail server said when it took it
     created_at BIGINT NOT NULL,
     sent_at BIGINT,
     bounced_at BIGINT -- the status stays "sent"
@@ -664,12 +725,31 @@ CREATE TABLE staff_email (
     data TEXT NOT NULL -- what the template shows, a JSON object
 );
 
+-- Somebody has asked for an email with the links of all orders of an address, which need not exist.
+CREATE TABLE find_request (
+    shop_id BIGINT NOT NULL,
+    address_mac {{key_text}} NOT NULL, -- of the address in lower case
+    address TEXT NOT NULL, -- sealed
+    asked_at BIGINT NOT NULL,
+    due_at BIGINT, -- when the orders are looked up; NULL: they have been
+    sent_at BIGINT, -- when the last email was queued
+    job_id {{key_text}}, -- which sends that email
+    PRIMARY KEY (shop_id, address_mac)
+);
+CREATE INDEX find_request_asked ON find_request (asked_at);
+CREATE INDEX find_request_due ON find_request (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX find_request_waiting ON find_request (shop_id) WHERE due_at IS NOT NULL;
+CREATE INDEX find_request_of_shop ON find_request (shop_id, sent_at) WHERE sent_at IS NOT NULL;
+CREATE INDEX find_request_of_address ON find_request (address_mac, sent_at) WHERE sent_at IS NOT NULL;
+CREATE INDEX find_request_job ON find_request (job_id) WHERE job_id IS NOT NULL;
+{{pgsql: ALTER TABLE find_request ALTER COLUMN shop_id SET STATISTICS 0;}}
+
 CREATE TABLE job (
     id {{key_text}} PRIMARY KEY,
     shop_id BIGINT NOT NULL {{sqlite3: REFERENCES shop (id)}},
     type TEXT NOT NULL,
     lane TEXT NOT NULL,
-    request_id TEXT, -- of the request that caused it; NULL: another job did
+    request_id TEXT, -- of the request that caused it, also by another job; NULL: none did
     asset_id BIGINT {{sqlite3: REFERENCES asset (id)}},
     upload_id {{key_text}} REFERENCES upload (id),
     order_id BIGINT {{sqlite3: REFERENCES orders (id)}},
@@ -704,7 +784,7 @@ CREATE INDEX job_due_of_shop ON job (lane, {{sqlite3: shop_id}}{{pgsql: (shop_id
     WHERE due_at IS NOT NULL;
 CREATE INDEX job_owner ON job (lease_owner) WHERE lease_owner IS NOT NULL;
 CREATE INDEX job_shop ON job (shop_id, id);
-CREATE INDEX job_shop_type ON job (shop_id, id) WHERE type <> 'email';
+CREATE INDEX job_shop_type ON job (shop_id, id) WHERE type <> 'email' AND type <> 'late_email';
 CREATE INDEX job_failed ON job (shop_id, id) WHERE status = 'failed' AND type <> 'email';
 CREATE INDEX job_failed_id ON job (id) WHERE status = 'failed';
 -- A job has only one of these columns, and needs no entry in the indexes of the others.
@@ -712,6 +792,74 @@ CREATE INDEX job_asset ON job (asset_id, id) WHERE asset_id IS NOT NULL;
 CREATE INDEX job_upload ON job (upload_id) WHERE upload_id IS NOT NULL;
 CREATE INDEX job_order ON job (order_id, id) WHERE order_id IS NOT NULL;
 CREATE INDEX job_email ON job (email_id) WHERE email_id IS NOT NULL;
+
+-- What a job buyers_move gives to whom, and how far it has come (mod_downloads/core/order/move.h).
+CREATE TABLE move (
+    job_id {{key_text}} PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
+    mapping_id BIGINT NOT NULL, -- whose orders get
+    to_mapping_id BIGINT NOT NULL, -- what this one gives
+    license_keys SMALLINT NOT NULL,
+    send_email SMALLINT NOT NULL,
+    key_id TEXT, -- who asked, like user_name
+    user_name TEXT,
+    after_content TEXT NOT NULL, -- the last order that was looked at, like after_order_id
+    after_order_id BIGINT NOT NULL,
+    given BIGINT NOT NULL, -- orders
+    skipped BIGINT NOT NULL, -- orders that refused it
+    skipped_orders TEXT NOT NULL -- a JSON array of the first of them: [number, code]
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX move_mapping ON move (mapping_id, job_id);
+
+
+-- A job tell_buyers looks for the buyers of a file's new version (mod_downloads/core/order/news.h).
+CREATE TABLE news_fill (
+    job_id {{key_text}} PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
+    asset_id BIGINT NOT NULL,
+    version INTEGER NOT NULL,
+    mapping_id BIGINT NOT NULL, -- whose orders it looks at; 0: those with content of their own
+    after_id BIGINT NOT NULL -- the last order, or with 0 the last assignment
+) {{sqlite3: WITHOUT ROWID}};
+
+-- A purchase of which an email tells that its file has a new version, until it has left.
+CREATE TABLE news_item (
+    order_id BIGINT NOT NULL,
+    asset_id BIGINT NOT NULL,
+    shop_id BIGINT NOT NULL,
+    address {{key_text}} NOT NULL, -- in lower case
+    version INTEGER NOT NULL,
+    job_id {{key_text}} REFERENCES job (id) ON DELETE CASCADE, -- which sends that email; NULL: none yet
+    PRIMARY KEY (order_id, asset_id)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX news_item_waiting ON news_item (shop_id, address, order_id) WHERE job_id IS NULL;
+CREATE INDEX news_item_job ON news_item (job_id) WHERE job_id IS NOT NULL;
+
+-- The addresses that a shop tells of new versions, and has told within a day.
+CREATE TABLE news_address (
+    shop_id BIGINT NOT NULL,
+    address {{key_text}} NOT NULL,
+    due_at BIGINT, -- when its next email may be queued; NULL: nothing waits
+    sent_at BIGINT, -- when the last was queued
+    PRIMARY KEY (shop_id, address)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE INDEX news_address_due ON news_address (shop_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX news_address_sent ON news_address (shop_id, sent_at) WHERE sent_at IS NOT NULL;
+{{pgsql: ALTER TABLE news_address ALTER COLUMN shop_id SET STATISTICS 0;}}
+{{pgsql: ALTER TABLE news_item ALTER COLUMN shop_id SET STATISTICS 0;}}
+
+-- When a shop's addresses are looked at next, by the shop's id.
+CREATE TABLE news_shop (
+    id {{sqlite3: INTEGER}}{{pgsql: BIGINT}} PRIMARY KEY,
+    due_at BIGINT NOT NULL
+);
+CREATE INDEX news_shop_due ON news_shop (due_at);
+
+-- Addresses that a shop tells nothing of new versions.
+CREATE TABLE unsubscribed (
+    shop_id BIGINT NOT NULL,
+    address_mac {{key_text}} NOT NULL, -- of the address in lower case, by the data key
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (shop_id, address_mac)
+) {{sqlite3: WITHOUT ROWID}};
 
 
 -- Events and webhooks
@@ -725,6 +873,7 @@ CREATE TABLE event (
     type TEXT NOT NULL,
     order_id BIGINT,
     data TEXT NOT NULL, -- a JSON object
+    request_id TEXT, -- that caused it, also by a job or an email; NULL: none did, or it is one of many
     created_at BIGINT NOT NULL,
     number BIGINT
 );
@@ -798,6 +947,14 @@ CREATE INDEX webhook_delivery_due ON webhook_delivery (endpoint_id, due_at) WHER
 
 -- The service itself
 
+-- Its one row exists while the operator has closed the service to changes.
+CREATE TABLE maintenance (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    since BIGINT NOT NULL, -- by the database's clock
+    reason TEXT,
+    copy_of TEXT -- while this database is becoming a copy: what of
+);
+
 -- Each httpd whose background process works on this database.
 CREATE TABLE node (
     host {{key_text}} NOT NULL,
@@ -807,6 +964,30 @@ CREATE TABLE node (
     connections BIGINT NOT NULL DEFAULT 0, -- to the database, at most
     beat_at BIGINT NOT NULL, -- by the database's clock
     PRIMARY KEY (host, pid_file)
+) {{sqlite3: WITHOUT ROWID}};
+
+-- What a test of a node's background process has found wrong, and what is to be told of it (sql/queries/alert.sql).
+CREATE TABLE alert_finding (
+    name {{key_text}} NOT NULL, -- of the test
+    host {{key_text}} NOT NULL,
+    pid_file {{key_text}} NOT NULL,
+    of_node BIGINT NOT NULL, -- 1: the alert is this node's
+    words TEXT NOT NULL,
+    seen_at BIGINT NOT NULL, -- by the database's clock
+    PRIMARY KEY (name, host, pid_file)
+) {{sqlite3: WITHOUT ROWID}};
+CREATE TABLE alert (
+    name {{key_text}} NOT NULL,
+    host {{key_text}} NOT NULL, -- this and the next: '' for the service's
+    pid_file {{key_text}} NOT NULL,
+    failing BIGINT NOT NULL, -- 1, or 0 once all is well again; each that was told has the same then
+    words TEXT NOT NULL, -- of the finding
+    rounds BIGINT NOT NULL DEFAULT 0, -- in which there was something to tell
+    command_told BIGINT NOT NULL DEFAULT 0,
+    email_told BIGINT NOT NULL DEFAULT 0,
+    teller_host {{key_text}} NOT NULL, -- the node that tells
+    teller_pid_file {{key_text}} NOT NULL,
+    PRIMARY KEY (name, host, pid_file)
 ) {{sqlite3: WITHOUT ROWID}};
 
 -- The storage folder and the bucket that belong to this database: the contents of the file and of the object
@@ -820,7 +1001,8 @@ CREATE TABLE storage (
 CREATE TABLE storage_hold (
     id {{key_text}} PRIMARY KEY,
     user_name TEXT NOT NULL,
-    held_at BIGINT NOT NULL
+    held_at BIGINT NOT NULL,
+    lapses_at BIGINT -- of a backup, which renews it; NULL: it holds until it is released
 ) {{sqlite3: WITHOUT ROWID}};
 
 

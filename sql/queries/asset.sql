@@ -7,7 +7,7 @@ RETURNING id
 
 -- part: asset_columns
 a.id, a.status, a.filename, a.title, a.content_type, a.sha256, a.size, a.source_url, a.version,
-a.category_id, a.former_version, a.former_sha256, a.former_size, a.former_until, a.created_at, a.updated_at
+a.category_id, a.note, a.former_version, a.former_sha256, a.former_size, a.former_note, a.former_until, a.created_at, a.updated_at
 
 -- name: asset_by_id
 SELECT {{asset_columns}} FROM asset a
@@ -82,22 +82,24 @@ UPDATE asset SET filename = COALESCE(%s:filename, filename), title = COALESCE(%s
 WHERE id = %lld
 
 -- Locks an asset that gets new bytes, and reads its shop, its size, whether it ever had bytes, its digest, its
--- version, the expected digest, and its former version.
+-- version, the expected digest, its former version, and what is said of the next.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(a.size, 0) AS size, CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s:job_id) THEN 1 ELSE 0 END AS has_version,
         a.sha256, a.version,
     a.filename, a.filename_guessed, a.content_type, a.source_url,
-    a.former_version, a.former_sha256, a.former_size, a.former_source_url, a.former_until
+    a.former_version, a.former_sha256, a.former_size, a.former_source_url, a.former_note, a.former_until,
+    a.note, a.next_note, a.next_notify
 FROM asset a
 WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, size = %lld,
     content_type = COALESCE(content_type, %s:content_type), source_url = %s,
-    version = version + %lld:has_version,
+    told_version = CASE WHEN %lld:tells = 1 THEN version + 1 ELSE told_version END,
+    version = version + %lld:has_version, note = next_note, next_note = NULL, next_notify = 0,
     former_version = %lld?0, former_sha256 = %s, former_size = %lld?0, former_source_url = %s,
-    former_until = %lld?0,
+    former_note = %s, former_until = %lld?0,
     filename = CASE WHEN filename_guessed = 1 THEN COALESCE(%s:filename, filename) ELSE filename END,
     title = CASE WHEN filename_guessed = 1 AND title_guessed = 1 THEN COALESCE(%s:filename, title)
         ELSE title END,
@@ -108,25 +110,31 @@ WHERE id = %lld
 -- name: asset_failed
 UPDATE asset SET status = 'failed', updated_at = {{later}} WHERE id = %lld AND status = 'pending'
 
+-- What is said of the version whose bytes are awaited. It shows once they are there.
+-- name: asset_next
+UPDATE asset SET next_note = %s:note, next_notify = %lld:notify WHERE id = %lld
+
 -- name: asset_retry
 UPDATE asset SET status = 'pending', updated_at = {{later}} WHERE id = %lld AND status = 'failed'
 
 -- name: asset_delete
 UPDATE asset SET deleted_at = %lld:now, updated_at = %lld:now,
-    former_version = NULL, former_sha256 = NULL, former_size = NULL, former_source_url = NULL, former_until = NULL
+    former_version = NULL, former_sha256 = NULL, former_size = NULL, former_source_url = NULL,
+    former_note = NULL, former_until = NULL
 WHERE id = %lld
 
--- The former bytes and the present ones change places, unless the former are lost.
+-- The former bytes and the present ones change places, unless the former are lost. Of the version that they replace
+-- no more buyers are told.
 -- name: asset_restore
-UPDATE asset SET version = version + 1, sha256 = former_sha256, size = former_size,
-    source_url = former_source_url,
+UPDATE asset SET version = version + 1, told_version = version + 1, sha256 = former_sha256, size = former_size,
+    source_url = former_source_url, note = former_note,
     former_version = version, former_sha256 = sha256, former_size = size, former_source_url = source_url,
-    former_until = %lld, updated_at = {{later}}
+    former_note = note, former_until = %lld, updated_at = {{later}}
 WHERE id = %lld AND (SELECT b.missing_at FROM blob b WHERE b.sha256 = asset.former_sha256) IS NULL
 
 -- name: asset_forget
 UPDATE asset SET former_version = NULL, former_sha256 = NULL, former_size = NULL, former_source_url = NULL,
-    former_until = NULL, updated_at = {{later}}
+    former_note = NULL, former_until = NULL, updated_at = {{later}}
 WHERE id = %lld
 
 -- name: assets_to_forget

@@ -35,12 +35,14 @@ SELECT (SELECT o.storefront_order_id FROM orders o
     CASE WHEN e_rows.bounced_at IS NOT NULL THEN 'bounced' ELSE e_rows.status END AS status, e_rows.recipient,
     e_rows.last_error, COALESCE(e_rows.bounced_at, e_rows.created_at) AS at
 FROM (
-    SELECT id, order_id, status, recipient, last_error, bounced_at, created_at FROM email
+    SELECT id, order_id, status, recipient, last_error, bounced_at, created_at,
+        CASE WHEN help_id IS NULL THEN 0 ELSE 1 END AS helps FROM email
     WHERE shop_id = %lld AND (status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL)
     ORDER BY id DESC LIMIT %lld
 ) e_rows
 WHERE e_rows.created_at > %lld:since
-    AND e_rows.id = (SELECT l.id FROM email l WHERE l.order_id = e_rows.order_id ORDER BY l.id DESC LIMIT 1)
+    AND e_rows.id = (SELECT l.id FROM email l WHERE l.order_id = e_rows.order_id
+        AND CASE WHEN l.help_id IS NULL THEN 0 ELSE 1 END = e_rows.helps ORDER BY l.id DESC LIMIT 1)
 ORDER BY e_rows.id DESC
 
 -- name: license_tags_low
@@ -66,3 +68,16 @@ FROM (
 ) q_rows
 WHERE q_rows.waiting > 0
 ORDER BY q_rows.id DESC
+
+-- Orders whose address was probably mistyped, except for closed ones, those that have another address now, and
+-- those whose page was opened: somebody got the email.
+-- name: addresses_doubted
+SELECT o_rows.storefront_order_id, o_rows.likely_typo, o_rows.created_at
+FROM (
+    SELECT id, storefront_order_id, access_status, likely_typo, {{recipient:orders}} AS address, created_at FROM orders
+    WHERE shop_id = %lld AND likely_typo IS NOT NULL ORDER BY id DESC LIMIT %lld
+) o_rows
+WHERE o_rows.created_at > %lld:since AND o_rows.access_status IN ('active', 'held')
+    AND o_rows.address = o_rows.likely_typo
+    AND (SELECT max(v.day) FROM order_visit v WHERE v.order_id = o_rows.id) IS NULL
+ORDER BY o_rows.id DESC

@@ -14,3 +14,6 @@ SELECT {{audit_columns}} FROM audit a WHERE a.shop_id = %lld AND a.id < %lld:bef
 
 -- name: audit_of_all
 SELECT {{audit_columns}} FROM audit a WHERE a.id < %lld:before ORDER BY a.id DESC LIMIT %lld
+
+-- name: audit_of_request
+SELECT {{audit_columns}} FROM audit a WHERE a.request_id = %s AND a.id < %lld:before ORDER BY a.id DESC LIMIT %lld

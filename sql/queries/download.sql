@@ -19,13 +19,15 @@ LEFT JOIN download_session s
 -- Everything that decides about one download, except lists other than the mapping's own (download_listed): few
 -- orders need those, and their tables would double the statement's time.
 -- name: download_grant
-SELECT o.access_status, a.status AS assignment_status, a.expires_at, e.status AS asset_status, e.filename,
+SELECT o.access_status, o.undeclared, a.status AS assignment_status, a.expires_at, e.status AS asset_status, e.filename,
     e.content_type, e.sha256, e.size AS asset_size, e.updated_at,
     COALESCE(m.download_limit, a.download_limit) AS download_limit, o.page_id,
     COALESCE(w.downloads_used, 0) AS downloads_used,
-    COALESCE(w.downloads_extra, 0) AS downloads_extra, o.page_replaced_at, h.blocked_at,
+    COALESCE(w.downloads_extra, 0) AS downloads_extra, COALESCE(w.version, '') AS allowance_version, m.fresh_downloads,
+    o.page_replaced_at, h.blocked_at,
     CASE WHEN a.content = 'live' THEN (SELECT 1 FROM mapping_file f
         WHERE f.mapping_id = a.mapping_id AND f.asset_id = e.id) END AS is_listed, a.quantity, b.object, b.missing_at,
+    e.version,
     {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
@@ -63,9 +65,9 @@ ORDER BY s.generation DESC LIMIT 1 {{for_update}}
 -- Fails if there is one of this generation.
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
-    bytes, transfers, opened_at, updated_at)
-VALUES (%s:id, %lld:generation, %lld:assignment_id, %lld:asset_id?0, %s:files, %s:etag, %lld:size, 'open', 0, 0,
-    %lld:now, %lld:now)
+    version, request_id, network, bytes, transfers, opened_at, updated_at)
+VALUES (%s:id, %lld:generation, %lld:assignment_id, %lld:asset_id?0, %s:files, %s:etag, %lld:size, 'open',
+    %lld:version?0, %s:request_id, %s:network, 0, 0, %lld:now, %lld:now)
 ON CONFLICT (id, generation) DO UPDATE SET generation = {{failure:download_session.generation}}
 
 -- name: download_session_resume
@@ -76,14 +78,14 @@ WHERE id = %s AND generation = %lld
 -- part: given_sessions
 -- dialect: sqlite3
 (SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
-    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'transfers' AS transfers,
-    value ->> 'idle_at' AS idle_at
+    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'acknowledged' AS acknowledged,
+    value ->> 'handed_over' AS handed_over, value ->> 'transfers' AS transfers, value ->> 'idle_at' AS idle_at
     FROM json_each(%s:sessions)) g
 
 -- part: given_sessions
 -- dialect: pgsql
 jsonb_to_recordset(%s:sessions::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
-    bytes bigint, transfers bigint, idle_at bigint)
+    bytes bigint, acknowledged bigint, handed_over bigint, transfers bigint, idle_at bigint)
 
 -- Locks sessions in the order of their keys. The last column but one is the number of transfers of this session
 -- alone: those of the link's other sessions don't keep it open.
@@ -96,7 +98,9 @@ ORDER BY s.id, s.generation {{for_update}}
 
 -- name: download_sessions_settle
 UPDATE download_session AS s SET status = g.status, files = g.files, bytes = s.bytes + g.bytes,
-    transfers = s.transfers + g.transfers, updated_at = %lld:now, idle_at = g.idle_at
+    acknowledged = s.acknowledged + g.acknowledged, handed_over = s.handed_over + g.handed_over,
+    transfers = s.transfers + g.transfers, ended_at = CASE WHEN g.transfers > 0 THEN %lld:now ELSE s.ended_at END,
+    updated_at = %lld:now, idle_at = g.idle_at
 FROM {{given_sessions}}
 WHERE s.id = g.id AND s.generation = g.generation
 
@@ -117,7 +121,12 @@ WHERE idle_at > %lld:now AND updated_at > %lld:now AND idle_at >= updated_at
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers + (SELECT COUNT(*) FROM download_transfer t
     WHERE t.session_id = s.id AND t.generation = s.generation) AS transfers, s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS bytes, s.id, s.generation
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS bytes, s.id, s.generation,
+    s.acknowledged + COALESCE((SELECT SUM(t.acknowledged) FROM download_transfer t
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS acknowledged,
+    s.handed_over + COALESCE((SELECT SUM(t.handed_over) FROM download_transfer t
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0) AS handed_over,
+    s.version, s.network, s.etag, s.ended_at, (SELECT e.filename FROM asset e WHERE e.id = s.asset_id) AS filename
 
 -- For each assignment no more rows are read than are wanted in all.
 -- name: download_sessions_of_order
@@ -165,30 +174,45 @@ FROM unnest(%ids:assignment_ids) given_rows CROSS JOIN LATERAL (
     ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT 100) s
 WHERE s.status = 'open'
 
--- Takes one download of each asset in a list; a limit of 0 means no limit.  Fails if an asset has no download
--- left.
+-- Takes one download of each asset in a JSON array of [id, version]; a limit of 0 means no limit.  Fails if an
+-- asset has no download left.  Other bytes than those that were taken last begin a new allowance if the mapping
+-- says so: nothing of the limit is used, and granted downloads that were left stay (mdl_allowance_renew).
+-- part: begins_anew
+excluded.is_fresh = 1 AND allowance.version <> excluded.version
+
 -- part: one_more
-CASE WHEN CAST(%lld:limit AS BIGINT) = 0
-    OR allowance.downloads_used < CAST(%lld:limit AS BIGINT) + allowance.downloads_extra
-    THEN allowance.downloads_used + 1 ELSE {{failure:allowance.downloads_used}} END
+downloads_used = CASE WHEN {{begins_anew}} THEN 1
+        WHEN CAST(%lld:limit AS BIGINT) = 0
+            OR allowance.downloads_used < CAST(%lld:limit AS BIGINT) + allowance.downloads_extra
+        THEN allowance.downloads_used + 1 ELSE {{failure:allowance.downloads_used}} END,
+    downloads_extra = CASE WHEN {{begins_anew}} AND CAST(%lld:limit AS BIGINT) > 0
+            AND allowance.downloads_used > CAST(%lld:limit AS BIGINT)
+        THEN CASE WHEN allowance.downloads_extra + CAST(%lld:limit AS BIGINT) > allowance.downloads_used
+            THEN allowance.downloads_extra + CAST(%lld:limit AS BIGINT) - allowance.downloads_used ELSE 0 END
+        ELSE allowance.downloads_extra END,
+    kept = CASE WHEN {{begins_anew}} THEN '' ELSE allowance.kept END,
+    is_fresh = CASE WHEN allowance.version = excluded.version THEN allowance.is_fresh ELSE excluded.is_fresh END,
+    version = excluded.version
 
 -- name: allowance_take
 -- dialect: sqlite3
-INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld:assignment_id, value, 1, 0 FROM json_each(%ids) WHERE true
-ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
+INSERT INTO allowance (assignment_id, asset_id, version, downloads_used, downloads_extra, is_fresh)
+SELECT %lld:assignment_id, value ->> 0, value ->> 1, 1, 0, %lld:is_fresh FROM json_each(%s:files) WHERE true
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET {{one_more}}
 
 -- name: allowance_take
 -- dialect: pgsql
-INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld:assignment_id, value, 1, 0 FROM unnest(%ids) value ORDER BY value
-ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = {{one_more}}
+INSERT INTO allowance (assignment_id, asset_id, version, downloads_used, downloads_extra, is_fresh)
+SELECT %lld:assignment_id, (value ->> 0)::bigint, value ->> 1, 1, 0, %lld:is_fresh
+FROM jsonb_array_elements(%s:files::jsonb) value ORDER BY 2
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET {{one_more}}
 
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
-SELECT o.access_status, a.status AS assignment_status, a.expires_at,
+SELECT o.access_status, o.undeclared, a.status AS assignment_status, a.expires_at,
     COALESCE(m.download_limit, a.download_limit) AS download_limit, o.page_id,
-    o.storefront_order_id, o.page_replaced_at, h.blocked_at, a.quantity, {{session_last_columns}}
+    o.storefront_order_id, o.page_replaced_at, h.blocked_at, a.quantity, m.fresh_downloads,
+    {{session_last_columns}}
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
@@ -253,7 +277,7 @@ ORDER BY pack
 -- The archive's ready files, with their positions in the list of ids.
 -- part: archive_columns
 s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
-    COALESCE(w.downloads_extra, 0) AS downloads_extra, b.object, b.missing_at
+    COALESCE(w.downloads_extra, 0) AS downloads_extra, COALESCE(w.version, '') AS version, b.object, b.missing_at
 
 -- name: archive_files
 -- dialect: sqlite3
@@ -286,7 +310,7 @@ jsonb_to_recordset(%s:allowances::jsonb) g (assignment_id bigint, asset_id bigin
     kept_bytes bigint)
 
 -- name: allowances_lock
-SELECT w.assignment_id, w.asset_id, w.kept, w.kept_bytes
+SELECT w.assignment_id, w.asset_id, w.kept, w.kept_bytes, w.version, w.is_fresh
 FROM {{given_allowances}}
 CROSS JOIN allowance w WHERE w.assignment_id = g.assignment_id AND w.asset_id = g.asset_id
 ORDER BY w.assignment_id, w.asset_id {{for_update}}

@@ -1,13 +1,15 @@
 -- name: email_insert
-INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attempts, request_id, created_at)
-VALUES (%lld:shop_id, %lld:order_id, %s:recipient, %s:message_id, %s:status, %lld:held, 0, %s:request_id, %lld:now)
+INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, is_late, help_id, attempts, request_id,
+    created_at)
+VALUES (%lld:shop_id, %lld:order_id, %s:recipient, %s:message_id, %s:status, %lld:held, %lld:is_late, %lld:help_id?0, 0,
+    %s:request_id, %lld:now)
 RETURNING id
 
 -- name: email_latest
 SELECT {{email_columns}} FROM email e WHERE e.order_id = %lld ORDER BY e.id DESC LIMIT 1
 
 -- name: emails_of_order
-SELECT e.id, {{email_columns}}, e.created_at FROM email e
+SELECT e.id, {{email_columns}}, e.created_at, e.response FROM email e
 WHERE e.order_id = %lld AND e.id < %lld:before ORDER BY e.id DESC LIMIT %lld
 
 -- An email that is being sent can't be held any more.
@@ -62,8 +64,9 @@ WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
     AND recipient IS NULL AND status = 'no_recipient'
 
 -- name: emails_by_id
-SELECT e.id, e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name) AS from_name,
-    COALESCE(s.reply_to, s.email) AS reply_to
+SELECT e.id, e.order_id, e.recipient, e.message_id, e.is_late, COALESCE(s.sender_name, s.name) AS from_name,
+    COALESCE(s.reply_to, s.email) AS reply_to, e.help_id,
+    (SELECT h.answer FROM help_request h WHERE h.id = e.help_id) AS help_answer
 FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id {{in_given}}
 
 -- name: email_delay
@@ -71,15 +74,16 @@ SELECT e.created_at, s.mail_delay FROM email e JOIN shop s ON s.id = e.shop_id W
 
 -- The update keeps workers from claiming the job until the transaction ends.
 -- name: email_delayed
-UPDATE job SET due_at = due_at WHERE status = 'queued' AND attempts = 0 AND due_at > %lld:now
-    AND email_id = (SELECT max(id) FROM email WHERE order_id = %lld)
+UPDATE job SET due_at = due_at WHERE type = 'email' AND status = 'queued' AND attempts = 0 AND due_at > %lld:now
+    AND email_id = (SELECT max(id) FROM email WHERE order_id = %lld AND help_id IS NULL)
 RETURNING id
 
 -- A bounce can arrive before the result that the message was accepted. The order's address may have changed
 -- while the email was being sent to the former one.
 -- name: email_result
 UPDATE email SET status = %s, attempts = %lld, recipient = COALESCE(%s:sent_to, recipient),
-    last_error = CASE WHEN bounced_at IS NULL THEN %s:error ELSE last_error END, sent_at = %lld?0
+    last_error = CASE WHEN bounced_at IS NULL THEN %s:error ELSE last_error END, response = %s:response,
+    sent_at = %lld?0
 WHERE id = %lld
 
 -- name: email_bounced

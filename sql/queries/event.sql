@@ -1,14 +1,14 @@
 -- name: event_insert
-INSERT INTO event (shop_id, type, order_id, data, created_at)
-    VALUES (%lld:shop_id, %s:type, %lld:order_id?0, %s:data, %lld:created_at)
+INSERT INTO event (shop_id, type, order_id, data, request_id, created_at)
+    VALUES (%lld:shop_id, %s:type, %lld:order_id?0, %s:data, %s:request_id, %lld:created_at)
 
 -- name: event_insert_of_order
-INSERT INTO event (shop_id, type, order_id, data, created_at)
-SELECT o.shop_id, %s:type, o.id, %s:data, %lld:created_at FROM orders o WHERE o.id = %lld
+INSERT INTO event (shop_id, type, order_id, data, request_id, created_at)
+SELECT o.shop_id, %s:type, o.id, %s:data, %s:request_id, %lld:created_at FROM orders o WHERE o.id = %lld
 
 -- name: event_insert_of_email
-INSERT INTO event (shop_id, type, order_id, data, created_at)
-SELECT e.shop_id, %s:type, e.order_id, %s:data, %lld:created_at FROM email e WHERE e.id = %lld
+INSERT INTO event (shop_id, type, order_id, data, request_id, created_at)
+SELECT e.shop_id, %s:type, e.order_id, %s:data, e.request_id, %lld:created_at FROM email e WHERE e.id = %lld
 
 -- name: event_insert_for_endpoint
 INSERT INTO event (shop_id, type, data, created_at, endpoint_id)
@@ -18,15 +18,15 @@ RETURNING id
 -- A tag whose stock has fallen to its threshold.
 -- name: event_insert_of_tag
 -- dialect: sqlite3
-INSERT INTO event (shop_id, type, created_at, data)
-SELECT t.shop_id, 'license_key.low', %lld:created_at, json_object('license_key_tag_id', t.id,
+INSERT INTO event (shop_id, type, request_id, created_at, data)
+SELECT t.shop_id, 'license_key.low', %s:request_id, %lld:created_at, json_object('license_key_tag_id', t.id,
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)
 FROM license_key_tag t WHERE t.id = %lld
 
 -- name: event_insert_of_tag
 -- dialect: pgsql
-INSERT INTO event (shop_id, type, created_at, data)
-SELECT t.shop_id, 'license_key.low', %lld:created_at, json_build_object('license_key_tag_id', t.id,
+INSERT INTO event (shop_id, type, request_id, created_at, data)
+SELECT t.shop_id, 'license_key.low', %s:request_id, %lld:created_at, json_build_object('license_key_tag_id', t.id,
     'available', t.available, 'low_stock_threshold', t.low_stock_threshold)::text
 FROM license_key_tag t WHERE t.id = %lld
 
@@ -151,6 +151,9 @@ UNION ALL
 SELECT NULL, COALESCE((SELECT c.last FROM event_count c WHERE c.id = %lld:shop_id), 0), f.name, NULL, NULL,
     NULL
 FROM event_feed f WHERE f.id = 1
+
+-- name: event_feed
+SELECT name FROM event_feed WHERE id = 1
 
 -- name: event_feed_renew
 UPDATE event_feed SET name = %s WHERE id = 1

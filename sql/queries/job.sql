@@ -41,15 +41,6 @@ SELECT
         ORDER BY due_at LIMIT %lld) l_rows) AS later,
     (SELECT due_at FROM job WHERE lane = %s AND due_at <= %lld:now ORDER BY due_at LIMIT 1) AS oldest
 
--- A column of the index job_due_of_shop.
--- part: due_shop
--- dialect: sqlite3
-shop_id
-
--- part: due_shop
--- dialect: pgsql
-(shop_id + 0)
-
 -- name: job_lane_of_shop
 SELECT
     (SELECT count(*) FROM (SELECT 1 AS one FROM job
@@ -199,6 +190,10 @@ SELECT
      ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM job WHERE lane = 'webhook' AND due_at BETWEEN %lld:webhook AND %lld:until
      ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'orders' AND due_at BETWEEN %lld:orders AND %lld:until
+     ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'news' AND due_at BETWEEN %lld:news AND %lld:until
+     ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM job WHERE lane = 'cleanup' AND due_at BETWEEN %lld:cleanup AND %lld:until
      ORDER BY due_at LIMIT 1),
     (SELECT id FROM shop ORDER BY id DESC LIMIT 1)
@@ -295,8 +290,9 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE {{job_lost}} FOR UPDATE SKIP LOCK
 -- Jobs that were due long before they were written are left alone.
 -- name: jobs_set_back
 UPDATE job SET due_at = %lld:now + due_at - updated_at, updated_at = %lld:now
-WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'webhook', 'cleanup', 'blocked-small',
-        'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup', 'blocked-webhook')
+WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'webhook', 'orders', 'news', 'cleanup', 'blocked-small',
+        'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup', 'blocked-webhook', 'blocked-orders',
+        'blocked-news')
     AND due_at > %lld:now AND updated_at > %lld:now AND due_at + 1000000 > updated_at
 
 -- Emails that failed before and wait for their next attempt are due now.  Those that wait for the shop's delay,
@@ -331,7 +327,7 @@ UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id =
 -- name: job_retry
 UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
         WHEN type IN ('upload_verification', 'logo') THEN 'hash'
-        WHEN type = 'storefront_lookup' THEN 'lookup' ELSE 'small' END,
+        WHEN type = 'storefront_lookup' THEN 'lookup' WHEN type = 'buyers_move' THEN 'orders' ELSE 'small' END,
     attempts = 0, interruptions = 0, written = NULL, validator = NULL, due_at = %lld:now, lease_owner = NULL,
     bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,

@@ -215,6 +215,24 @@ WHERE id = ANY (ARRAY(SELECT o.id FROM orders o WHERE o.id = ANY (ARRAY(
     WHERE a.id = ANY (ARRAY(SELECT value::bigint FROM jsonb_each_text(%s:pairs::jsonb)))))
     FOR NO KEY UPDATE SKIP LOCKED))
 
+-- Their jobs late_email look at once whether everything is there now.
+-- name: license_wake_late
+-- dialect: sqlite3
+UPDATE job SET due_at = %lld:now
+WHERE type = 'late_email' AND status = 'queued' AND due_at > %lld:now
+    AND email_id IN (SELECT e.id FROM email e WHERE e.order_id IN (SELECT a.order_id FROM assignment a
+        WHERE a.id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s:pairs))))
+
+-- name: license_wake_late
+-- dialect: pgsql
+UPDATE job SET due_at = %lld:now
+WHERE id = ANY (ARRAY(SELECT j.id FROM job j
+    WHERE j.type = 'late_email' AND j.status = 'queued' AND j.due_at > %lld:now
+        AND j.email_id = ANY (ARRAY(SELECT e.id FROM email e WHERE e.order_id = ANY (ARRAY(
+            SELECT a.order_id FROM assignment a
+            WHERE a.id = ANY (ARRAY(SELECT value::bigint FROM jsonb_each_text(%s:pairs::jsonb)))))))
+    ORDER BY j.id FOR NO KEY UPDATE))
+
 -- One entry for each order.
 -- name: license_timeline_insert
 -- dialect: sqlite3

@@ -17,13 +17,14 @@ SELECT {{choice_columns}} FROM mapping m WHERE m.id = %lld AND +m.shop_id = %lld
 -- As {{later}}.  updated_at is created_at only in a row that nobody has changed.
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, title, note, download_type, is_active,
-    download_limit, access_days, content, created_at, updated_at)
+    download_limit, access_days, content, fresh_downloads, created_at, updated_at)
 VALUES (%lld:shop_id, %s:storefront_product_id, %s:variants_hash, %s:title, %s:note, %s:download_type,
-    %lld:is_active, %lld:download_limit?-1, %lld:access_days?-1, %s:content, %lld:now, %lld:now)
+    %lld:is_active, %lld:download_limit?-1, %lld:access_days?-1, %s:content,
+    %lld:fresh_downloads, %lld:now, %lld:now)
 ON CONFLICT (shop_id, storefront_product_id, variants_hash) DO UPDATE SET
     title = excluded.title, note = excluded.note, download_type = excluded.download_type, is_active = excluded.is_active,
     download_limit = excluded.download_limit, access_days = excluded.access_days,
-    content = excluded.content,
+    content = excluded.content, fresh_downloads = excluded.fresh_downloads,
     updated_at = CASE WHEN excluded.updated_at > mapping.updated_at + 1000
         THEN excluded.updated_at ELSE mapping.updated_at + 1000 END
 RETURNING id, created_at, updated_at
@@ -31,7 +32,7 @@ RETURNING id, created_at, updated_at
 -- name: mapping_replace
 UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, title = %s, note = %s, download_type = %s,
     is_active = %lld, download_limit = %lld?-1, access_days = %lld?-1, content = %s,
-    updated_at = {{later}}
+    fresh_downloads = %lld, updated_at = {{later}}
 WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING id, created_at, updated_at
 
@@ -102,7 +103,7 @@ FROM (
 
 -- part: mapping_columns
 id, storefront_product_id, title, note, download_type, is_active, download_limit, access_days, content,
-created_at, updated_at
+fresh_downloads, created_at, updated_at
 
 -- name: mapping_by_id
 SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
@@ -116,9 +117,17 @@ SELECT {{mapping_columns}} FROM mapping
 WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld:before AND id > 0
 ORDER BY id DESC LIMIT %lld
 
--- name: mapping_page_of_product
+-- name: mapping_page_of_state
 SELECT {{mapping_columns}} FROM mapping
-WHERE shop_id = %lld AND storefront_product_id = %s AND deleted_at IS NULL AND id < %lld:before
+WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND id > 0
+ORDER BY id DESC LIMIT %lld
+
+-- Of the next thousand those in a state, or in any (-1).
+-- name: mapping_page_of_product
+SELECT {{mapping_columns}} FROM (SELECT {{mapping_columns}} FROM mapping
+    WHERE shop_id = %lld AND storefront_product_id = %s AND deleted_at IS NULL AND id < %lld:before
+    ORDER BY id DESC LIMIT 1000) m_rows
+WHERE %lld:is_active < 0 OR is_active = %lld:is_active
 ORDER BY id DESC LIMIT %lld
 
 -- part: in_rows

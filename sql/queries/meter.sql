@@ -21,25 +21,28 @@ VALUES (%s:id, %s:session_id, %lld:generation, %lld:assignment_id, %s:meter_id, 
 ON CONFLICT (meter_id, id) DO NOTHING
 
 -- name: transfers_of_meter
-SELECT id, session_id, generation, files, bytes FROM download_transfer
+SELECT id, session_id, generation, files, bytes, acknowledged, handed_over FROM download_transfer
 WHERE meter_id = %s ORDER BY id LIMIT %lld
 
 -- The bytes that transfers have delivered so far. Without LIMIT the list would be read again for each of the
 -- process's transfers.
 -- name: transfers_progress
 -- dialect: sqlite3
-UPDATE download_transfer AS t SET files = g_rows.files, bytes = g_rows.bytes
+UPDATE download_transfer AS t SET files = g_rows.files, bytes = g_rows.bytes,
+    acknowledged = g_rows.acknowledged, handed_over = g_rows.handed_over
 FROM (SELECT %s:meter_id AS meter_id, value ->> 'id' AS id, value ->> 'files' AS files,
-    value ->> 'bytes' AS bytes
+    value ->> 'bytes' AS bytes, value ->> 'acknowledged' AS acknowledged, value ->> 'handed_over' AS handed_over
     FROM json_each(%s:progress) LIMIT -1) g_rows
 WHERE t.meter_id = g_rows.meter_id AND t.id = g_rows.id
 RETURNING id
 
 -- name: transfers_progress
 -- dialect: pgsql
-UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
+UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes, acknowledged = g.acknowledged,
+    handed_over = g.handed_over
 FROM (SELECT %s:meter_id AS meter_id, r.*
-    FROM jsonb_to_recordset(%s:progress::jsonb) r (id text COLLATE "C", files text, bytes bigint) OFFSET 0) g
+    FROM jsonb_to_recordset(%s:progress::jsonb) r (id text COLLATE "C", files text, bytes bigint,
+        acknowledged bigint, handed_over bigint) OFFSET 0) g
 WHERE t.meter_id = g.meter_id AND t.id = g.id
 RETURNING t.id
 

@@ -16,6 +16,7 @@ FROM pragma_table_info('schema_migration')
 SELECT count(*), count(*) FILTER (WHERE attname IN ('fingerprint', 'runs_with'))
 FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass('schema_migration') AND attnum > 0
 
--- The lowest version that a build must know to run on this schema.
+-- The lowest version that a build must know to run on this schema, and whether maintenance is on.
 -- name: migration_runs_with
-SELECT max(runs_with) FROM schema_migration
+SELECT max(runs_with) AS runs_with, (SELECT count(*) FROM maintenance WHERE id = 1) AS closed
+FROM schema_migration

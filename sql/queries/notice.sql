@@ -7,6 +7,15 @@ due_at = CASE WHEN due_at IS NULL OR due_at > %lld:latest THEN %lld:now ELSE due
 -- name: notice_add
 UPDATE notice SET {{notice_counted}} WHERE shop_id = %lld AND kind = %s AND choice <> 'off'
 
+-- What members who may answer are told at once until they choose otherwise.
+-- name: notice_default
+INSERT INTO notice (shop_id, user_name, kind, choice, waiting)
+SELECT shop_id, user_name, %s:kind, 'now', 0 FROM member WHERE shop_id = %lld AND role IN ('staff', 'owner')
+ON CONFLICT (shop_id, user_name, kind) DO NOTHING
+
+-- name: notice_add_daily
+UPDATE notice SET {{notice_counted}} WHERE shop_id = %lld AND kind = %s AND choice = 'daily'
+
 -- name: notice_add_of_email
 UPDATE notice SET {{notice_counted}}
 WHERE shop_id = (SELECT e.shop_id FROM email e WHERE e.id = %lld:email_id) AND kind = %s AND choice <> 'off'

@@ -1,12 +1,22 @@
--- A request's address for a customer. The address that a person has replaced is not taken again.
+-- Whether a request's address for a customer is that of somebody who was merged into the customer.
+-- part: email_merged
+EXISTS (SELECT 1 FROM customer m WHERE m.merged_into = customer.id AND lower(m.email) = lower(excluded.email))
+
+-- A request's address for a customer. The address that a person has replaced is not taken again, nor is a merged one.
 -- part: email_given
 CASE WHEN %lld:no_email = 1 THEN NULL
-    WHEN lower(excluded.email) = lower(customer.email_replaced) THEN customer.email
+    WHEN lower(excluded.email) = lower(customer.email_replaced) OR {{email_merged}} THEN customer.email
     ELSE COALESCE(excluded.email, customer.email) END
+
+-- The number of a customer k, or of the one into whom k was merged.
+-- part: number_that_stays
+(SELECT n.storefront_customer_id FROM customer n WHERE n.id = COALESCE(k.merged_into, k.id))
 
 -- Whose order it is: the customer of the given number, or the order's customer so far, or a guest.
 -- part: customer_key
-COALESCE(%s:storefront_customer_id, (SELECT k.storefront_customer_id FROM orders g JOIN customer k ON k.id = g.customer_id
+COALESCE((SELECT {{number_that_stays}} FROM customer k
+        WHERE k.shop_id = %lld:shop_id AND k.storefront_customer_id = %s:storefront_customer_id),
+    %s:storefront_customer_id, (SELECT {{number_that_stays}} FROM orders g JOIN customer k ON k.id = g.customer_id
         WHERE g.shop_id = %lld:shop_id AND g.storefront_order_id = %s:storefront_order_id),
     'order:' || %s:storefront_order_id)
 
@@ -20,7 +30,8 @@ VALUES (%lld:shop_id, {{customer_key}}, %s:email, %s:first_name, %s:last_name, %
 ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
     email = {{email_given}},
     email_replaced = CASE WHEN %lld:no_email = 1
-        OR lower(excluded.email) NOT IN (lower(customer.email), lower(customer.email_replaced)) THEN NULL
+        OR lower(excluded.email) NOT IN (lower(customer.email), lower(customer.email_replaced))
+            AND NOT {{email_merged}} THEN NULL
         ELSE customer.email_replaced END,
     first_name = CASE WHEN %lld:no_first = 1 THEN NULL ELSE COALESCE(excluded.first_name, customer.first_name)
         END,
@@ -33,13 +44,20 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
             CASE WHEN %lld:no_last = 1 THEN NULL ELSE COALESCE(excluded.last_name, customer.last_name) END,
             CASE WHEN %lld:no_locale = 1 THEN NULL ELSE COALESCE(excluded.locale, customer.locale) END)
         THEN excluded.updated_at ELSE customer.updated_at END
-RETURNING id, email, first_name, last_name, locale, updated_at, created_at
+RETURNING id, email, first_name, last_name, locale, updated_at, created_at, merged_into
+
+-- name: order_address
+SELECT o.shop_id, {{recipient:o}} AS address FROM orders o WHERE o.id = %lld
 
 -- name: order_names
 SELECT shop_id, storefront_order_id, name, recipient FROM orders WHERE id = %lld
 
+-- A customer is also found by what the newest of those were called who were merged into it.
 -- name: customer_names
 SELECT shop_id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name FROM customer WHERE id = %lld
+UNION ALL
+SELECT * FROM (SELECT shop_id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name
+    FROM customer WHERE merged_into = %lld:id ORDER BY merged_into DESC, id DESC LIMIT 20) q_rows
 
 -- name: customers_by_id
 SELECT id, {{customer_number:customer}} AS storefront_customer_id, email, first_name, last_name, locale FROM customer
@@ -49,24 +67,26 @@ WHERE +shop_id = %lld AND id {{in_given}}
 -- order run one after the other.
 -- name: order_upsert
 INSERT INTO orders (shop_id, storefront_order_id, name, customer_id, page_id, client_ip, access_status,
-    fraud_decision, created_at, updated_at)
-SELECT c.shop_id, %s:storefront_order_id, %s:name, c.id, %s:page_id, %s:client_ip, 'active', 'not_checked', %lld:now,
-    %lld:now
+    fraud_decision, undeclared, created_at, updated_at)
+SELECT c.shop_id, %s:storefront_order_id, %s:name, c.id, %s:page_id, %s:client_ip, 'active', 'not_checked',
+    (SELECT h.declaration FROM shop h WHERE h.id = c.shop_id), %lld:now, %lld:now
 FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = {{customer_key}}
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
-RETURNING id, customer_id, access_status, page_id, updated_at, {{recipient:orders}} AS address, name
+RETURNING id, customer_id, access_status, page_id, updated_at, {{recipient:orders}} AS address, name,
+    undeclared
 
 -- To a customer who has the address of the order, or the same as the former customer now or before a person
--- replaced it. The order keeps its address.
+-- replaced it, or into whom the former one was merged. The order keeps its address.
 -- name: order_change_customer
 UPDATE orders SET customer_id = %lld, recipient = CASE
     WHEN lower({{recipient:orders}}) = (SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id)
     THEN orders.recipient ELSE {{recipient:orders}} END
-WHERE id = %lld AND (SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id) IN (
+WHERE id = %lld AND ((SELECT lower(n.email) FROM customer n WHERE n.id = %lld:customer_id) IN (
     lower(orders.recipient),
     (SELECT lower(c.email) FROM customer c WHERE c.id = orders.customer_id),
     (SELECT lower(c.email_replaced) FROM customer c WHERE c.id = orders.customer_id))
+    OR (SELECT c.merged_into FROM customer c WHERE c.id = orders.customer_id) = %lld:customer_id)
 RETURNING {{recipient:orders}} AS address
 
 -- Locks an order until the commit, before it is read and changed. Entries can still be added to its timeline.
@@ -76,8 +96,17 @@ SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no
 -- name: order_set_access
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s WHERE id = %lld
 
+-- Of two presses of the button, the first one counts.
+-- name: order_declare
+UPDATE orders SET undeclared = 0, declared_at = %lld:now
+WHERE page_id = %s AND undeclared = 1 AND access_status = 'active'
+RETURNING id, shop_id, {{recipient:orders}} AS address
+
 -- name: order_set_name
 UPDATE orders SET name = %s WHERE id = %lld
+
+-- name: order_note_typo
+UPDATE orders SET likely_typo = %s WHERE id = %lld AND likely_typo IS DISTINCT FROM %s:likely_typo
 
 -- name: order_replace_page
 UPDATE orders SET page_id = %s, page_replaced_at = %lld:now WHERE id = %lld
@@ -92,31 +121,54 @@ UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email 
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.name AS order_name, o.recipient AS own_address, {{recipient:o}} AS address,
 o.created_at, c.id AS customer_id, {{customer_number:c}} AS storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id AS shop_id, s.name, COALESCE(s.reply_to, s.email) AS shop_email, s.accent, s.languages, s.email_texts, s.logo_sha256,
+s.id AS shop_id, s.name, s.domain AS shop_domain, COALESCE(s.reply_to, s.email) AS shop_email, s.withdrawal_url, s.help AS shop_help, s.accent, s.languages, s.email_texts, s.logo_sha256,
 s.logo_width,
 s.logo_height, o.fraud_level, o.fraud_signals,
-o.risk_pending, s.blocked_at, o.updated_at, {{email_columns}}
+o.risk_pending, s.blocked_at, o.updated_at, o.undeclared, o.declared_at, {{email_columns}}
 
--- An order with its customer, its shop and its newest email, if it has one.
+-- An order with its customer, its shop and its newest email, if it has one, apart from answers to requests for help.
 -- part: order_tables
 -- dialect: sqlite3
 orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
-LEFT JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = o.id)
+LEFT JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = o.id AND l.help_id IS NULL)
 
 -- part: order_tables
 -- dialect: pgsql
 orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
-LEFT JOIN LATERAL (SELECT * FROM email WHERE order_id = o.id ORDER BY id DESC LIMIT 1) e ON true
+LEFT JOIN LATERAL (SELECT * FROM email WHERE order_id = o.id AND help_id IS NULL ORDER BY id DESC LIMIT 1) e
+    ON true
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}
 FROM {{order_tables}}
 WHERE o.shop_id = %lld AND o.storefront_order_id = %s
 
+-- The newest request for help of an order.
+-- part: order_help
+-- dialect: sqlite3
+LEFT JOIN help_request h ON h.id = (SELECT max(l.id) FROM help_request l WHERE l.order_id = o.id)
+
+-- part: order_help
+-- dialect: pgsql
+LEFT JOIN LATERAL (SELECT * FROM help_request WHERE order_id = o.id ORDER BY id DESC LIMIT 1) h ON true
+
+-- With 0 for a visit of the page that must be recorded: neither a network's later one on its day, nor one of
+-- another network on a day that has 20.
 -- name: order_by_page_id
-SELECT {{order_columns}}
-FROM {{order_tables}}
-WHERE o.page_id = %s
+SELECT {{order_columns}}, (SELECT (count(*) + 20 * COALESCE(sum(CASE WHEN v.network = %s:network THEN 1 ELSE 0 END), 0))
+    / 20 FROM order_visit v WHERE v.order_id = o.id AND v.day = %lld:day) AS visit_known,
+    {{help_state}} AS help_state, h.asked_at AS help_asked_at, h.answer AS help_answer
+FROM {{order_tables}} {{order_help}}
+WHERE o.page_id = %s:page_id
+
+-- name: order_visit_insert
+INSERT INTO order_visit (order_id, day, network, visited_at)
+SELECT %lld:order_id, %lld:day, %s:network, %lld:visited_at
+WHERE (SELECT count(*) FROM order_visit WHERE order_id = %lld:order_id AND day = %lld:day) < 20
+ON CONFLICT (order_id, day, network) DO NOTHING
+
+-- name: order_visits
+SELECT network, visited_at FROM order_visit WHERE order_id = %lld ORDER BY day DESC, network LIMIT %lld
 
 -- name: order_by_id
 SELECT {{order_columns}}
@@ -233,7 +285,7 @@ CASE WHEN a.content = 'live' THEN (
 -- links, so that neither is queried in vain.
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.title, a.quantity,
-a.status, a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
+a.status, a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active, m.fresh_downloads,
 (SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id) AS license_keys,
 COALESCE(m.download_limit, a.download_limit) AS download_limit, {{packs_of_a}} AS packs,
 COALESCE((SELECT 1 FROM mapping_link WHERE a.content = 'live' AND mapping_id = a.mapping_id LIMIT 1),
@@ -287,7 +339,7 @@ WITH a_rows AS MATERIALIZED (
 -- part: files_of_a_rows
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
     s.size, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
-    COALESCE(w.downloads_extra, 0) AS downloads_extra
+    COALESCE(w.downloads_extra, 0) AS downloads_extra, COALESCE(w.version, '') AS version
 FROM (
     SELECT a_rows.turn, a_rows.id AS assignment_id, mf.asset_id, mf.position
     FROM a_rows CROSS JOIN mapping_file mf
@@ -418,7 +470,7 @@ SELECT given_rows.id, (
 FROM unnest(%ids) given_rows (id)
 
 -- name: files_by_id
-SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, s.size, s.updated_at, 0, 0
+SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, s.size, s.updated_at, 0, 0, ''
 FROM asset s
 WHERE s.id {{in_given}}
 
@@ -428,5 +480,5 @@ SELECT s.id, b.missing_at FROM asset s JOIN blob b ON b.sha256 = s.sha256
 WHERE s.id {{in_given}} AND b.object IS NOT NULL
 
 -- name: allowances_of_assignments
-SELECT assignment_id, asset_id, downloads_used, downloads_extra
+SELECT assignment_id, asset_id, downloads_used, downloads_extra, version
 FROM allowance WHERE assignment_id {{in_given}}

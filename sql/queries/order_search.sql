@@ -4,7 +4,7 @@ o.id, o.storefront_order_id, o.access_status, o.created_at, o.name,
 {{customer_number:c}} AS storefront_customer_id, {{recipient:o}} AS email, c.first_name, c.last_name,
 (SELECT CASE WHEN e.held <> 0 THEN 'held'
     WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
-    FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1) AS email_status
+    FROM email e WHERE e.order_id = o.id AND e.help_id IS NULL ORDER BY e.id DESC LIMIT 1) AS email_status
 
 -- name: order_lines_by_id
 SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id
@@ -14,7 +14,7 @@ WHERE o.id {{in_given}}
 -- part: order_email
 COALESCE((SELECT CASE WHEN e.held <> 0 THEN 'held'
         WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
-    FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1), 'not_requested')
+    FROM email e WHERE e.order_id = o.id AND e.help_id IS NULL ORDER BY e.id DESC LIMIT 1), 'not_requested')
 
 -- Whether the customer of the active order o may lack something: 0 for no.
 -- part: order_lacks
@@ -26,7 +26,8 @@ CASE COALESCE(%s:attention, '')
             AND COALESCE(m.download_limit, a.download_limit, %lld:download_limit) > 0
             AND w.downloads_used
                 >= a.quantity * COALESCE(m.download_limit, a.download_limit, %lld:download_limit)
-                    + w.downloads_extra LIMIT 1), 0)
+                    + w.downloads_extra
+            AND {{w_counts}} LIMIT 1), 0)
     WHEN 'preparing' THEN COALESCE((SELECT 1 FROM assignment a CROSS JOIN mapping_file mf CROSS JOIN asset s
         WHERE a.order_id = o.id AND a.status = 'active' AND a.content = 'live' AND mf.mapping_id = a.mapping_id
             AND s.id = mf.asset_id AND s.status <> 'ready' LIMIT 1),
@@ -221,20 +222,12 @@ FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
 ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
 
 -- name: customer_of_number
-SELECT id FROM customer WHERE shop_id = %lld AND storefront_customer_id = %s
+SELECT COALESCE(merged_into, id) AS id FROM customer WHERE shop_id = %lld AND storefront_customer_id = %s
 
 -- name: customers_of_email
 SELECT id FROM customer
 WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s:email) LIMIT %lld
 
--- Orders whose number begins with these digits, the shortest match first. A letter sorts after all digits in
--- every collation.
--- name: order_lines_of_number
+-- name: order_lines_that_fit
 SELECT {{order_line}}, {{order_fits}} AS fits FROM orders o JOIN customer c ON c.id = o.customer_id
-WHERE o.shop_id = %lld AND o.storefront_order_id >= %s:text AND o.storefront_order_id < %s:text || 'z'
-ORDER BY o.storefront_order_id LIMIT %lld
-
--- name: order_lines_of_customer
-SELECT {{order_line}}, {{order_fits}} AS fits FROM orders o JOIN customer c ON c.id = o.customer_id
-WHERE o.customer_id = (SELECT id FROM customer WHERE shop_id = %lld AND storefront_customer_id = %s)
-ORDER BY o.created_at DESC LIMIT %lld
+WHERE o.id {{in_given}}

@@ -21,10 +21,11 @@ DELETE FROM upload WHERE id > %s:after AND id <= %s:end AND status <> 'open'
 -- name: prune_emails_end
 SELECT id, created_at FROM email WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
--- An order's newest email is part of its answer, and stays.
+-- An order's newest email is part of its answer, and stays, but not an answer to a request for help.
 -- name: prune_emails
 DELETE FROM email WHERE id > %lld:after AND id <= %lld:end AND created_at < %lld:before
-    AND id < (SELECT l.id FROM email l WHERE l.order_id = email.order_id ORDER BY l.id DESC LIMIT 1)
+    AND (help_id IS NOT NULL OR id < (SELECT l.id FROM email l WHERE l.order_id = email.order_id AND l.help_id IS NULL
+        ORDER BY l.id DESC LIMIT 1))
     AND (SELECT count(*) FROM job j WHERE j.email_id = email.id) = 0
 
 -- name: prune_events_end
@@ -48,6 +49,13 @@ DELETE FROM download_session WHERE opened_at > %lld:after AND opened_at <= %lld:
     AND status <> 'open' AND (SELECT count(*) FROM download_transfer t
         WHERE t.session_id = download_session.id AND t.generation = download_session.generation) = 0
 
+-- name: prune_visits_end
+SELECT visited_at, visited_at FROM order_visit WHERE visited_at > %lld:after ORDER BY visited_at
+    LIMIT 1 OFFSET %lld:offset
+
+-- name: prune_visits
+DELETE FROM order_visit WHERE visited_at > %lld:after AND visited_at <= %lld:end AND visited_at < %lld:before
+
 -- name: prune_audit_end
 SELECT id, created_at FROM audit WHERE id > %lld:after ORDER BY id LIMIT 1 OFFSET %lld:offset
 
@@ -70,3 +78,10 @@ WHERE created_at > %lld:after AND client_ip IS NOT NULL ORDER BY created_at LIMI
 UPDATE orders SET client_ip = NULL
 WHERE created_at > %lld:after AND created_at <= %lld:end AND created_at < %lld:before AND client_ip IS NOT NULL
     AND risk_pending = 0
+
+-- name: prune_finds_end
+SELECT asked_at, asked_at FROM find_request WHERE asked_at > %lld:after ORDER BY asked_at LIMIT 1 OFFSET %lld:offset
+
+-- name: prune_finds
+DELETE FROM find_request WHERE asked_at > %lld:after AND asked_at <= %lld:end AND asked_at < %lld:before
+    AND COALESCE(sent_at, 0) < %lld:before

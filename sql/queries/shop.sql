@@ -1,5 +1,5 @@
 -- part: shop_columns
-id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at,
+id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, withdrawal_url, hold_at, declaration, help,
 storefront_url, blocked_at, block_reason, accent, email_texts, logo_sha256, logo_width,
 logo_height, logo_fault, download_limit, access_days,
 languages,
@@ -51,8 +51,8 @@ SELECT id FROM shop WHERE blocked_at IS NOT NULL
 
 -- name: shop_set
 UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, accent = %s, email_texts = %s,
-    mail_delay = %lld, hold_at = %s, download_limit = %lld?-1, access_days = %lld?-1,
-    languages = %s, updated_at = %lld:now
+    mail_delay = %lld, hold_at = %s, declaration = %lld, help = %s, download_limit = %lld?-1, access_days = %lld?-1,
+    languages = %s, withdrawal_url = %s, updated_at = %lld:now
 WHERE id = %lld
 
 -- name: shop_store

@@ -17,6 +17,16 @@ JOIN staff_address a ON a.shop_id = m.shop_id AND a.address = COALESCE(m.email, 
 WHERE m.shop_id = %lld AND m.role = 'owner' AND a.confirmed_at IS NOT NULL
 ORDER BY a.address LIMIT %lld
 
+-- Who are told of a kind at once: they chose it, or are owners without a choice.
+-- name: staff_told_now
+SELECT DISTINCT a.address FROM member m
+JOIN staff_address a ON a.shop_id = m.shop_id AND a.address = COALESCE(m.email, m.user_name)
+WHERE m.shop_id = %lld AND (m.role = 'owner' OR m.email IS NOT NULL) AND a.confirmed_at IS NOT NULL
+    AND COALESCE((SELECT n.choice FROM notice n
+        WHERE n.shop_id = m.shop_id AND n.user_name = m.user_name AND n.kind = %s),
+        CASE WHEN m.role = 'owner' THEN 'now' ELSE 'off' END) = 'now'
+ORDER BY a.address LIMIT %lld
+
 -- name: staff_shop_reached
 SELECT s.email FROM shop s JOIN staff_address a ON a.shop_id = s.id AND a.address = s.email
 WHERE s.id = %lld AND a.confirmed_at IS NOT NULL

@@ -19,14 +19,22 @@ SELECT count(*) - count(object) AS files,
     CAST(COALESCE(sum(CASE WHEN object IS NOT NULL THEN size END), 0) AS BIGINT) AS object_bytes,
     count(missing_at) AS missing,
     (SELECT count(*) FROM stray_object) AS strays,
-    (SELECT count(*) FROM storage_hold) AS holds
+    (SELECT count(*) FROM storage_hold WHERE lapses_at IS NULL OR lapses_at > {{now}}) AS holds
 FROM blob
 
 -- name: storage_hold
-INSERT INTO storage_hold (id, user_name, held_at) VALUES (%s:id, %s:user_name, %lld:held_at)
+INSERT INTO storage_hold (id, user_name, held_at, lapses_at)
+VALUES (%s:id, %s:user_name, %lld:held_at, {{now}} + %lld:lease?0)
 
 -- name: storage_held
-SELECT id, user_name, held_at FROM storage_hold ORDER BY held_at LIMIT 1
+SELECT id, user_name, held_at FROM storage_hold WHERE lapses_at IS NULL OR lapses_at > {{now}}
+ORDER BY held_at LIMIT 1
+
+-- name: storage_hold_renew
+UPDATE storage_hold SET lapses_at = {{now}} + %lld:lease WHERE id = %s AND lapses_at > {{now}}
+
+-- name: storage_holds_lapsed
+DELETE FROM storage_hold WHERE lapses_at <= {{now}}
 
 -- name: storage_release
 DELETE FROM storage_hold WHERE id = %s

@@ -2,7 +2,7 @@
 
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, begun_by, returns_to, replaces, modified, written, arrived, write_id, created_at, expires_at, reserved,
+asset_id, begun_by, returns_to, replaces, note, notify, modified, written, arrived, write_id, created_at, expires_at, reserved,
 updated_at,
 CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 
@@ -10,9 +10,10 @@ CASE WHEN expires_at <= {{now}} THEN 1 ELSE 0 END AS expired
 -- size. The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
-    expected_sha256, begun_by, returns_to, replaces, modified, created_at, updated_at, expires_at)
+    expected_sha256, begun_by, returns_to, replaces, note, notify, modified, created_at, updated_at, expires_at)
 SELECT %s:upload_id, s.id, 'open', %s:filename, %s:title, %s:content_type, %lld:category_id?0, %lld:size?-1,
-    %s:expected_sha256, %s:begun_by, %s:returns_to, %lld:replaces?0, %lld:modified?0,
+    %s:expected_sha256, %s:begun_by, %s:returns_to, %lld:replaces?0, %s:note, %lld:notify,
+    %lld:modified?0,
     %lld:created_at, %lld:created_at, {{now}} + %lld:expires_at
 FROM shop s
 WHERE s.id = %lld:shop_id

@@ -112,7 +112,7 @@ is_deeply(found($typo), numbers($order, $sibling), 'and the customer\'s goes for
 # --- emails that wait ----------------------------------------------------------------------------
 
 my $held = order($customer, $typo, send_email => $true);
-wait_mail($typo, 60);
+wait_for(sub { read_order($held)->{email}{status} eq 'sent' }, 60, 'the email to leave');
 sql("UPDATE email SET status = 'queued', held = 1 WHERE order_id = (SELECT id FROM orders WHERE"
     . " shop_id = $shop->{shop_id} AND storefront_order_id = '$held->{storefront_order_id}')");
 is(change_order($held, { email => $right, send_email => $true })->{json}{email}{to}, $right,

@@ -9,6 +9,7 @@ use JSON::PP;
 use MDL::Contract;
 use MDL::Source;
 use MDL::Test;
+use MDL::Upload;
 use Test::More;
 
 my $shop  = new_shop();
@@ -298,6 +299,32 @@ refused(version_of($ready->{id}, upload_id => 'upl_00000000000000000000000000'),
 refused(version_of($ready->{id}, source_url => 'https://example.com/x'), 422,
     'source_host_not_allowed', 'a version from a host that is not allowed', '/source_url');
 refused(version_of($a, source_url => $url), 409, 'asset_not_ready', 'a version of a pending asset');
+refused(version_of($ready->{id}, source_url => $url, note => 'x' x 1001, notify => 'yes'), 400,
+    'invalid_request', 'faulty news of a version', '/note', '/notify');
+
+# --- what is said of a version --------------------------------------------------------------------
+
+my $said = ready_asset($shop, "said-$$.txt", 'said 1')->{id};
+my $no   = version_of($said, source_url => source_url("gone-$$.txt"),
+    note => 'Wrong.');
+is($no->{json}{asset}{note}, undef, 'a note is not shown before its version is there');
+wait_job($shop, $no->{json}{job}{id});
+is(get("/assets/$said")->{json}{note}, undef, 'nor if the version never comes');
+wait_job($shop, version_of($said, source_url => source("said2-$$.txt", 'said 2'),
+    note => "Two.\nLines.")->{json}{job}{id});
+is(get("/assets/$said")->{json}{note}, "Two.\nLines.", 'then it is');
+my $bytes = begin_upload($shop);
+put_bytes($bytes, 'said 3');
+is(version_of($said, upload_id => $bytes->{id}, note => 'Three.')->{json}{asset}{note}, 'Three.',
+    'also of an upload');
+is(get("/assets/$said")->{json}{former}{note}, "Two.\nLines.",
+    'and the former version has its own');
+is(api('POST', "/assets/$said/versions/2/restore", key => $key)->{json}{note}, "Two.\nLines.",
+    'which comes back with it');
+wait_job($shop, version_of($said, source_url => source("said5-$$.txt", 'said 5'))
+    ->{json}{job}{id});
+is(get("/assets/$said")->{json}{note}, undef, 'the next version has none unless it is given');
+unstored();
 
 # --- putting a version back ----------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ subtest 'what is valid is not counted' => sub {
 
 subtest 'a forged link is logged' => sub {
     my $token = 'A' x 43;
-    for my $link ("/d/o/$token", "/d/f/$token", "/d/z/$token", "/d/l/$token", "/u/$token") {
+    for my $link ("/d/o/$token", "/d/f/$token", "/d/z/$token", "/d/l/$token", "/d/h/$token",
+        "/u/$token") {
         my $before = lines_of('198.51.100.1');
         is page('GET', $link, headers => { 'X-Forwarded-For' => '198.51.100.1',
             'Tus-Resumable' => '1.0.0' })->{status},

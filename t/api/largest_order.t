@@ -137,8 +137,10 @@ for my $case (
         call('POST', "/orders/$id/resend", json => {});
         return wait_mail($email, 60);
     });
-    is(() = $mail->{$_} =~ /\d+-(?:"|&quot;){250}/g, $files - 1, "all files are in its $_")
-        for qw(text html);
+    is(() = $mail->{$_} =~ /(?:- |<bdi>)(?:\d+-(?:"|&quot;){250}|large-)/g, 10,
+        "its $_ has ten files") for qw(text html);
+    is(sum0($mail->{text} =~ /^(\d+) more files? (?:is|are) on your download page\.\r?$/mg), 4990,
+        'which counts the others');
     is(() = $mail->{text} =~ /KEY-\d+|Link \d+:/g, $others, 'and all links and keys');
 }
 

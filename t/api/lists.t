@@ -15,6 +15,7 @@ my %make = (
     assets             => sub { import_into($_[0])->{asset}{id} },
     emails             => \&email_of,
     categories         => sub { made($_[0], 'categories', { name => 'Category' }) },
+    'help-requests'    => sub { help_asked($_[0], order_of($_[0])) },
     jobs               => sub { import_into($_[0])->{job}{id} },
     'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag' }) },
     links => sub { made($_[0], 'links', { title => 'Link', url => 'https://links.example.com/' }) },

@@ -97,6 +97,7 @@ my %given   = (
     download_limit         => undef,
     access_days            => undef,
     content                => 'live',
+    fresh_downloads        => $false,
 );
 is_deeply({ map { $_ => $mapping{$_} } keys %given }, \%given, 'the defaults');
 is($mapping{updated_at}, $mapping{created_at}, 'updated_at is created_at');
@@ -114,6 +115,7 @@ my @variants = map { variant() } 1 .. 3;
     download_limit         => 0,
     access_days            => 36500,
     content                => 'pinned',
+    fresh_downloads        => $true,
 );
 my $full = put(%given);
 is_answer($full, 201, 'a mapping with all members');
@@ -149,8 +151,8 @@ cmp_ok($update->{json}{updated_at}, 'ge', $full->{json}{updated_at},
 is($update->{headers}{location}, undef, 'an update has no Location');
 is_deeply(
     [ @{ $update->{json} }{qw(file_ids pack_ids link_ids license_key_tag_ids download_type is_active
-                download_limit access_days content)} ],
-    [ [], [], [], [], 'ZIP', $true, undef, undef, 'live' ],
+                download_limit access_days content fresh_downloads)} ],
+    [ [], [], [], [], 'ZIP', $true, undef, undef, 'live', $false ],
     'an update resets members that it leaves out to their defaults'
 );
 is(kept('mapping_file', 'asset_id', $id), '', 'and empties lists');
@@ -323,6 +325,15 @@ is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json},
         $read->("$filter&limit=2&cursor="
             . $read->($next)->{json}{next_cursor}) ],
         [ map { $_->{id} } @{ $read->($filter)->{json}{data} } ], 'all pages of them');
+    my $all = $read->('?limit=100')->{json}{data};
+    for my $state (qw(true false)) {
+        my @wanted = grep { $_->{is_active} == ($state eq 'true') } @$all;
+        is_deeply([ map { @{ $read->($_)->{json}{data} } } "?is_active=$state&limit=100" ],
+            \@wanted, "is_active=$state has these alone");
+        is_deeply($read->("$filter&is_active=$state")->{json}{data},
+            [ grep { $_->{storefront_product_id} eq $often } @wanted ], 'of a product, too');
+    }
+    is_error($read->('?is_active=1'), 400, 'invalid_request', 'no boolean', '/is_active');
     is_deeply($read->('?storefront_product_id=' . product())->{json}{data}, [],
         'a product that is not mapped has none');
 
@@ -347,7 +358,7 @@ sub replace { my ($of, %members) = @_; return call('PUT', "/mappings/$of", json 
 
 my $old = made('/mappings', { storefront_product_id => product(), storefront_variant_ids => ['1'],
     file_ids => [@files], %content, download_limit => 3, access_days => 4, is_active => $false,
-    content => 'pinned', download_type => 'FILES' });
+    content => 'pinned', fresh_downloads => $true, download_type => 'FILES' });
 my $moved = product();
 my $put = replace($old->{id}, storefront_product_id => $moved);
 is_answer($put, 200, 'another product');
@@ -368,6 +379,7 @@ my %whole = (
     download_limit         => 7,
     access_days            => 8,
     content                => 'pinned',
+    fresh_downloads        => $true,
 );
 $put = replace($old->{id}, %whole);
 is_answer($put, 200, 'a replacement of all members');
@@ -400,11 +412,11 @@ refused(replace($old->{id}, storefront_product_id => product(), file_ids => [ $f
         pack_ids => [ $of_other{pack_ids} ]), 422, 'unknown_reference', 'ids of another shop',
     '/file_ids/1', '/pack_ids/0');
 refused(replace($old->{id}, file_ids => ['1'], is_active => 1, download_limit => -1,
-    access_days => -1, content => 'both',
+    access_days => -1, content => 'both', fresh_downloads => 'yes',
         download_type => 'RAR', name => 'x', storefront_variant_ids => [1]),
     400, 'invalid_request', 'invalid members', '/storefront_product_id', '/file_ids/0',
-    '/is_active', '/download_limit', '/access_days', '/content', '/download_type', '/name',
-    '/storefront_variant_ids/0');
+    '/is_active', '/download_limit', '/access_days', '/content', '/fresh_downloads',
+    '/download_type', '/name', '/storefront_variant_ids/0');
 is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $as_it_was,
     'refused replacements change nothing');
 is_answer(replace($old->{id}, storefront_product_id => $taken->{storefront_product_id},
@@ -421,6 +433,7 @@ my $full_one = made('/mappings', { storefront_product_id => product(),
     content => 'pinned' });
 for ([ is_active => JSON::PP::true() ], [ download_limit => undef ], [ access_days => undef ],
     [ download_limit => 0 ], [ download_type => 'ZIP' ], [ content => 'live' ],
+    [ fresh_downloads => JSON::PP::true() ],
     [ title => 'A title' ], [ note => "One\ntwo" ],
     [ variant_titles => { 'gid://storefront/ProductVariant/8' => 'Large' } ],
     [ title => undef ], [ note => undef ], [ variant_titles => {} ],

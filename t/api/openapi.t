@@ -262,6 +262,11 @@ call_of('updateMapping', "/mappings/$second->{id}", '409 mapping_exists', 'to be
 call_of('updateMapping', "/mappings/$second->{id}", '422 unknown_reference', 'with an unknown tag',
     json => { license_key_tag_ids => [$foreign] });
 
+my $inactive = created($shop, '/mappings', { storefront_product_id => product(),
+    is_active => JSON::PP::false() });
+call_of($_, "/mappings/$mapping->{id}/move-buyers/$inactive->{id}", '422 mapping_inactive',
+    'of an inactive product') for qw(countBuyers moveBuyers);
+
 call_of('listAssets', "/assets?status=ready&filename=openapi-$$.txt&limit=1", '200 no error',
     'with filters');
 my $page = call_of('listAssets', '/assets?limit=1', '200 no error', 'with pages');
@@ -352,6 +357,21 @@ my $item = $made->{assignments}[0]{id};
 call_of('assignOrder', "/orders/$order/assignments", '200 no error', 'once more', json => \%assign);
 call_of('assignOrder', "/orders/$order/assignments", '409 other_customer', 'of another customer',
     json => { %assign, storefront_customer_id => digits() });
+my ($one, $guest) = map { $_->{customer}{id} } $made,
+    api('POST', '/orders/' . digits() . '/assignments', key => $shop->{token},
+        json => { items => $assign{items} })->{json};
+sub merges
+{
+    my ($from, $into, @more) = @_;
+    return call_of('mergeCustomer', "/customers/$from/merge", @more,
+        json => { into_customer_id => $into });
+}
+merges($one, 2**53 - 1, '422 unknown_reference', 'into nobody');
+merges($one, $guest, '409 customer_is_guest', 'into a guest');
+merges($guest, $one, '200 no error', 'of a guest');
+my $someone = api('POST', '/orders/' . digits() . '/assignments', key => $shop->{token},
+    json => { items => $assign{items} })->{json}{customer}{id};
+merges($guest, $someone, '409 customer_merged', 'of one who was merged');
 call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that an order waits for',
     json => { keys => [ 'K1', 'K2', 'K2' ] });
 call_of('generateLicenseKeys', "/license-key-tags/$tag/generate", '200 no error', 'by a pattern',
@@ -375,6 +395,10 @@ call_of('updateAssignment', "/orders/$UNKNOWN->{digits}/assignments/$item", '404
 call_of('updateLicenseKeyTag', "/license-key-tags/$tag", '200 no error', 'that reclaims',
     json => { reclaim_on_revoke => JSON::PP::true });
 call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an address');
+my $asked = help_asked($shop, $order);
+call_of('answerHelpRequest', "/help-requests/$asked/answer", '422 no_recipient',
+    'without an address', json => { answer => 'resend' });
+sql("DELETE FROM help_request WHERE id = $asked");
 my %send = (json => { send_email => JSON::PP::true });
 call_of('updateOrder', "/orders/$order", '422 no_recipient', 'without an address', %send);
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address',
@@ -394,6 +418,11 @@ call_of('grantDownloads', "/orders/$order/grant-downloads", '422 unknown_referen
     'of an unknown file', json => { downloads => 1, file_ids => [$foreign] });
 call_of('approveOrder', "/orders/$order/approve", '409 order_not_held', 'never held');
 call_of('rejectOrder', "/orders/$order/reject", '409 order_not_held', 'never held');
+my $help = path_of('answerHelpRequest');
+call_of('answerHelpRequest', $help, '409 access_unlimited', 'an order that never ends',
+    json => { answer => 'extend' });
+call_of('answerHelpRequest', $help, $_, 'a customer who asks', json => { answer => 'refuse' })
+    for '200 no error', '409 help_not_asked';
 call_of($_->[0], "/orders/$order/$_->[1]", '422 unknown_reference', 'of an unknown assignment',
     json => { assignment_ids => [$foreign] })
     for [ 'revokeOrder', 'revoke' ], [ 'restoreOrder', 'restore' ];
@@ -423,6 +452,10 @@ call_of('getAssignment', "/orders/$UNKNOWN->{digits}/assignments/1", '404 order_
     'of an unknown order');
 call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls",
     '403 insufficient_scope', 'with a key that may only read', key => $read->{token});
+call_of('listAudit', '/audit', '403 insufficient_scope', 'with a key that may only read',
+    key => $read->{token});
+call_of('listAudit', '/audit?noun=order&limit=100', '200 no error', 'of orders');
+call_of('listAudit', '/audit?noun=nothing', '400 invalid_request', 'of no noun');
 call_of('getDownloadUrls', "/orders/$UNKNOWN->{digits}/assignments/1/download-urls",
     '404 order_not_found', 'of an unknown order');
 call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
@@ -455,10 +488,19 @@ call_of('getDownloadUrls', "/orders/$held/assignments/$held_item/download-urls",
 call_of('resendEmail', "/orders/$held/resend", '409 order_held', 'of a held order');
 call_of('updateOrder', "/orders/$held", '409 order_held', 'of a held order', %send);
 call_of('restoreOrder', "/orders/$held/restore", '409 order_held', 'of a held order');
+my $held_help = help_asked($shop, $held);
+call_of('answerHelpRequest', "/help-requests/$held_help/answer", '409 order_held',
+    'of a held order', json => { answer => 'extend' });
 call_of('rejectOrder', "/orders/$held/reject", '200 no error', 'that is held',
     json => { reason => 'why' });
 call_of('restoreOrder', "/orders/$held/restore", '409 access_revoked', 'of a rejected order');
+call_of('answerHelpRequest', "/help-requests/$held_help/answer", '409 access_revoked',
+    'of a rejected order', json => { answer => 'one_more' });
 call_of('getOrder', "/orders/$held", '200 no error', 'that was rejected');
+my $undeclared = path_of('getDownloadUrls');
+my ($undeclared_id) = $undeclared =~ m{^/orders/(\d+)/};
+sql("UPDATE orders SET undeclared = 1 WHERE storefront_order_id = '$undeclared_id'");
+call_of('getDownloadUrls', $undeclared, '409 declaration_required', 'before its declaration');
 call_of('getOrderDiagnosis', "/orders/$held/diagnosis", '200 no error', 'that was rejected');
 
 # --- coverage ------------------------------------------------------------------------------------
@@ -466,7 +508,7 @@ call_of('getOrderDiagnosis', "/orders/$held/diagnosis", '200 no error', 'that wa
 # Other suites test answers that need time, a fault, a full disk or thousands of files.
 my $ELSEWHERE =
     qr/ (?:idempotency_\w+|request_timeout|rate_limited|internal_error|service_unavailable
-    |insufficient_storage|storage_quota_exceeded|too_many_\w+)\z
+    |maintenance|insufficient_storage|storage_quota_exceeded|too_many_\w+)\z
     |^get(?:Readiness|StorageHealth)\ 503/x;
 # What is in objects has been hashed as it came.
 $ELSEWHERE = qr/$ELSEWHERE|^completeUpload 202/ if in_objects();

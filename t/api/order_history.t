@@ -123,6 +123,9 @@ is_deeply([ map { $_->{to} } @emails ], [ map { "history-$_\@buyer.example" } re
     'emails are listed newest first');
 my $shown = get("/orders/$order")->{json}{email};
 is($emails[0]{to}, $shown->{to}, 'the first is the one that the order shows');
+wait_for(sub {
+    !grep { $_->{status} ne 'sent' } pages("/orders/$order/emails", 'emails', 10);
+}, 60, 'the emails to leave, before their fate is written');
 sql("UPDATE email SET status = 'failed', last_error = '550 no such user', held = 0, sent_at = NULL "
     . "WHERE id = $emails[2]{id}");
 sql("UPDATE email SET status = 'sent', sent_at = 1700000000000000, "

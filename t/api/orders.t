@@ -281,6 +281,20 @@ refused(assign($shop, '450789469', [ $both->{storefront_product_id} ],
     storefront_customer_id => '511', customer => { email => $ada }),
     409, 'other_customer', 'an order of a customer without an address');
 
+# A first request that forgot the customer.
+my $guest = digits();
+is_answer(assign($shop, $guest, [ $none->{storefront_product_id} ],
+    storefront_customer_id => undef), 201, 'an order of a guest');
+my @known = ([ $none->{storefront_product_id} ], storefront_customer_id => digits(),
+    customer => { email => "late-$$\@buyer.example" });
+unstored();
+my $late = assign($shop, $guest, @known);
+refused($late, 409, 'other_customer', 'the same order of a customer');
+like($late->{json}{error}{message}, qr/PATCH .orders/, '… says what to do');
+api('PATCH', "/orders/$guest", key => $token,
+    json => { email => "late-$$\@buyer.example" });
+is_answer(assign($shop, $guest, @known), 200, '… and after that it is theirs');
+
 # --- emails without an address -------------------------------------------------------------------
 
 my $silent = digits();

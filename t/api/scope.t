@@ -65,6 +65,7 @@ sub furnish
         eq 'sent' }, 20, 'an email');
     $has{assignment} = $order->{assignments}[0]{id};
     $has{version}    = 1;
+    $has{help}       = help_asked($shop, $has{order});
     $has{customer}   = $order->{customer}{id};
     return \%has;
 }
@@ -76,7 +77,7 @@ my $own    = furnish($mine);
 my %nobody = (
     (map { $_ => '9007199254740991' }
         qw(asset category pack link tag mapping assignment webhook delivery license_key
-            customer)),
+            customer help)),
     version => 1,
     order  => '99999999999999999999',
     job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
@@ -117,12 +118,16 @@ my @operations = (
     [ 'PUT',    '/mappings/{mapping}',             \%put ],
     [ 'PATCH',  '/mappings/{mapping}',             { is_active => JSON::PP::true() } ],
     [ 'DELETE', '/mappings/{mapping}' ],
+    (map { [ $_, '/mappings/{mapping}/move-buyers/{mapping}' ] } qw(GET POST)),
+    [ 'GET',    '/help-requests/{help}' ],
+    [ 'POST',   '/help-requests/{help}/answer', { answer => 'refuse' } ],
     [ 'GET',    '/orders/{order}' ],
     [ 'PATCH',  '/orders/{order}', { email => 'b@example.com' } ],
     [ 'GET',    '/customers/{customer}' ],
     [ 'PATCH',  '/customers/{customer}', { email => 'b@example.com' } ],
+    [ 'POST',   '/customers/{customer}/merge', { into_customer_id => $own->{customer} } ],
     [ 'GET',    '/orders/{order}/assignments' ],
-    (map { [ 'GET', "/orders/{order}/$_" ] } qw(events downloads emails)),
+    (map { [ 'GET', "/orders/{order}/$_" ] } qw(events downloads emails evidence)),
     [ 'GET',    '/orders/{order}/assignments/{assignment}' ],
     [ 'PATCH',  '/orders/{order}/assignments/{assignment}', { quantity => 2 } ],
     [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
@@ -152,7 +157,7 @@ sub told
 
 my $untouched = join "\n", map { api('GET', $_, key => $other->{token})->{body} }
     map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] }
-        grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations;
+        grep { $_->[0] eq 'GET' && $_->[1] !~ /urls|evidence/ } @operations;
 
 for my $operation (@operations) {
     my $name    = "$operation->[0] $operation->[1]";
@@ -166,6 +171,13 @@ for my $operation (@operations) {
         my $mixed = call_as($mine, $operation, { %$theirs, order => $own->{order} });
         is($mixed->{status}, 404, "$name: the other shop's assignment in an order of ours");
     }
+}
+
+# A product of ours and one of the other shop's.
+for my $pair ([ $own, $theirs ], [ $theirs, $own ]) {
+    my ($from, $to) = map { $_->{mapping} } @$pair;
+    is_error(api($_, "/mappings/$from/move-buyers/$to", key => $mine->{token}), 404,
+        'mapping_not_found', "$_ moves no buyers between shops") for qw(GET POST);
 }
 
 # Ids in bodies.
@@ -226,8 +238,8 @@ isnt($twin->{assignments}[0]{id}, $theirs->{assignment},
     'an order of the same number is another order');
 
 # Lists.
-for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders
-    /emails /webhook-endpoints)) {
+for my $path (qw(/assets /help-requests /jobs /categories /packs /links /license-key-tags
+    /mappings /orders /emails /webhook-endpoints /audit)) {
     my %ids = map {
         my $shop = $_;
         ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 }
@@ -247,7 +259,7 @@ is_deeply(made(api('GET', "/emails?storefront_order_id=$theirs->{order}", key =>
 
 is(join("\n", map { api('GET', $_, key => $other->{token})->{body} }
         map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] }
-            grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations),
+            grep { $_->[0] eq 'GET' && $_->[1] !~ /urls|evidence/ } @operations),
     $untouched, 'nothing of the other shop has changed');
 
 # Every operation with an id in its path is covered, but for the upload URL, which has no key.

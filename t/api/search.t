@@ -114,13 +114,14 @@ for my $of ($shop, $other) {
     my @tags = map { api('POST', '/license-key-tags', key => $of->{token},
         json => { name => $_ })->{json}{id} } 'Editor', $of == $shop ? 'Viewer' : 'Theirs';
     api('POST', "/license-key-tags/$_/keys", key => $of->{token},
-        json => { keys => [ 'K7Q2-X9PL-4M', 'other' . $_ ] }) for @tags;
+        json => { keys => [ 'K7Q2-X9PL-4M', "\x{e9}" x 512, 'other' . $_ ] }) for @tags;
     next if $of != $shop;
     assign($shop, '88001', [ mapping_of($shop, [], license_key_tag_ids => [ $tags[0] ])
         ->{storefront_product_id} ]);
 }
 finds('K7Q2-X9PL-4M', 'key Viewer available -, key Editor assigned 88001',
     'a license key by the whole of it, in each tag');
+finds("\x{e9}" x 512, 'key Viewer available -, key Editor available -', 'even the longest');
 finds(" K7Q2-X9PL-4M ", 'key Viewer available -, key Editor assigned 88001', 'and space around it');
 finds($_, '', "not by '$_'") for 'K7Q2-X9PL', 'k7q2-x9pl-4m', 'K7Q2-X9PL-4MM';
 is(found('K7Q2-X9PL-4M', $other), 'key Theirs available -, key Editor available -',
@@ -136,7 +137,7 @@ is_deeply([ sql("SELECT 1 FROM audit WHERE detail LIKE '%K7Q2%' OR detail LIKE '
     'the audit has no word of it');
 
 finds($_, '', "nothing by '$_'") for '+ #@', '-';
-for my $q ('', '%20', '%FF', 'a' x 255) {
+for my $q ('', '%20', '%FF', 'a' x 513) {
     is api('GET', "/search?q=$q", %key)->{status}, 400, "refused: '" . substr($q, 0, 10) . q(');
 }
 

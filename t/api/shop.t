@@ -62,28 +62,29 @@ isnt(api('GET', '/shop', key => $other->{token})->{json}{name}, 'Nordlicht',
 # --- its own words ---
 
 my %NONE = (greeting => undef, closing => undef);
-is_deeply($read->{emails}, { map { $_ => {%NONE} } qw(de en es fr) },
+is_deeply($read->{emails}, { map { $_ => {%NONE} } qw(ar de en es fr ja) },
     'a new shop has no words of its own in its emails');
 my $words = changed({ emails => {
     de => { greeting => " Moin!\r\nSch\x{f6}n ", closing => "Bis bald" },
     en => { closing => '<b>Bye</b> {{name}}' } } });
-is_deeply($words->{json}{emails}, { (map { $_ => {%NONE} } qw(es fr)),
+is_deeply($words->{json}{emails}, { (map { $_ => {%NONE} } qw(ar es fr ja)),
     de => { greeting => "Moin!\nSch\x{f6}n", closing => 'Bis bald' },
     en => { greeting => undef, closing => '<b>Bye</b> {{name}}' } }, 'each language has two texts');
 is_deeply(changed({ emails => { de => { greeting => 'Tach' } } })->{json}{emails}{de},
     { greeting => 'Tach', closing => undef }, 'a language replaces both');
 is(api('GET', '/shop', key => $shop->{token})->{json}{emails}{en}{closing}, '<b>Bye</b> {{name}}',
     'and leaves the others');
+is(changed({ name => "\x{20ac}" x 200 })->{status}, 200, 'a name has 200 characters');
 is(changed({ name => 'Nordlicht' })->{json}{emails}{de}{greeting}, 'Tach',
     'as does a change of something else');
-my @changes = map { { emails => { $_ => { closing => 'at once' } } } } qw(de en es fr);
+my @changes = map { { emails => { $_ => { closing => 'at once' } } } } qw(ar de en es fr ja);
 my @rounds  = map {
-    changed({ emails => { map { $_ => {} } qw(de en es fr) } });
+    changed({ emails => { map { $_ => {} } qw(ar de en es fr ja) } });
     api_at_once(sub { }, map { [ 'PATCH', '/shop', key => $shop->{token}, json => $_ ] } @changes);
     my $now = api('GET', '/shop', key => $shop->{token})->{json}{emails};
     join ' ', grep { ($now->{$_}{closing} // '') eq 'at once' } sort keys %$now;
 } 1 .. 8;
-is_deeply(\@rounds, [ ('de en es fr') x 8 ], 'changes at once leave one another, too');
+is_deeply(\@rounds, [ ('ar de en es fr ja') x 8 ], 'changes at once leave one another, too');
 is(changed({ emails => { de => { greeting => "\x{f6}" x 300 } } })->{status}, 200,
     'a text has 300 characters');
 
@@ -93,8 +94,11 @@ for (
     [ { emails => { nl => {} } },                        '/emails/nl' ],
     [ { emails => { de => { subject => 'x' } } },        '/emails/de/subject' ],
     [ { accent => 'red' }, '/accent' ], [ { accent => '#12345' }, '/accent' ],
-    [ { reply_to => 'nobody' }, '/reply_to' ], [ { name => '' }, '/name' ],
-    [ { name => "\x{e9}" x 200 }, '/name' ], [ { email_delay => 61 }, '/email_delay' ],
+    [ { reply_to => 'nobody' }, '/reply_to' ],
+    (map { [ { withdrawal_url => $_ }, '/withdrawal_url' ] } 'http://a.example/', 'javascript:x',
+        'https://u:p@a.example/', 'https://a.example/' . 'x' x 2031),
+    [ { name => '' }, '/name' ],
+    [ { name => "\x{e9}" x 201 }, '/name' ], [ { email_delay => 61 }, '/email_delay' ],
     [ { default_download_limit => -1 }, '/default_download_limit' ],
     [ { default_download_limit => 1_000_001 }, '/default_download_limit' ],
     [ { default_access_days => 0 }, '/default_access_days' ],
@@ -245,11 +249,12 @@ my $page_url = MDL::Operations::order($shop)->{download_page_url};
 my $page     = fetched($page_url);
 my $policy   = $page->{headers}{'content-security-policy'};
 my ($base)   = $logo->{url} =~ m{^(.*/logo/)};
-like($page->{content}, qr/<img src="\Q$logo->{url}\E" width="1" height="1" alt="Nordlicht">/,
+like($page->{content}, qr/<img src="\Q$logo->{url}\E" width="1" height="1" alt=""><bdi>Nordlicht</,
     'the page shows the logo');
 like($policy, qr/img-src \Q$base\E;/, 'its policy names the place of logos alone');
 like($page->{content}, qr/<style>:root\{--action:#[0-9a-f]{6}\}/, 'it has the accent');
-is(scalar(() = $policy =~ /'sha256-/g), 2, 'and the policy has the hash of both styles');
+is(scalar(() = $policy =~ /'sha256-/g), 3,
+    'and the policy has the hash of both styles and the script');
 unlike($policy, qr/unsafe|\*/, 'and nothing unsafe');
 
 is(api('DELETE', '/shop/logo', key => $shop->{token})->{status}, 204, 'the logo is deleted');

@@ -104,25 +104,28 @@ refused(assign($shop, digits(), [ { %{ $items[0] }, title => "${longest}x" } ]),
 
 my $html = page('GET', $order->{json}{download_page_url} =~ s{^https?://[^/]+}{}r)->{body};
 like($html, qr{<h2><bdi>Brushes &lt;b&gt;&quot;&amp;, Large [^<]*</bdi></h2>},
-    'the note is below a title');
+    'a product has a heading');
+like($html, qr{<h2><bdi>Brushes &lt;b&gt;&quot;&amp;</bdi></h2>},
+    'and so has another of its variants');
 like($html, qr{First &lt;unpack&gt;\.<br>Then read\tme\.<br>}, 'with its line ends, escaped');
-is(scalar(() = $html =~ /First &lt;unpack/g), 1, 'and once, though two items have it');
-like($html, qr{KEY-1</code> <span class="soft">&middot; <bdi>Brushes},
-    'a key is that of a product');
-like($html, qr{<p class="soft"><bdi>Brushes [^<]*</bdi> &middot; <bdi>brushes\.zip},
-    'so is a file');
-like($html, qr{<p class="soft"><bdi>plain\.zip},
-    'a number, which tells a customer nothing, is not shown');
+is(scalar(() = $html =~ /First &lt;unpack/g), 2, 'for each of them');
+my @sections = $html =~ m{<section>(.*?)</section>}sg;
+is(@sections, 3, 'each item has a section');
+like($sections[0], qr{KEY-1</code>.*<bdi>brushes\.zip}s, 'with its keys and files');
+like($sections[1], qr{KEY-2</code>.*<bdi>brushes\.zip}s, 'of its own');
+like($sections[2], qr{<h2><bdi>plain\.zip</bdi></h2>},
+    'a number, which tells a customer nothing, is not shown, but the title of a file');
 my $mail = wait_mail('titles@buyer.example', 60);
 like($mail->{text},
-    qr/^\Q$named[0]:\E\r?\nFirst <unpack>\.\r?\nThen read\tme\.\r?$/m,
+    qr/^\Q$named[0]\E\r?\n\r?\nFirst <unpack>\.\r?\nThen read\tme\.\r?$/m,
     'the email has the note as text');
-like($mail->{text}, qr/^- KEY-1 \(\QBrushes $XSS\E/m, 'and tells of what a key is');
+like($mail->{text}, qr/^\QBrushes $XSS\E(?:(?!^Brushes).)*^- KEY-1\r?$/ms,
+    'and a key below its product');
 like($mail->{html}, qr{First &lt;unpack&gt;\.<br>Then read}, 'and the note as HTML');
 
 my $single = page('GET', assign($shop, digits(), [ $items[0] ])->{json}{download_page_url}
         =~ s{^https?://[^/]+}{}r)->{body};
-unlike($single, qr{<p class="soft"><bdi>Newer}, 'files of a single product need no title');
+is(scalar(() = $single =~ /<section>/g), 1, 'a single product has a section, too');
 
 my $shown = visit('reader', 'GET', "/$shop->{shop_id}/orders/$id")->{body};
 like($shown, qr{<h3><bdi>Brushes &lt;b&gt;&quot;&amp;, Large}, 'staff read the title');

@@ -617,8 +617,8 @@ for my $operation (upload_operations()) {
 $server->stop;
 
 # An answer to HEAD tells no code.
-my $ELSEWHERE = qr/\ (?:internal_error|service_unavailable|insufficient_storage
-    |storage_quota_exceeded)\z|^getUploadOffset\ 50/x;
+my $ELSEWHERE = qr/\ (?:internal_error|service_unavailable|maintenance
+    |insufficient_storage|storage_quota_exceeded)\z|^getUploadOffset\ 50/x;
 is(join("\n", never_given($ELSEWHERE, upload_operations())), '',
     'every declared answer was given, except those of other suites');
 is(join("\n", strange_examples($ELSEWHERE, upload_operations())), '',

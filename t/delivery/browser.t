@@ -137,6 +137,21 @@ sql("UPDATE assignment SET expires_at = 1700000000000000 WHERE id = $order{expir
 lose_bytes($order{missing}{assets}[0]);
 my ($gone) = $link{active} =~ m{^(.*/f/)};
 
+# An order of products with so many files each.
+sub cart
+{
+    my ($name, @counts) = @_;
+    my $n     = 0;
+    my @items = map {
+        my @ids = map { $n++; fresh("$name-$n")->{id} } 1 .. $_;
+        mapping_of($shop, \@ids, title => "Product $name of $_ files")->{storefront_product_id};
+    } @counts;
+    return { url => assign($shop, digits(), \@items)->{json}{download_page_url} };
+}
+
+$order{cart} = cart('cart', 1, 3, 2, 5, 1, 4, 2, 2);
+$order{many} = cart('many', 12, 13);
+
 # name, address, status, text expected in English and in German, further members of the request
 ctl('member', 'add', 'ada@books.example', 'owner', '--shop', $shop->{shop_id});
 my ($confirm) = grep { m{/c/} } @{ wait_mail('ada@books.example')->{urls} };
@@ -147,16 +162,18 @@ my @cases = (
     [ 'confirm-unknown', "${confirm}x", 404, qr/There is no such page/,
         qr/Diese Seite gibt es nicht/ ],
     (map { [ $_->[0], $order{ $_->[0] }{url}, 200, @$_[ 1, 2 ] ] }
-        [ 'active',    qr/14 of 15 downloads left/,       qr/noch 14 von 15 Downloads/ ],
+        [ 'active',    qr/Trying again costs nothing/,    qr/Ein neuer Versuch kostet nichts/ ],
         [ 'held',      qr/order is under review/,         qr/Bestellung wird geprüft/ ],
         [ 'revoked',   qr/withdrawn.*20 November/s,       qr/zurückgezogen.*20 November/s ],
         [ 'rejected',  qr/not released.*stolen/s,         qr/nicht freigegeben.*stolen/s ],
         [ 'expired',   qr/until 14 November 2023, 22:13/, qr/bis 14\. November 2023, 22:13 Uhr/ ],
         [ 'exhausted', qr/limit of this file is reached/, qr/Limit dieser Datei ist erreicht/ ],
-        [ 'archives',  qr/Download Audio and 1 more as ZIP/, qr/Audio und 1 weitere als ZIP/ ],
+        [ 'archives',  qr/Download all as ZIP \(2\s+files/,
+            qr/Alle als ZIP herunterladen \(2\s+Dateien/ ],
         [ 'terms',     qr/Available until 14 November 2099/, qr/Verfügbar bis 14\. November 2099/ ],
         [ 'preparing', qr/file is being prepared/,        qr/wird gerade vorbereitet/ ],
         [ 'failed',    qr/could not be prepared/,         qr/konnte nicht vorbereitet werden/ ],
+        [ 'cart',      qr/cart of 5 files/,               qr/5 einzelne Dateien/ ],
         [ 'empty',     qr/nothing to download/,           qr/nichts herunterzuladen/ ]),
     [ 'not-found',      "$order{active}{url}x", 404, qr/no such page/,
         qr/Seite gibt es nicht/ ],
@@ -191,6 +208,7 @@ for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
                 like($seen->{text}, $case->[$at], "the state's sentence is shown");
                 is($seen->{headings}, 1, 'there is one heading of the first level');
                 is_deeply($seen->{wrong}, [], 'the browser reports no error');
+                is_deeply($seen->{faults}, [], 'and html-validate finds nothing');
                 for my $view (@views) {
                     my $looked = shift @{ $seen->{views} // [] } // {};
                     is($looked->{paper}, $paper{ $view->{scheme} },
@@ -207,7 +225,7 @@ for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
 my $downloads = logs_dir() . '/downloads';
 make_path($downloads);
 task({ do => 'press', url => $order{active}{url}, folder => $downloads,
-    click => qq(li:has-text("Audio") button) }, sub {
+    click => qq(li:has-text("Audio") button.second) }, sub {
     my ($file) = @_;
     is($file->{name}, 'audio.mp3',
         'without JavaScript the button downloads the file under its name');
@@ -217,6 +235,28 @@ task({ do => 'press', url => $order{active}{url}, folder => $downloads,
 task({ do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' }, sub {
     is_deeply(shift, { url => 'https://forum.example/a?b=c', referrer => undef },
         'the link opens without a Referer');
+});
+
+task({ do => 'reach', url => $order{cart}{url} }, sub {
+    my ($seen) = @_;
+    is($seen->{buttons}, 8, 'each of eight products has one primary button');
+    cmp_ok($seen->{last}, '<=', 2 * 844, 'the last ends on the second screen of a phone');
+    is($seen->{folded}, 6, 'the files of those that have several are folded');
+});
+task({ do => 'script', url => $order{many}{url}, language => 'de-AT', timezone => 'Asia/Tokyo',
+    filter => 'many-9' }, sub {
+    my ($seen) = @_;
+    like($seen->{title}, qr/\d\d:\d\d Uhr UTC$/, 'without a script a date names its zone');
+    unlike($seen->{date}, qr/UTC/, "with it, it is in the reader's");
+    is($seen->{shift}, 9, 'which differs by its hours');
+    is_deeply($seen->{shown}, ['Many-9'], 'the filter leaves the file that is looked for');
+    is($seen->{printed}, 0, 'nothing to press is printed');
+});
+task({ do => 'script', url => $order{active}{url}, app => 1 }, sub {
+    my ($seen) = @_;
+    is($seen->{copied}, 'AAAA-BBBB-CCCC-DDDD-EEEE-FFFF-GGGG-HHHH', 'a button copies the key');
+    is($seen->{address}, $order{active}{url},
+        "in the browser of an app the page shows its address to copy");
 });
 
 # Of this task comes another line once the button is there.

@@ -62,6 +62,10 @@ subtest 'A whole file' => sub {
     is_deeply [ $proxy->requests ], [], 'and the service asks the store for nothing';
     is settled($buy)->{used}, 1, 'it counts at once';
     is delivered($buy), $file->{size}, 'as delivered';
+    my $download = api('GET', "/orders/$buy->{id}/evidence", key => $shop->{token})
+        ->{json}{downloads}{data}[0];
+    is_deeply [ @$download{qw(bytes_sent bytes_acknowledged bytes_handed_over)} ],
+        [ 0, 0, $file->{size} ], 'but the evidence claims no byte of it';
     like error_log_since($log), qr/MDL0405: .*: counted, at the redirect/, 'as the log says';
     unlike error_log_since($log), qr/X-Amz-Signature/i, 'which has no signature in it';
     my $reply = page('GET', $url);

@@ -1,10 +1,11 @@
 # Files on the order's page and in its email (contract, section 8): the end of access, files that
-# are not ready yet, and files of several assignments.
+# are not ready yet, and files of several products, and of several items of one.
 #
 # once: the page is made of rows that delivery.t reads on both databases
 use strict;
 use warnings;
 
+use IO::Compress::Gzip qw(gzip $GzipError);
 use MDL::Contract;
 use MDL::Source;
 use MDL::Test;
@@ -18,9 +19,28 @@ my $true   = JSON::PP::true();
 sub order_of
 {
     my (@mappings) = @_;
+    return ordered(map { mapping_of($shop, $_->[0], %{ $_->[1] // {} })->{storefront_product_id} }
+        @mappings);
+}
+
+# The same, but all are variants of one product.
+sub order_of_one
+{
+    my (@mappings) = @_;
+    my $product = product();
+    my $variant = 0;
+    return ordered(map {
+        $variant++;
+        mapping_of($shop, $_->[0], %{ $_->[1] // {} }, storefront_product_id => $product,
+            storefront_variant_ids => ["$variant"]);
+        { storefront_product_id => $product, storefront_variant_id => "$variant" };
+    } @mappings);
+}
+
+sub ordered
+{
+    my (@items) = @_;
     my $id    = digits();
-    my @items = map { mapping_of($shop, $_->[0], %{ $_->[1] // {} })->{storefront_product_id} }
-        @mappings;
     my $reply = assign($shop, $id, \@items);
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     my $order = $reply->{json};
@@ -41,8 +61,9 @@ sub ends
 
 sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }
 
-# The page's files, in order: the text from each heading to the end of its item.
-sub files_of { my ($order) = @_; return shown($order) =~ m{<li>\n(<h3>.*?)</li>}sg }
+# The page's products and files, in order.
+sub sections_of { my ($order) = @_; return shown($order) =~ m{<section>(.*?)</section>}sg }
+sub files_of    { my ($order) = @_; return shown($order) =~ m{<div class="file">(.*?)</div>}sg }
 
 # Sends the order's email to a new address, and returns it.
 sub mail_of
@@ -84,7 +105,9 @@ subtest 'If everything ends at the same time, the time is shown once' => sub {
     ends($order, $first, $same);
     my ($page, $mail) = (shown($order), mail_of($order));
 
-    like($page, qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</,
+    like($page,
+        qr/Order\ <bdi>$order->{id}<\/bdi>\ &middot;\ <time[^>]*>[^<]*<\/time>
+            \ &middot;\ available\ until\ <time[^>]*>\Q$first_words\E</x,
         'at the top of the page');
     is(count_of($page, 'available until'), 1, 'and nowhere else on the page');
     like($mail->{text}, qr/^You can download until $first_words\.$/m, 'in the text of the email');
@@ -93,33 +116,32 @@ subtest 'If everything ends at the same time, the time is shown once' => sub {
         'and nowhere else in the email');
 };
 
-subtest 'If assignments end at different times, each file has its own' => sub {
+subtest 'If products end at different times, each has its own' => sub {
     my $forum = link_of('Forum');
     my $order = order_of([ [ asset('Soon')->{id} ], { link_ids => [$forum] } ],
         [ [ asset('Later')->{id} ], { link_ids => [ $forum, link_of('Chat') ] } ],
         [ [ asset('Never')->{id} ] ]);
     ends($order, $first, $second, 'NULL');
-    my ($soon, $later, $never) = files_of($order);
+    my ($soon, $later, $never) = my @sections = sections_of($order);
     my ($page, $mail) = (shown($order), mail_of($order));
 
-    like($page, qr{<p class="soft">Order $order->{id}</p>}, 'the top of the page has none');
-    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words</s,
-        'the first file has its time');
-    like($later, qr/>Later<.*>Available until <time[^>]*>$second_words</s, 'and so has the second');
-    unlike($never, qr/available until/i, 'the file without an end has none');
     like($page,
-        qr/>Forum<.*?until <time[^>]*>$second_words<.*>Chat<.*?until <time[^>]*>$second_words</s,
-        'a link has the latest time of its assignments');
+        qr{<p class="soft">Order <bdi>$order->{id}</bdi> &middot; <time[^>]*>[^<]*</time></p>},
+        'the top of the page has none');
+    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words<.*>Forum</s,
+        'the first product has its time');
+    like($later, qr/>Later<.*>Available until <time[^>]*>$second_words<.*>Chat</s,
+        'and so has the second');
+    unlike($never, qr/available until/i, 'the product without an end has none');
+    is(count_of("@sections", 'vailable until'), 2, 'each once');
     like($mail->{text},
-        qr/^-\ Soon\ \(\d+\W+bytes\),\ available\ until\ \Q$first_words\E
-            \n-\ Later\ \(\d+\W+bytes\),\ available\ until\ \Q$second_words\E
-            \n-\ Never\ \(\d+\W+bytes\)$/mx,
-        'the text of the email has the times');
-    like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m,
-        'also those of links');
+        qr/^-\ Soon\ \(.*^-\ Forum:.*^Available\ until\ \Q$first_words\E\n
+            .*^-\ Later\ \(.*^-\ Chat:.*^Available\ until\ \Q$second_words\E\n
+            .*^-\ Never\ \(\d+\W+bytes\)$(?!.*^Available)/msx,
+        'the text of the email has the time below each product');
     like($mail->{html},
-        qr/Soon<.*?,\ available\ until\ <time[^>]*>\Q$first_words\E<
-            .*Later<.*?,\ available\ until\ <time[^>]*>\Q$second_words\E</sx,
+        qr/Soon<.*>Available\ until\ <time[^>]*>\Q$first_words\E<
+            .*Later<.*>Available\ until\ <time[^>]*>\Q$second_words\E</sx,
         'and so has its HTML');
     unlike("$mail->{text} $mail->{html}", qr/download until/, 'without a common time');
 };
@@ -129,7 +151,7 @@ subtest 'A revoked assignment does not change when the others end' => sub {
     ends($order, $first, 'NULL');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
 
-    like(shown($order), qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</,
+    like(shown($order), qr/<\/time> &middot; available until <time[^>]*>$first_words</,
         'on the page');
     like(mail_of($order)->{text}, qr/^You can download until $first_words\.$/m, 'nor in the email');
 };
@@ -194,23 +216,48 @@ subtest 'The email does not call a file ready whose import failed' => sub {
         qr/downloads are ready|Everything is waiting|being prepared/, 'and nothing untrue');
 };
 
-subtest 'A file of two assignments is shown once, with the downloads of both' => sub {
+subtest 'A file of two products is that of each, with its own downloads' => sub {
+    my $asset = asset('Each');
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1, title => 'First' } ],
+        [ [ $asset->{id} ], { download_limit => 2, title => 'Second' } ]);
+    my @ids   = map { /name="file" value="([^"]+)"/ } my @files = files_of($order);
+
+    is(@files, 2, 'each shows it');
+    is_deeply([ map { m{<h2><bdi>(\w+)} } sections_of($order) ], [qw(First Second)],
+        'in the order in which they were bought');
+    like($files[0], qr/1 of 1 download left/, 'the first with its limit');
+    like($files[1], qr/2 of 2 downloads left/, 'and so the second');
+    my $pressed = press($order, file => $ids[0]);
+    is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Each',
+        'the first button gives it');
+    ok(wait_for(sub { (files_of($order))[0] =~ /limit of this file is reached/ }, 20, 'it'),
+        'then it is used up');
+    is(press($order, file => $ids[0])->{status}, 403,
+        'and the button takes no download of the other product');
+    like((files_of($order))[1], qr/2 of 2 downloads left/, 'which keeps them');
+    my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} "
+        . "ORDER BY assignment_id");
+    is_deeply(\@used, [ [1] ], 'one is used');
+    is(count_of(mail_of($order)->{text}, '- Each'), 2, 'the email names it twice');
+};
+
+subtest 'A file of two items of a product is shown once, with the downloads of both' => sub {
     my $asset = asset('Twice');
-    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ],
+    my $order = order_of_one([ [ $asset->{id} ], { download_limit => 1 } ],
         [ [ $asset->{id} ], { download_limit => 2 } ]);
     my ($file) = my @files = files_of($order);
     my ($id)   = $file =~ /name="file" value="([^"]+)"/;
 
     is(@files, 1, 'it is shown once');
     like($file, qr/3 of 3 downloads left/, 'with the sum of the limits');
-    is(count_of(mail_of($order)->{text}, '- Twice'), 1, 'in the email as well');
+    is(count_of(mail_of($order)->{text}, '- Twice'), 2, 'and in the email with each product');
     for my $left (2, 1, 0) {
         my $pressed = press($order, file => $id);
         is($pressed->{status}, 303, 'the first button still works');
         is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice',
             'and gives the file');
         like((files_of($order))[0], $left > 0 ? qr/$left of 3 downloads left/
-            : qr/no downloads left/, "$left are left");
+            : qr/is running|is reached/, "$left are left");
     }
     my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} "
         . "ORDER BY assignment_id");
@@ -221,13 +268,14 @@ subtest 'A file of two assignments is shown once, with the downloads of both' =>
         'the sentence'), 'and the page says so');
 };
 
-subtest 'Downloads are taken from the assignment with most left, '
+subtest 'Downloads are taken from the item with most left, '
     . 'so an archive stays available' => sub {
     my @ids   = map { asset($_)->{id} } qw(Left Right);
-    my $order = order_of([ \@ids, { download_limit => 1 } ],
+    my $order = order_of_one([ \@ids, { download_limit => 1 } ],
         [ [ $ids[1] ], { download_limit => 3 } ]);
     my $right = sub { my ($file) = grep { />Right</ } files_of($order); $file };
 
+    unlike($right->(), qr/downloads left/, 'how many are left is not told while they are many');
     for my $left (3, 2) {
         my ($id) = $right->() =~ /name="file" value="([^"]+)"/;
         page('GET', press($order, file => $id)->{headers}{location});
@@ -241,9 +289,9 @@ subtest 'Downloads are taken from the assignment with most left, '
         'the sentence'), 'once');
 };
 
-subtest 'A file has no limit if one of its assignments has none' => sub {
+subtest 'A file has no limit if one of its items has none' => sub {
     my $asset = asset('Free');
-    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ],
+    my $order = order_of_one([ [ $asset->{id} ], { download_limit => 1 } ],
         [ [ $asset->{id} ], { download_limit => 0 } ],
         [ [ $asset->{id} ], { download_limit => 1 } ]);
     my ($file) = my @files = files_of($order);
@@ -254,9 +302,9 @@ subtest 'A file has no limit if one of its assignments has none' => sub {
         'its button is that of the unlimited assignment');
 };
 
-subtest 'A file of assignments that end at different times is shown once for each' => sub {
+subtest 'A file of items that end at different times is shown once for each' => sub {
     my $asset = asset('Both');
-    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ],
+    my $order = order_of_one([ [ $asset->{id} ], { download_limit => 1 } ],
         [ [ $asset->{id} ], { download_limit => 2 } ]);
     ends($order, $first, $second);
     my @files = files_of($order);
@@ -277,9 +325,10 @@ subtest 'A file of assignments that end at different times is shown once for eac
         "the first one's button still works");
 };
 
-subtest 'An archive of several assignments is shown once, too' => sub {
+subtest 'An archive of several items is shown once, too' => sub {
     my @ids   = map { asset($_)->{id} } qw(Left Right);
-    my $order = order_of(map { [ $_, { download_limit => 1 } ] } \@ids, \@ids, [ reverse @ids ]);
+    my $order =
+        order_of_one(map { [ $_, { download_limit => 1 } ] } \@ids, \@ids, [ reverse @ids ]);
     my ($id) = my @archives = shown($order) =~ /name="zip" value="(\d+)"/g;
 
     is(@archives, 1, 'in whatever order they have the files');
@@ -295,16 +344,42 @@ subtest 'An archive of several assignments is shown once, too' => sub {
 
 subtest 'An archive is called "all" only if it has all files' => sub {
     my @ids  = map { asset($_)->{id} } qw(Left Right);
-    my $all  = qr/Download all as ZIP \(2 files/;
-    my $some = order_of([ \@ids ],
+    my $all  = qr/Download all as ZIP \(2\W+files/;
+    my $some = order_of_one([ \@ids ],
         [ [ $ids[1], asset('Single')->{id} ], { download_type => 'FILES' } ]);
 
-    like(shown(order_of([ \@ids ], [ [ $ids[1] ] ])), $all,
+    like(shown(order_of_one([ \@ids ], [ [ $ids[1] ] ])), $all,
         'if another assignment has one of its files');
-    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2 files/,
+    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2\W+files/,
         'not if another assignment has a third file');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $some->{assignments}[1]");
     like(shown($some), $all, 'until that assignment is revoked');
+};
+
+subtest 'A page of 300 files is small, and its files are folded' => sub {
+    my $model = asset('Model');
+    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, '
+        . 'created_at, updated_at) WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 '
+        . "FROM numbers WHERE n < 300) SELECT shop_id, status, 'file-' || n || '.pdf', "
+        . "'Chapter ' || n, content_type, sha256, size, version, created_at, updated_at "
+        . "FROM asset, numbers WHERE id = $model->{id}");
+    my @ids = map { 0 + $_->[0] }
+        sql("SELECT id FROM asset WHERE title LIKE 'Chapter %' ORDER BY id");
+    my $order = order_of([ [ @ids[ 0 .. 99 ] ] ],
+        [ [ @ids[ 100 .. 299 ] ], { download_type => 'FILES' } ]);
+    my $page  = shown($order);
+    my ($zip, $single) = sections_of($order);
+
+    is(count_of($page, 'name="file"'), 300, 'all have a button');
+    like($zip, qr/Download all as ZIP \(100\W+files.*<summary>100 single files</s,
+        'those of an archive are folded behind it');
+    like($single, qr/>Chapter 110<.*<summary>190 more files<.*>Chapter 111</s,
+        'of the others all but ten are');
+    # As if no two had the same bytes.
+    $page =~ s/[0-9a-f]{64}/join '', map { sprintf '%02x', rand 256 } 1 .. 32/ge;
+    gzip(\$page => \my $small) or die "gzip: $GzipError\n";
+    cmp_ok(length $small, '<=', 60_000, 'compressed, the page has at most 60 KB');
+    note(length($page) . ' bytes, ' . length($small) . ' compressed');
 };
 
 done_testing();

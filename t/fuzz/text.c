@@ -210,10 +210,22 @@ static const char *mail_headers(const mdl_mime_mail_t *mail, apr_pool_t *p)
 static void parse_mail(const char *text, size_t length, apr_pool_t *p)
 {
     const mdl_mime_body_t plain = mdl_mime_body_of("text"), body = mdl_mime_body_of(text);
-    const mdl_mime_mail_t usual = {"a", "a@b.test", NULL, "b",   "c@d.test",
-                                   "e", "f@b.test", 0,    plain, plain};
-    const mdl_mime_mail_t mail = {text, "a@b.test", NULL, text, "c@d.test",
-                                  text, "f@b.test", 0,    body, body};
+    const mdl_mime_mail_t usual = {.from_name = "a",
+                                   .from = "a@b.test",
+                                   .to_name = "b",
+                                   .to = "c@d.test",
+                                   .subject = "e",
+                                   .message_id = "f@b.test",
+                                   .text = plain,
+                                   .html = plain};
+    const mdl_mime_mail_t mail = {.from_name = text,
+                                  .from = "a@b.test",
+                                  .to_name = text,
+                                  .to = "c@d.test",
+                                  .subject = text,
+                                  .message_id = "f@b.test",
+                                  .text = body,
+                                  .html = body};
     const char *address = mdl_mime_address_of(text, p);
 
     (void)length;

@@ -3,14 +3,17 @@
 //
 //   node t/node/browser-page.mjs '[{ "do": "look", "url": "…", "name": "held", "folder": "…" }, …]'
 //
-// The tasks; each opens url, and all but "look" disable JavaScript:
+// The tasks; each opens url, and all but "look" and "script" disable JavaScript:
 //
-//   look    in each of views ({ "name", "width", "height", "scheme": "light" or "dark", "axe" }) reports
+//   look    checks the HTML by html-validate, and in each of views ({ "name", "width", "height", "scheme": "light" or "dark", "axe" }) reports
 //           the elements that are cut off and, if axe is true, its violations; language and method are
 //           optional, and so is folder, which gets a screenshot of each (name.png)
 //   press   clicks the element that the selector click finds, and saves the download in folder
 //   follow  clicks such a link to an https URL, which can't be reached, and reports the URL and the
 //           Referer header of the request
+//   reach   reports how many primary buttons a phone shows, where the last ends, and the folded lists
+//   script  runs the page's script, in the given timezone and perhaps in Instagram's browser, and
+//           reports what it does with a date, a key and the filter, and what is printed
 //   wait    writes a first line with the number of elements that selector finds, then waits until the
 //           page shows one by itself
 import { createReadStream } from 'node:fs';
@@ -18,9 +21,11 @@ import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
+import { HtmlValidate } from 'html-validate/node';
 import { chromium } from 'playwright-core';
 
 const PATIENCE = 60_000;
+const validator = new HtmlValidate({ extends: ['html-validate:recommended'] });
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
@@ -58,7 +63,7 @@ async function answerOnce(route, method) {
 const pages = {};
 
 async function open(task, options) {
-    const { page, wrong } = pages[`${task.do} ${task.language}`] ??= await newPage(task, options);
+    const { page, wrong } = pages[`${task.do} ${task.language} ${task.app}`] ??= await newPage(task, options);
     wrong.length = 0;
     if (task.do === 'look') {
         await page.route(task.url, (route) => answerOnce(route, task.method), { times: 1 });
@@ -101,6 +106,11 @@ async function view(page, folder, { name, width, height, scheme, axe: wanted }) 
     return seen;
 }
 
+async function faults(response) {
+    const { results } = await validator.validateString(await response.text());
+    return results.flatMap((result) => result.messages).map((each) => `${each.ruleId}: ${each.message} (line ${each.line})`);
+}
+
 async function look(task) {
     const { page, answer, wrong } = await open(task);
     const seen = {
@@ -115,7 +125,7 @@ async function look(task) {
     for (const each of task.views) {
         seen.views.push(await view(page, task.folder, each));
     }
-    return { ...seen, wrong: [...wrong] };
+    return { ...seen, wrong: [...wrong], faults: await faults(answer) };
 }
 
 async function digest(path) {
@@ -149,6 +159,45 @@ async function follow(task) {
     return { url: request.url(), referrer: request.headers().referer ?? null };
 }
 
+async function reach(task) {
+    const { page } = await open(task, { javaScriptEnabled: false });
+    const buttons = page.locator('button:not(.second):visible');
+    const box = await buttons.last().boundingBox();
+    return {
+        buttons: await buttons.count(),
+        last: box.y + box.height,
+        folded: await page.locator('details.files').count(),
+    };
+}
+
+async function script(task) {
+    const { page } = await open(task, {
+        timezoneId: task.timezone,
+        permissions: ['clipboard-read', 'clipboard-write'],
+        userAgent: task.app && 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Instagram 350.0.0.0',
+    });
+    const seen = { printed: 0 };
+    if (task.app) {
+        seen.address = await page.locator('.app code').innerText();
+        await page.locator('section li button').first().click();
+        seen.copied = await page.evaluate(() => navigator.clipboard.readText());
+        return seen;
+    }
+    const time = page.locator('time').first();
+    seen.title = await time.getAttribute('title');
+    seen.date = await time.innerText();
+    const hour = (text) => Number(/(\d+):\d\d/.exec(text)[1]);
+    seen.shift = (hour(seen.date) - hour(seen.title) + 24) % 24;
+    if (task.filter) {
+        await page.locator('#filter').fill(task.filter);
+        seen.shown = await page.locator('.file bdi:visible').filter({ hasNot: page.locator('.unseen') })
+            .evaluateAll((all) => all.filter((each) => !each.closest('.unseen')).map((each) => each.textContent));
+        await page.emulateMedia({ media: 'print' });
+        seen.printed = await page.locator('button:visible, input:visible').count();
+    }
+    return seen;
+}
+
 async function wait(task) {
     const { page } = await open(task, { javaScriptEnabled: false });
     const before = await page.locator(task.selector).count();
@@ -157,7 +206,7 @@ async function wait(task) {
     return { after: await page.locator(task.selector).count() };
 }
 
-const performers = { look, press, follow, wait };
+const performers = { look, press, follow, reach, script, wait };
 try {
     for (const task of JSON.parse(process.argv[2])) {
         console.log(JSON.stringify(await performers[task.do](task)));

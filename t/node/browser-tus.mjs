@@ -5,7 +5,7 @@
 //
 // port is that of the upload URLs, which the script passes on to the server's. Writes the result as a line of
 // JSON: the ids of the assets that "small", "large" and "plain", a file of a browser without JavaScript, became;
-// "cuts"; "bar" and "offset" of the large file while it was paused, as parts of it; and "wrong", what the console
+// "buttons", how many those that are there still show; "cuts"; "bar" and "offset" of the large file while it was paused, as parts of it; and "wrong", what the console
 // complained about.
 import { createServer, connect } from 'node:net';
 
@@ -150,6 +150,7 @@ try {
     const page = await open(browser);
     await page.setInputFiles('#files', wish.small);
     result.small = await ended(page, wish.small.length);
+    result.buttons = await page.locator('#running').getByRole('button').count();
     await page.reload();
     await uploadLarge(page);
     await uploadPlain(await open(browser, { javaScriptEnabled: false }));

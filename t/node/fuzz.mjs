@@ -22,7 +22,7 @@ const document = read(process.argv[2]);
 const plan = JSON.parse(readFileSync(process.argv[3], 'utf8'));
 const allows = (steps, value) => document.misfits(value, steps, '').length === 0;
 
-// A body as the service reads it: texts without what nobody sees at their ends.  One that is empty then is null
+// A body or a filter as the service reads it: texts without what nobody sees at their ends.  One that is empty then is null
 // where null is allowed.
 const UNSEEN = /^[\s\u0085\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]+|[\s\u0085\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]+$/gu;
 function asRead(value, empty = '') {
@@ -46,6 +46,7 @@ const SAID = [
     /^\/keys\/\* wrong_length/,    // at most 1,024 bytes
     /^\/content_type invalid/,    // not multipart/…
     /^(\/items\/\*)?\/storefront_variant_ids?(\/\*)? invalid/,    // of the product's platform
+    /^\/items\/\*\/quantity invalid: Together/,    // 1,000 of a product and variant
     /^\/items\/\*\/storefront_product_id duplicate/,    // each product and variant once
     /^\/client_ip invalid/,    // the IPv4 or IPv6 address
     /^\/storefront_variant_ids required/,    // have to be given with another product
@@ -205,7 +206,7 @@ function queryOf(choices, operation) {
         if (value === undefined) {
             return [];
         }
-        valid &&= name === 'cursor' || allows(steps, value);
+        valid &&= name === 'cursor' || allows(steps, asRead(value));
         return [`${name}=${encodeURIComponent(String(value).replace(/\p{Surrogate}/gu, ''))}`];
     });
     // A cursor belongs to the filters that it came with.
@@ -371,7 +372,7 @@ function makeRequest(choices) {
     if (successes.length > 0 && choices.chance(0.03)) {
         return repeated(choices);
     }
-    const card = choices.chance(0.15) ? deck.deal(choices)
+    const card = choices.chance(0.2) ? deck.deal(choices)
         : { operation: chooseOperation(choices), change: choices.weighed(WEIGHTS) };
     if (card.gives) {
         return asked(card);

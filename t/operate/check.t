@@ -447,7 +447,8 @@ subtest 'the connections that PostgreSQL takes' => sub {
 
 subtest 'GET /health/ready' => sub {
     my $ready = sub { api('GET', '/health/ready') };
-    my %all   = map { $_ => 'ok' } qw(status database storage worker);
+    my %all   = (maintenance => JSON::PP::false,
+        map { $_ => 'ok' } qw(status database storage worker));
     my $becomes = sub {
         my ($what, $status, %parts) = @_;
         my $reply;

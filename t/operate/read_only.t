@@ -69,9 +69,16 @@ my $told = database() eq 'pgsql' ? qr/read-only transaction$/ : qr/readonly data
 like $server->error_log, qr/MDL0110: .*$told/m, 'the log says why';
 cmp_ok sockets(), '<', $before + TRIES / 2, 'and no socket stays open' or diag "$before before";
 
+is page('GET', $buy->{path})->{status}, database() eq 'pgsql' ? 200 : 503,
+    'a database that can still be read shows the page, whose visit can\'t be written down';
+
 make_readonly('off');
 wait_for(sub { page('GET', $path)->{status} == 200 }, 10, 'the download');
 is settled($buy)->{used}, 1, 'the customer gets the file, for one download';
+
+page('GET', $buy->{path}) if database() ne 'pgsql';
+wait_for(sub { sql('SELECT 1 FROM order_visit') }, 20, 'the visit');
+pass 'the visit is written down then';
 
 $server->stop;
 done_testing();

@@ -152,9 +152,11 @@ is(scalar(entries(audit($next =~ s/&amp;/&/gr))), 4, 'and goes on from there');
 # --- every word ----------------------------------------------------------------------------------
 
 {
-    my $source = MDL::Target::slurp(MDL::Target::top_dir() . '/mod_downloads/settings/audit.c');
-    my %words = map { $_ => [ ($source =~ /\b$_\[\] = \{(.*?)NULL\}/s)[0] =~ /"(\w+)"/g ] }
-        qw(nouns actions);
+    my $source = join '', map { MDL::Target::slurp(MDL::Target::top_dir() . "/mod_downloads/$_") }
+        'settings/audit.c', 'core/audit.c';
+    my %words = map {
+        $_->[0] => [ ($source =~ /\b$_->[1]\[\] = \{(.*?)NULL\}/s)[0] =~ /"(\w+)"/g ]
+    } [ nouns => 'mdl_audit_noun_names' ], [ actions => 'actions' ];
     my %used = map { $_ => 1 } map { $_->[0] }
         sql("SELECT DISTINCT action FROM audit WHERE action <> 'done'");
     is(join(' ', grep { my $action = $_; !grep { $_ eq $action } @{ $words{actions} } }

@@ -24,6 +24,8 @@ api('PATCH', '/shop', key => $shop->{token}, json => { accent => '#116633' });
 my %SUBJECT = (
     email            => { en => qr/downloads/, de => qr/Downloads/, fr => qr/téléchargements/,
         es => qr/descargas/ },
+    find => { en => qr/Your orders/, de => qr/Ihre Bestellungen/, fr => qr/Vos commandes/,
+        es => qr/Sus pedidos/ },
     license_keys_low => { en => qr/License keys run low: shop $id/, de => qr/Lizenzschl/,
         fr => qr/licence/, es => qr/licencia/ },
     notices => { en => qr/What happened in your shop: shop $id/, de => qr/geschehen/,
@@ -60,8 +62,13 @@ for my $letter (sort keys %SUBJECT) {
 }
 my $body = preview('')->{body};
 like($body, qr{<option value="email" selected>}, 'the delivery email comes first');
-is_deeply([ sort $body =~ m{<option value="([a-z]{2})"}g ], [qw(de en es fr)],
+is_deeply([ sort $body =~ m{<option value="([a-z]{2})"}g ], [qw(ar de en es fr ja)],
     'the languages are those that there are');
+like(decode('UTF-8', visit('staff', 'GET', "/$id/emails/preview/html?language=ar")->{body}),
+    qr/<html lang="ar" dir="rtl">.*مرحبًا Ada،/s, 'also those of customers alone');
+like(visit('staff', 'GET', "/$id/emails/preview", headers => { 'accept-language' => 'ar, ja' })
+    ->{body}, qr/<html lang="en" dir="ltr">.*What the emails look like/s,
+    'in which staff get English');
 like(visit('staff', 'GET', "/$id/emails/preview", headers => { 'accept-language' => 'fr-CA' })
     ->{body}, qr{<option value="fr" selected>}, 'the visitor\'s is chosen');
 like(preview('?language=nl')->{body}, qr{<option value="en" selected>},

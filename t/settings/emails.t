@@ -42,7 +42,7 @@ sub listed
     my ($query, $user) = @_;
     my $reply = visit($user // 'staff', 'GET', "/$id/emails$query");
     is($reply->{status}, 200, "emails$query");
-    return [ $reply->{body} =~ m{<td class="whole"><a href="/settings/$id/orders/(\d+)"}g ];
+    return [ $reply->{body} =~ m{<td class="short"><a href="/settings/$id/orders/(\d+)"}g ];
 }
 
 my @TO = (
@@ -140,7 +140,7 @@ for my $query ('', '?fate=failed', '?q=7001', '?q=MANY', '?q=many&fate=failed') 
     my @sizes;
     while (defined $path && @sizes < 5) {
         my $reply = visit('staff', 'GET', $path);
-        push @sizes, scalar(() = $reply->{body} =~ m{<td class="whole">}g);
+        push @sizes, scalar(() = $reply->{body} =~ m{<td class="short">}g);
         ($path) = map { s/&amp;/&/gr } $reply->{body} =~ m{href="/settings(/$id/emails\?[^"]+)"};
     }
     my $all = { '' => 67, '?fate=failed' => 61, '?q=7001' => 61 }->{$query} // 60;

@@ -49,6 +49,9 @@ like(visit('reader', 'GET', $LIST)->{body}, qr/There is no file yet/, 'at first 
 my $book  = ready_asset($shop, 'book.pdf',  'the book', title => "Book $XSS")->{id};
 my $song  = ready_asset($shop, 'bonus.mp3', 'the song')->{id};
 my $theirs = ready_asset($other, 'book.pdf', 'their book')->{id};
+like(file_page($song), qr{action="/settings/$id/products".*?name="item"\ value="1-$song"}sx,
+    'a file that is in no product can be made one');
+unlike(file_page($song, 'reader'), qr{action="/settings/$id/products"}, 'by those who may');
 my $category = api('POST', '/categories', %key, json => { name => "Music $XSS" })->{json}{id};
 api('PATCH', "/assets/$song", %key, json => { category_id => $category + 0 });
 my $mapping = mapping_of($shop, [ $book + 0 ]);
@@ -151,6 +154,23 @@ is(wait_job($shop, job_of($lost))->{status}, 'succeeded', 'and it comes');
 unlike(file_page($lost), qr/wait for it|could not be had/, 'so nobody waits');
 is(press($lost, '/retry')->{status}, 409, 'what came is not tried again');
 
+# --- what is cancelled -------------------------------------------------------------------------
+
+my $slow = import_from('slow.pdf', {}, body => 'x' x 9000, hold => 1000);
+wait_for(sub { $source->requests('slow.pdf') }, 20, 'an import to begin');
+like(file_page($slow), qr{files/$slow/cancel"}, 'what is coming can be cancelled');
+unlike(file_page($slow, 'reader'), qr{/cancel"}, 'not by a reader');
+is(press($slow, '/cancel')->{status}, 303, 'staff cancel it');
+is(api('GET', '/jobs/' . job_of($slow), %key)->{json}{status}, 'cancelled', 'as the API does');
+my $stopped = file_page($slow);
+like($stopped, qr/It was cancelled before the file had come\.<.*files\/$slow\/retry"/s,
+    'which the page says, and offers to try again');
+unlike($stopped, qr{/cancel"|Customers keep}, 'and no more');
+$source->release('slow.pdf');
+is(press($slow, '/retry')->{status}, 303, 'staff do');
+is(wait_job($shop, job_of($slow))->{status}, 'succeeded', 'and it comes');
+is(press($slow, '/cancel')->{status}, 409, 'what has come is not cancelled');
+
 my $wrong = api('POST', '/assets', %key,
     json => { source_url => $source->offer('wrong.pdf', { body => 'x' }), sha256 => 'a' x 64 });
 wait_job($shop, $wrong->{json}{job}{id});
@@ -209,14 +229,33 @@ wait_job($shop, job_of($book));
 is(api('GET', "/assets/$book", %key)->{json}{version}, 2, 'by its second version');
 like(file_page($book), qr/version 2/, 'which the page says');
 is(press($book, '/replace', { source_url => 'nonsense' })->{status}, 400, 'by a file, that is');
+like(file_page($book),
+    qr/<input type="checkbox" name="notify" value="1"> Tell the buyer of the one /,
+    'the page offers to tell the buyers, and says how many that reaches');
+unlike(file_page($song), qr/name="notify"/, 'unless nobody has the file');
+{
+    my %long = (source_url => $source->offer('v3.pdf', { body => 'version 3' }), notify => 1);
+    my $late = press($book, '/replace', { %long, note => 'x' x 1001 });
+    is($late->{status}, 400, 'a note that is too long is refused');
+    like($late->{body}, qr/A note has up to.*name="notify" value="1" checked/s, 'and nothing lost');
+    press($book, '/replace', { %long, note => "New:\r\na <b>chapter</b>" });
+    wait_job($shop, job_of($book));
+    is(api('GET', "/assets/$book", %key)->{json}{note}, "New:\na <b>chapter</b>",
+        'another is kept');
+    like(file_page($book), qr{What is new in it:</p>\n.*New:<br>a &lt;b&gt;chapter&lt;/b&gt;<br>},
+        'and shown');
+    is((sql("SELECT count(*) FROM job WHERE type = 'tell_buyers'"))[0][0], 1,
+        'and the buyers are told');
+    press($book, '/restore', { version => 2 });
+}
 
-like(file_page($book), qr/Put version 1 back.*The one order that has the file gets version 1/s,
+like(file_page($book), qr/Put version 3 back.*The one order that has the file gets version 3/s,
     'the page offers the version before, and says whom it reaches');
-unlike(file_page($book, 'reader'), qr/Put version 1 back/, 'not to a reader');
-is(press($book, '/restore', { version => 1 })->{headers}{location} // '',
+unlike(file_page($book, 'reader'), qr/Put version 3 back/, 'not to a reader');
+is(press($book, '/restore', { version => 3 })->{headers}{location} // '',
     "/settings$LIST/$book?done=file_put_back", 'staff put it back');
 like(visit('staff', 'GET', "$LIST/$book?done=file_put_back")->{body},
-    qr/Put back: it is version 3 now/, 'as the next version');
+    qr/Put back: it is version 5 now/, 'as the next version');
 {
     my $late = press($book, '/restore', { version => 1 });
     is($late->{status}, 409, 'a version that is not kept');
@@ -233,7 +272,7 @@ is(api('GET', "/assets/$song", %key)->{status}, 404, 'and is gone');
 
 # --- who may -------------------------------------------------------------------------------------
 
-for my $action ('', qw(/replace /restore /retry /delete)) {
+for my $action ('', qw(/replace /restore /retry /cancel /delete)) {
     is(press($book, $action, { title => 'x', filename => 'y', source_url => 'z' }, 'other')
         ->{status}, 404, "another shop's owner may not: $action");
     is(submit('reader', own_form('reader', 'read-only', "$LIST/$book"), "$LIST/$book$action",
@@ -245,7 +284,8 @@ is_deeply([ map { join ' ', @$_ } sql("SELECT noun, action, user_name FROM audit
     . "WHERE shop_id = $id AND via = 'settings' GROUP BY noun, action, user_name "
     . 'ORDER BY noun, action') ],
     [ 'asset changed staff', 'asset deleted staff', 'asset imported staff',
-        'asset version_added staff', 'asset version_restored staff', 'job retried staff' ],
+        'asset version_added staff', 'asset version_restored staff', 'job cancelled staff',
+        'job retried staff' ],
     'the audit has each change');
 
 $server->stop;

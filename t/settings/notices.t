@@ -26,7 +26,8 @@ sub choose
 {
     my ($user, %choice) = @_;
     return submit($user, own($user), "/$id/own-emails/notices",
-        { held => 'off', bounced => 'off', import_failed => 'off', %choice });
+        { held => 'off', bounced => 'off', import_failed => 'off', keys_low => 'off', help => 'off',
+            %choice });
 }
 
 sub told_of
@@ -168,6 +169,54 @@ subtest 'what the budgets don\'t allow waits' => sub {
     sql("UPDATE notice SET due_at = 1 WHERE user_name = 'owner' AND kind = 'held'");
     my $text = (texts('owner', 4))[3];
     like($text, qr/^$waiting->[0] orders? w/m, 'and told later');
+};
+
+# A new stock falls to its threshold; members get emails of it, or none.
+sub run_low
+{
+    my ($name, @told) = @_;
+    my $tag = api('POST', '/license-key-tags', key => $shop->{token},
+        json => { name => $name, low_stock_threshold => 1 })->{json}{id};
+    api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
+        json => { keys => [ map { "$name-$_" } 1 .. 2 ] });
+    assign($shop, digits(),
+        [ mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_product_id} ]);
+    wait_for(sub { about($_, $name) }, 20, "$_ to be told of $name") for @told;
+    all_told();
+    for my $user (sort keys %HAS) {
+        my $wanted = grep { $_ eq $user } @told;
+        is(scalar(my @about = about($user, $name)), $wanted ? 1 : 0,
+            "$user " . ($wanted ? 'is' : 'is not') . ' told at once');
+    }
+    return;
+}
+
+sub about
+{
+    my ($user, $name) = @_;
+    return grep { $_->{text} =~ /stock of license keys \S*$name\b/ } mails($HAS{$user});
+}
+
+subtest 'stocks of license keys that run low' => sub {
+    sql('DELETE FROM notice');
+    sql('UPDATE member SET told_at = NULL');
+    like(own('owner')->{body}, qr/name="keys_low">[^"]+"off">[^"]+"now" selected>/,
+        'an owner who has chosen nothing is told at once');
+    like(own('staff')->{body}, qr/name="keys_low">[^"]+"off" selected>/, 'staff are not');
+    run_low('first', 'owner');
+    choose('staff', keys_low => 'now');
+    run_low('second', 'owner', 'staff');
+    choose('owner');
+    run_low('third', 'staff');
+    choose('staff');
+    run_low('fourth');
+    choose('staff', keys_low => 'daily');
+    my $before = told_of('staff');
+    run_low('fifth');
+    my $text = (texts('staff', $before + 1))[-1];
+    my $told = qr/^1 stock of license keys fell to its threshold\.\r?\n/m;
+    like($text, qr{${told}http\S+/$id/license-keys\r?$}m,
+        'the daily email counts them');
 };
 
 subtest 'who is no member any more is told nothing' => sub {

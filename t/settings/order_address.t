@@ -49,6 +49,14 @@ unlike(visit('staff', 'GET', "/$id/orders/8002")->{body}, qr/name="rotate"[^>]* 
 unlike(visit('reader', 'GET', "/$id/orders/8001")->{body}, qr{/address"},
     'those who only read see no form');
 
+unlike($body, qr/name="all"[^>]* checked/, 'nor is it offered to change others');
+sql("UPDATE email SET bounced_at = created_at WHERE shop_id = $id");
+my $mistaken = visit('staff', 'GET', "/$id/orders/8001")->{body};
+like($mistaken, qr{<section.*name="to".*name="all"[^>]*\ checked.*</section>}sx,
+    'where the email came back the form stands at the top, and corrects all orders');
+is(scalar(() = $mistaken =~ m{/orders/8001/address"}g), 1, 'and only there');
+sql("UPDATE email SET bounced_at = NULL WHERE shop_id = $id");
+
 my $reply = press(8001, { to => 'no address', rotate => 'yes', reason => 'typo' });
 is($reply->{status}, 400, 'what is no address is refused');
 like($reply->{body}, qr/value="no address".*value="typo"/s, 'and is still there');
@@ -79,5 +87,27 @@ is_deeply([ map { join ' ', @$_ } sql('SELECT noun, action, user_name FROM audit
         . " WHERE shop_id = $id AND via = 'settings' ORDER BY id") ],
     [ 'order address_changed staff', 'customer address_changed staff' ],
     'the audit has both, and no address');
+
+# --- an address that was probably mistyped -------------------------------------------------------
+
+my $doubt = qr{<h2>Is\ the\ address\ right\?</h2>.*bob\@gmail\.com.*\ meant\ in\ place\ of
+    .*bob\@gmial\.com}sx;
+my $gmial = order(8004, 'bob@gmial.com');
+$body = visit('staff', 'GET', "/$id/orders/8004")->{body};
+like($body, qr{$doubt.*name="to"[^>]*value="bob\@gmail\.com".*name="all"[^>]*\ checked}sx,
+    'the page doubts the address, and the form has the one that was meant');
+is(scalar(() = $body =~ m{/orders/8004/address"}g), 1, 'once');
+my $read = visit('reader', 'GET', "/$id/orders/8004")->{body};
+like($read, $doubt, 'those who only read are told');
+unlike($read, qr{/address"}, 'and see no form');
+like(press(8004, { to => 'bob at gmail' })->{body}, qr{name="to"[^>]*value="bob at gmail"},
+    'what was typed in its place stands there to be mended');
+page('GET', $gmial->{download_page_url});
+wait_for(sub { visit('staff', 'GET', "/$id/orders/8004")->{body} !~ $doubt }, 20,
+    'the visit: somebody who opens the page has got the email');
+order(8005, 'cid@gmial.com');
+api('POST', '/orders/8005/revoke', key => $shop->{token}, json => { reason => 'Paid back' });
+unlike(visit('staff', 'GET', "/$id/orders/8005")->{body}, qr/Is the address right/,
+    'nor is it asked where nothing is given');
 
 done_testing();

@@ -103,9 +103,9 @@ my ($bounced) = order($product[0]);
 sql("UPDATE email SET bounced_at = sent_at + 1, last_error = '550 no such user' WHERE order_id = "
     . of_order($bounced));
 $page = seen($bounced);
-like(answer($page), qr/can\S+t download .*came back: 550 no such user .*Send the email there/,
-    'an email that came back: another address');
-is(press($page, to => 'right@example.com')->{status}, 303, 'which is given');
+like(answer($page), qr/can\S+t download .*came back: 550 no such user .*Change the address/,
+    'an email that came back: the right address');
+is(press($page, to => 'right@example.com', send => 'yes')->{status}, 303, 'which is given');
 is((sql("SELECT recipient FROM email WHERE order_id = " . of_order($bounced)
     . ' ORDER BY id DESC'))[0][0], 'right@example.com', 'and gets the email');
 $page = seen($bounced);
@@ -183,6 +183,35 @@ for my $wrong ($foreign, 'x', 0) {
 }
 is(act('quantity', item => $item[0], quantity => 0), 400, 'a quantity of 0 is refused');
 is(items(), '1 active 3 active', 'nothing of which changes anything');
+
+# --- the evidence, to print ----------------------------------------------------------------------
+
+{
+    my $page = seen($number, 'reader');
+    like($page->{body}, qr{href="/settings/$id/orders/$number/evidence"},
+        'its page leads to the evidence');
+    like($page->{body}, qr/\@media print/, 'pages are made to be printed, too');
+    my ($path) = api('GET', "/orders/$number", %key)->{json}{download_page_url}
+        =~ m{^https?://[^/]+(/.+)$};
+    my ($button) = page('GET', $path)->{body} =~ /name="file" value="([^"]+)"/;
+    my $link = page('POST', $path, form => { file => $button })->{headers}{location};
+    page('GET', $link =~ s{^https?://[^/]+}{}r);
+    my $text =
+        sub { visit('reader', 'GET', "/$id/orders/$number/evidence")->{body} =~ s/<[^>]+>//gr };
+    wait_for(sub { $text->() =~ /127\.0\.0\.0.*8 of 8\W+bytes acknowledged delivered whole/s }, 20,
+        'the download in the evidence');
+    my $shown = $text->();
+    like($shown, qr/Order $number .* evidence of delivery/, 'it names the order');
+    like($shown, qr/c$number\@example\.com/, 'the address');
+    like($shown, qr/book\.pdf 8\W+bytes, SHA-256 $asset->{sha256}/, 'the file with its SHA-256');
+    like($shown, qr/book\.pdf, version 1: 8 of 8\W+bytes acknowledged/, 'what was acknowledged');
+    like($shown, qr/All times are in UTC/, 'in UTC');
+    like($shown, qr/The quantity was changed/, 'and what was done');
+    my ($token) = $path =~ m{([^/]+)$};
+    unlike(visit('staff', 'GET', "/$id/orders/$number/evidence")->{body}, qr/\Q$token\E/,
+        'nobody sees the address of the page there');
+    is(visit('reader', 'GET', "/$id/orders/1/evidence")->{status}, 404, 'another order has none');
+}
 
 $server->stop;
 done_testing;

@@ -58,7 +58,9 @@ is_deeply([ sort @{ found('reader', 'q=+7002+') } ], [qw(7002 70021 7100)],
 is_deeply(found('reader', 'q=ada%40EXAMPLE.com'), [qw(70021 7001)], 'by the address, in any case');
 is_deeply(found('reader', 'q=nobody%40example.com'), [],
     'an address that nobody has finds nothing');
-is_deeply(found('reader', 'q=' . '%22%3E%3Cscript%3E'), [], 'nor does anything else');
+is_deeply(found('reader', 'q=love+ada'), [qw(70021 7001)], 'by words, as the search of all pages');
+is_deeply(found('reader', 'q=love+bob'), [], 'of which none is left out');
+is_deeply(found('reader', 'q=' . '%22%3E%3C%3E'), [], 'nothing that is no word finds anything');
 is(visit('reader', 'GET', "/$id/orders?q=" . ('9' x 300))->{status}, 400,
     'what is too long is refused');
 is(visit('reader', 'GET', "/$other->{shop_id}/orders")->{status}, 404,
@@ -90,6 +92,9 @@ is_deeply(found('reader', 'state=nonsense&before=x'), [qw(7100 70021 7002 7001)]
             . "SELECT shop_id, '900' || substr(storefront_customer_id, 2), id, "
             . "'p' || storefront_customer_id, 'active', 'not_checked', created_at, created_at "
             . "FROM customer WHERE shop_id = $id AND storefront_customer_id LIKE 'c%'");
+    sql('INSERT INTO search_word (shop_id, kind, word, ref) '
+            . "SELECT shop_id, 1, storefront_order_id, id FROM orders "
+            . "WHERE shop_id = $id AND storefront_order_id LIKE '900%'");
     my $page = visit('reader', 'GET', "/$id/orders");
     is(scalar(() = $page->{body} =~ m{orders/\d+"}g), 50, 'a page has fifty');
     my ($next) = $page->{body} =~ m{href="/settings(/$id/orders\?[^"]+)"};
@@ -119,7 +124,8 @@ unlike($page->{body}, qr/<script>alert/, 'on which what somebody typed is text')
     or diag $page->{body};
 like($page->{body}, qr/Book &quot;&gt;&lt;script&gt;|Book &#34;&gt;&lt;script&gt;/, 'all of it');
 like($page->{body}, qr/Ada\@Example\.com/, 'with the customer');
-like($page->{body}, qr{href="\Q$first->{download_page_url}\E"}, 'the page that the customer sees');
+like($page->{body}, qr{href="\Q$first->{download_page_url}\E\?staff"},
+    'the page that the customer sees');
 like($page->{body}, qr/0 of 10 downloaded/, 'what is left of each file');
 like($page->{body}, qr/Downloads were assigned.*API key/s, 'and what was done by whom');
 my $german = visit('staff', 'GET', $path, headers => { 'accept-language' => 'de' });

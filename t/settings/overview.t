@@ -38,11 +38,17 @@ sub section
     return map { s/<[^>]+>//gr =~ s/\s+/ /gr } split m{</li>\n?}, $list // '';
 }
 
-sub nothing { return overview() =~ /Nothing needs attention/ ? 1 : 0 }
+sub nothing { return overview('reader') =~ /Nothing needs attention/ ? 1 : 0 }
 
 is(nothing(), 1, 'at first nothing needs attention');
-like(overview('staff', headers => { 'accept-language' => 'de' }), qr/Nichts braucht jemanden/,
+like(overview('reader', headers => { 'accept-language' => 'de' }), qr/Nichts braucht jemanden/,
     'also in German');
+
+for ([ staff => 1 ], [ owner => 1 ], [ reader => 0 ]) {
+    my ($user, $begins) = @$_;
+    is(overview($user) =~ m{Start here.*href="/settings/$id/files/uploads"}s ? 1 : 0, $begins,
+        "without a file the overview leads a $user to " . ($begins ? 'upload one' : 'nothing'));
+}
 
 # --- imports -------------------------------------------------------------------------------------
 
@@ -94,6 +100,7 @@ like(visit('staff', 'GET', "/$id/?done=import_retried")->{body},
     qr/role="status">The import is on its way/, 'which is said');
 is(wait_job($shop, $lost->{job}{id})->{status}, 'succeeded', 'and it succeeds');
 is(nothing(), 1, 'so nothing needs attention');
+unlike(overview('staff'), qr/Start here/, 'and with a file nobody is told where to begin');
 is(retry('staff', $lost->{job}{id}, $before)->{status}, 409, 'what succeeded is not tried again');
 is_deeply(
     [ (sql("SELECT noun, noun_id, action, user_name FROM audit ORDER BY id DESC LIMIT 1"))[0] ],
@@ -152,6 +159,10 @@ order(8001, "status = 'failed', sent_at = NULL, last_error = '550 no such $XSS'"
 order(8002, "bounced_at = sent_at, last_error = '552 mailbox full'", 1);
 order(8003, '');
 order(8004, '', 1);
+# A refusal of help leaves after the email that came back, which it does not make good.
+sql('INSERT INTO email (shop_id, order_id, message_id, status, help_id, attempts, created_at) '
+        . "SELECT shop_id, id, 'refusal\@test', 'sent', 1, 1, created_at FROM orders "
+        . "WHERE storefront_order_id = '8002'");
 my @lines = section('Emails that did not arrive');
 is(scalar @lines, 3, 'emails that did not arrive are there');
 like($lines[0], qr/^Order 8003: there is no address/, 'one without an address');
@@ -164,7 +175,8 @@ like(overview(), qr{<a href="/settings/$id/orders/8001">Order 8001</a>},
     'each with a link to the order');
 unlike(overview(), qr/<script>alert/, 'and what a mail server says is text');
 is_deeply([ map { s/<[^>]+>//gr }
-    visit('staff', 'GET', "/$id/orders")->{body} =~ m{<td data-label="Email">(.*?)</td>}g ],
+    visit('staff', 'GET', "/$id/orders")->{body}
+        =~ m{<td class="short" data-label="Email">(.*?)</td>}g ],
     [ 'sent', 'no address', 'came back', 'failed' ], 'the list of orders says the same');
 unlike(visit('other', 'GET', "/$other->{shop_id}/")->{body}, qr/Emails that/,
     'another shop has none of it');
@@ -176,6 +188,51 @@ api('POST', '/orders/8002/revoke', %key, json => {});
 is(scalar(section('Emails that did not arrive')), 1, 'as does revoking the order');
 sql("UPDATE email SET created_at = created_at - 31 * 86400000000");
 is(nothing(), 1, 'or time');
+
+# --- addresses -----------------------------------------------------------------------------------
+
+sub mistyped
+{
+    my ($number, $address, %more) = @_;
+    assign($shop, $number, [$product], storefront_customer_id => "$number",
+        customer => { email => $address }, %more);
+    return;
+}
+
+mistyped(8005, 'ada@gmial.com');
+mistyped(8006, 'lin@yaho.com');
+mistyped(8007, 'a&b@hotmial.com');
+mistyped(8008, 'ada@gmail.com');
+@lines = section('Addresses that may be mistyped');
+is(scalar @lines, 3, 'addresses that are probably mistyped are there, the newest first')
+    or diag explain \@lines;
+like($lines[2],
+    qr/^Order 8005: the email went to ada\@gmial\.com; ada\@gmail\.com was probably meant /,
+    'each with what was probably meant');
+like($lines[0], qr/ a&amp;b\@hotmial/, 'as text');
+like(overview(), qr{<a href="/settings/$id/orders/8005">Order 8005</a>}, 'and a link to its order');
+unlike(visit('other', 'GET', "/$other->{shop_id}/")->{body}, qr/mistyped/,
+    'another shop has none of it');
+like(overview('reader', headers => { 'accept-language' => $_->[0] }), $_->[1], "in $_->[0]")
+    for [ de => qr/mit vermutlichem Tippfehler/ ], [ fr => qr/sans doute mal saisies/ ],
+    [ es => qr/quiz\S+ mal escritas/ ];
+mistyped(8005, 'ada@gmial.com');
+is(scalar(section('Addresses that may be mistyped')), 3, 'the same again is no second entry');
+my ($page) =
+    api('GET', '/orders/8006', %key)->{json}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
+page('GET', $page);
+wait_for(sub { section('Addresses that may be mistyped') == 2 }, 20, 'the visit of a page');
+is(scalar(grep { /8006/ } section('Addresses that may be mistyped')), 0,
+    'an address at which somebody got the email is left out');
+api('PATCH', '/orders/8005', %key, json => { email => 'ada@gmail.com' });
+is(scalar(grep { /8005/ } section('Addresses that may be mistyped')), 0,
+    'as is one that was corrected');
+my $customer = api('GET', '/orders/8007', %key)->{json}{customer}{id};
+api('PATCH', "/customers/$customer", %key, json => { email => 'lou@hotmail.com' });
+is(nothing(), 1, 'so nothing needs attention');
+mistyped(8009, 'ada@gmial.com');
+api('POST', '/orders/8009/revoke', %key, json => {});
+is(nothing(), 1, 'nor does an order that was revoked');
 
 # --- license keys --------------------------------------------------------------------------------
 

@@ -117,7 +117,9 @@ like(body("/packs/$pack"), qr/and 2 more/, 'and counts the others');
 api('DELETE', "/mappings/$_->{id}", %key) for @has;
 like(body("/packs/$pack"), qr/In no product/, 'without those that are deleted');
 my $theirs = ready_asset($other, 'their.pdf', 'theirs')->{id};
-is(press("/packs/$pack", '/files', { add => $theirs })->{status}, 422, 'no file of another shop');
+my $refused = press("/packs/$pack", '/files', { add => $theirs });
+is($refused->{status}, 422, 'no file of another shop');
+unlike($refused->{body}, qr{<li></li>}, 'and no list of nothing is below the reason');
 is(press("/packs/$pack", '/files', {})->{status}, 400, 'a form without a button is faulty');
 {
     my $stale = visit('staff', 'GET', "/$id/packs/$pack");

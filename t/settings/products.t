@@ -1,5 +1,5 @@
 # The products of a shop as its staff see and change them: the list and its filters, what a product
-# gives, whom a change reaches, its variants, a copy of another's contents, and its end.
+# gives, whom a change reaches, its variants, copies, and its end.
 #
 # both: the list is found by expressions, which each database folds and orders in its own way
 use strict;
@@ -120,19 +120,26 @@ is(sent($variants, '/copy', from => '4711')->{status}, 400, 'of none they are no
 # --- its settings --------------------------------------------------------------------------------
 
 my $saved = sent($atlas, '', title => 'World atlas', note => "One.\r\nTwo.", limit => '7',
-    days => '30', active => '1', pinned => '1', separate => '1');
+    days => '30', active => '1', pinned => '1', separate => '1', fresh => '1');
 is($saved->{status}, 303, 'the settings are saved');
 is_deeply([ @{ mapping($atlas) }{qw(title note download_limit access_days content download_type)} ],
     [ 'World atlas', "One.\nTwo.", 7, 30, 'pinned', 'FILES' ], 'all of them');
+ok(mapping($atlas)->{fresh_downloads}, 'and the box for new versions');
+like(shown("/$atlas", 'staff'), qr/name="fresh" value="1" checked/, 'which is ticked then');
 is_deeply(mapping($atlas)->{file_ids}, [ $file->{id} ], 'and the contents are as they were');
-my $faulty = sent($atlas, '', title => 'Typed', limit => '-1', days => '30');
-is($faulty->{status}, 400, 'a faulty number is refused');
-like($faulty->{body}, qr/0 to 1,000,000 downloads.*value="Typed"/s, 'with what was typed');
+for ([ 'Downloads of each file: give 0', '-1', '30' ], [ 'Days of access: give 0', '1', 'x' ]) {
+    my ($says, $limit, $days) = @$_;
+    my $faulty = sent($atlas, '', title => 'Typed', limit => $limit, days => $days);
+    is($faulty->{status}, 400, 'a faulty number is refused');
+    like($faulty->{body}, qr/role="alert"[^>]*>\s*$says.*value="Typed"/s,
+        'by a sentence that names it, with what was typed');
+}
 is(mapping($atlas)->{title}, 'World atlas', 'and nothing is saved');
 is(sent($atlas, '', seen => '1', title => 'Late')->{status}, 412, 'so is a form of an older page');
 sent($atlas, '', title => 'World atlas');
 is_deeply([ @{ mapping($atlas) }{qw(is_active download_limit access_days content)} ],
     [ JSON::PP::false(), undef, undef, 'live' ], 'empty fields and boxes are saved, too');
+ok(!mapping($atlas)->{fresh_downloads}, 'all of them');
 sent($atlas, '', title => 'World atlas', active => '1');
 
 # --- whom it reaches -----------------------------------------------------------------------------
@@ -158,8 +165,34 @@ is_deeply(listed('q=olours'), [], 'by its beginning alone');
 is_deeply(listed('state=paused'), ['west'], 'the paused ones');
 is_deeply(listed('q=w&state=active'), [ 'Water colours', 'World atlas' ], 'both together');
 my $list = shown('');
-like($list, qr{World atlas.*?1 file 1 pack 1 link 1 stock of license keys.*?2 follow its changes}s,
+like($list, qr{World atlas.*?1 file<.*?1 pack<.*?1 link<.*?1 stock of license keys<.*?2 follow}s,
     'with what it gives and its orders');
+
+# --- one made of a file, or of another product ----------------------------------------------------
+
+my $of_file = added(product => '3001', title => 'Brushes', item => "1-$file->{id}");
+my ($brushes) = $of_file->{headers}{location} =~ m{/products/(\d+)};
+is_deeply(mapping($brushes)->{file_ids}, [ $file->{id} ], 'a product of a file');
+sent($brushes, '', title => 'Brushes', note => 'Unpack them.', limit => '3', days => '9',
+    pinned => '1', separate => '1');
+my $copied = added(product => '3002', title => 'Pens', from => $brushes);
+my ($pens) = $copied->{headers}{location} =~ m{/products/(\d+)};
+my @all = qw(file_ids note download_limit access_days content download_type);
+is_deeply([ @{ mapping($pens) }{@all} ], [ @{ mapping($brushes) }{@all} ],
+    'a copy has what the other has');
+is_deeply([ @{ mapping($pens) }{qw(title is_active)} ], [ 'Pens', JSON::PP::true() ],
+    'but for its title and that it takes orders');
+sent($pens, '', title => 'Pens', active => '1', note => 'Refill them.');
+is(mapping($brushes)->{note}, 'Unpack them.', 'and changes apart from it');
+$copied = added(product => '3001', from => $brushes);
+is($copied->{status}, 409, 'a number that is taken is refused');
+like($copied->{body}, qr/name="from" value="$brushes"/, 'and the form still copies');
+my $theirs = mapping_of($other, [ $foreign->{id} ])->{id};
+is(added(product => '3003', from => $theirs)->{status}, 404, 'nothing of another shop is copied');
+is(added(product => '3003', item => "1-$foreign->{id}")->{status}, 422, 'nor sold');
+like(visit('reader', 'GET', "/$id/products/$pens")->{body}, qr/Pens/, 'a reader sees the copy');
+unlike(visit('reader', 'GET', "/$id/products/$pens")->{body}, qr{action="[^"]*/products"},
+    'and can make none');
 
 # --- its end -------------------------------------------------------------------------------------
 

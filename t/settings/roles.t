@@ -10,7 +10,6 @@ use warnings;
 
 use MDL::Contract;
 use MDL::Settings;
-use MDL::Target qw(slurp top_dir);
 use MDL::Test;
 use Test::More;
 
@@ -20,13 +19,13 @@ my %RANK = (reader => 0, staff => 1, owner => 2, operator => 3);
 my %ACTS = (
     'own-emails' => 'reader',
     (map { $_ => 'staff' }
-        qw(orders files products packs links categories license-keys jobs emails)),
+        qw(orders customers files products packs links categories license-keys jobs emails)),
     (map { $_ => 'owner' } qw(keys members webhooks shop audit)),
     (map { $_ => 'operator' } qw(shops approve suspend block unblock health)),
 );
 my %SEES = (
     (map { $_ => 'staff' } '{}/orders/new', '{}/files/uploads', '{}/files/uploads/{}',
-        '{}/products/{}/delete'),
+        '{}/products/{}/delete', '{}/products/{}/buyers', '{}/customers/{}/merge'),
     (map { $_ => 'owner' } '{}/members', '{}/shop', '{}/shop/preview', '{}/audit',
         '{}/keys/{}/revoke',
         '{}/webhooks/{}/delete'),
@@ -38,15 +37,7 @@ my %FREE = map { $_ => 1 } '', 'sign-out', 'sign-in';
 
 # --- what there is --------------------------------------------------------------------------------
 
-# path => { get, post }
-my %pages;
-for my $file (glob top_dir() . '/mod_downloads/settings/*.c') {
-    my $source = slurp($file);
-    while ($source =~ /^    \{"([^"]*)",((?:[^{}]|\n)*?\.(?:get|post)(?:[^{}]|\n)*)\}/gm) {
-        my ($path, $rest) = ($1, $2);
-        $pages{$path} = { map { $_ => scalar($rest =~ /\.$_ = /) } qw(get post) };
-    }
-}
+my %pages = settings_pages();
 cmp_ok(scalar(keys %pages), '>', 60, 'the pages are found in the sources');
 
 my $server = settings_server();
@@ -76,11 +67,12 @@ sub begun_upload
 
 my $asset   = ready_asset($shop, 'book.pdf', 'the book');
 my $mapping = mapping_of($shop, [ $asset->{id} ]);
-assign($shop, 7001, [ $mapping->{storefront_product_id} ]);
+my $order   = assign($shop, 7001, [ $mapping->{storefront_product_id} ]);
 my $failed = made('/assets', { source_url => source_url('absent.pdf') });
 # The endpoint comes last, so that it is told of nothing: its deliveries are jobs.
 my %argument = (
     orders         => '7001',
+    customers      => $order->{json}{customer}{id},
     files          => $asset->{id},
     products       => $mapping->{id},
     packs          => made('/packs', { name => 'Pack', file_ids => [ $asset->{id} ] })->{id},

@@ -64,10 +64,12 @@ like(page_of(''), qr/Find orders, people/, 'nothing was typed');
 my $tag = api('POST', '/license-key-tags', key => $shop->{token},
     json => { name => "Editor $XSS" })->{json}{id};
 api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
-    json => { keys => [qw(K7Q2-X9PL-4M K7Q2-X9PL-4N)] });
+    json => { keys => [ qw(K7Q2-X9PL-4M K7Q2-X9PL-4N), 'L' x 512 ] });
 assign($shop, '7002',
     [ mapping_of($shop, [], license_key_tag_ids => [$tag])->{storefront_product_id} ]);
 is(groups('K7Q2-X9PL-4M', 'staff'), 'License keys', 'staff find a license key by the whole of it');
+is(groups('L' x 512, 'staff'), 'License keys', 'even the longest');
+is(groups('L' x 511, 'staff'), '', 'but not by a part');
 like(page_of('K7Q2-X9PL-4M', 'staff'),
     qr{<li><a\ href="/settings/$id/orders/7002">Order\ 7002</a>,
         \ <a\ href="/settings/$id/license-keys/$tag"><bdi>Editor.*handed\ out}x,
@@ -77,7 +79,7 @@ like(page_of('K7Q2-X9PL-4N', 'staff'), qr{<li><a href="/settings/$id/license-key
 is(groups('K7Q2-X9PL-4M'), '', 'a reader does not');
 is(groups('lovelace', 'staff', $other->{shop_id}), '', 'another shop finds nothing of it');
 is(visit('other', 'GET', "/$id/search?q=ada")->{status}, 404, 'nor do its members here');
-is(visit('reader', 'GET', "/$id/search?q=" . 'a' x 255)->{status}, 400, 'too long a text');
+is(visit('reader', 'GET', "/$id/search?q=" . 'a' x 1025)->{status}, 400, 'too long a text');
 
 $server->stop;
 my $log = MDL::Test::slurp("$server->{folder}/all.log");

@@ -34,6 +34,16 @@ my $now = shop();
 is_deeply([ @$now{qw(name accent sender_name reply_to email_delay hold_at)} ],
     [ 'Nordlicht & Co', '#ffd700', 'Nora', 'help@nordlicht.example', 5, 'medium' ],
     'and it is changed');
+is($now->{declaration}, 0, 'a form without the declaration leaves it off');
+submit('owner', shown(), "/$id/shop", { %form, declaration => 'on' });
+is(shop()->{declaration}, 1, 'the owner has new orders wait for a declaration');
+like(shown()->{body}, qr/value="on" selected/, 'as the page says');
+is(shop()->{help}, 'on', 'customers may ask for help');
+for (qw(first_by_itself off)) {
+    submit('owner', shown(), "/$id/shop", { %form, help => $_ });
+    is(shop()->{help}, $_, "until the owner says $_");
+    like(shown()->{body}, qr/value="$_" selected/, 'as the page says');
+}
 like(shown()->{body}, qr/value="Nordlicht &amp; Co"/, 'the page shows it, escaped');
 
 my $wrong = submit('owner', shown(), "/$id/shop", { %form, accent => 'gold', name => 'Typed' });
@@ -43,6 +53,17 @@ like($wrong->{body}, qr/value="Typed"/, 'and what was typed stays');
 is(shop()->{name}, 'Nordlicht & Co', 'nothing is changed');
 is(submit('owner', shown(), "/$id/shop", { %form, email_delay => 61 })->{status}, 400,
     'nor by a delay of more than an hour');
+
+my $refused = submit('owner', shown(), "/$id/shop", { %form, withdrawal_url => 'http://a.example' },
+    'accept-language' => 'de');
+is($refused->{status}, 400, 'a page for withdrawals that is not https is refused');
+like($refused->{body}, qr/role="alert">Geben Sie die ganze https-Adresse/, 'by a sentence');
+submit('owner', shown(), "/$id/shop", { %form, withdrawal_url => 'https://a.example/w?a&b' });
+is(shop()->{withdrawal_url}, 'https://a.example/w?a&b', 'another is kept');
+like(shown()->{body}, qr{name="withdrawal_url"[^>]* value="https://a\.example/w\?a&amp;b"},
+    'and shown');
+submit('owner', shown(), "/$id/shop", \%form);
+is(shop()->{withdrawal_url}, undef, 'until it is taken away');
 
 # --- its own words in emails ---
 
@@ -58,7 +79,7 @@ is($long->{status}, 400, 'too many are refused');
 like($long->{body}, qr/A text for emails has up to 300 characters/, 'by a sentence');
 like($long->{body}, qr/>y{301}</, 'and stay in the form');
 my %full = map { ("greeting_$_" => "\x{1f600}" x 300, "closing_$_" => "\x{1f600}" x 300) }
-    qw(de en es fr);
+    qw(ar de en es fr ja);
 is(submit('owner', shown(), "/$id/shop", { %form, %full })->{status}, 303,
     'all of them may be as long as that, in any script');
 is(length shop()->{emails}{es}{closing}, 300, 'and are kept');
@@ -78,9 +99,10 @@ like(submit('owner', shown(), "/$id/shop", { %form, languages => 'de, de' })->{b
     qr/role="alert"[^>]*>Languages are up to 20 tags/, 'the same twice is refused by a sentence');
 for ([ limit => 1_000_001 ], [ limit => 'x' ], [ days => 0 ], [ days => 36501 ]) {
     my ($field, $value) = @$_;
+    my $says = $field eq 'limit' ? 'Downloads of each file: give 0' : 'Days of access: give 1';
     my $refused = submit('owner', shown(), "/$id/shop", { %form, $field => $value });
     is($refused->{status}, 400, "$field of $value is refused");
-    like($refused->{body}, qr/role="alert"[^>]*>Give 0 to 1,000,000.*value="$value"/s,
+    like($refused->{body}, qr/role="alert"[^>]*>$says.*value="$value"/s,
         'by a sentence, with what was typed');
 }
 submit('owner', shown(), "/$id/shop", \%form);
@@ -90,13 +112,18 @@ submit('owner', shown(), "/$id/shop", \%form);
 submit('owner', shown(), "/$id/shop",
     { %form, name => 'Nord <b>licht', limit => 3, days => 30, languages => 'de,es' });
 like(shown()->{body}, qr{<a href="/settings/$id/shop/preview">}, 'the page links to a preview');
+like(shown()->{body}, qr{<a href="http://[^"]+/d/find/\Q$shop->{domain}\E">},
+    'and to where customers find their downloads');
 my $preview = visit('owner', 'GET', "/$id/shop/preview", headers => { 'accept-language' => 'fr' });
 is($preview->{status}, 200, 'an owner sees it');
 like($preview->{body},
-    qr{<html lang="de".*<header><p><bdi>Nord &lt;b&gt;licht</bdi>.*Bestellung 1001}s,
+    qr{<html lang="de".*<header><p><bdi>Nord &lt;b&gt;licht</bdi>.*Bestellung <bdi>1001</bdi>}s,
     "the customer's page, with the shop's name, in the first of its languages");
+like($preview->{body}, qr{<aside[^>]*>[^<]*Beispiel[^<]*<a href="\.\./shop">},
+    'it says that it is a sample, and leads back');
 like($preview->{body}, qr/verf\S+ bis.*example\.pdf.*noch 3 von 3 Downloads/s,
     'its days, and its downloads');
+like($preview->{body}, qr{<a href="[^"]+/find/\Q$shop->{domain}\E">}, 'its way to all downloads');
 my ($accent) = $preview->{body} =~ m{<style>(:root\{--action:#[^<]+)</style>};
 my $hash = sha256_base64($accent // '');
 like($preview->{headers}{'content-security-policy'}, qr/style-src[^;]*'sha256-\Q$hash\E='/,

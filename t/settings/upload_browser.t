@@ -78,6 +78,7 @@ is($?, 0, 'the browser has done it all') or BAIL_OUT('nothing to look at');
 is_deeply($result->{wrong}, [], 'without a complaint');
 is_deeply([ sort map { asset($_)->{sha256} } @{ $result->{small} } ],
     [ sort map { $_->{sha256} } @small ], 'five files that were chosen at once are there');
+is($result->{buttons}, 0, 'with no button that would do nothing');
 is($result->{cuts}, 3, 'the connection was cut three times');
 my $asset = asset($result->{large});
 is($asset->{sha256}, $large->{sha256}, 'the large file has all its bytes');

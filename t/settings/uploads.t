@@ -84,12 +84,14 @@ subtest 'a script uploads by tus' => sub {
     is(script($complete, {})->{asset_id}, $done->{asset_id}, 'ended again it is the same');
     unlike(visit('staff', 'GET', $list)->{body}, qr{data-name="a\.zip"}, 'it is listed no more');
 
-    my $new = begun(replaces => $done->{asset_id}, name => 'b.zip', size => 3);
+    my $new = begun(replaces => $done->{asset_id}, name => 'b.zip', size => 3,
+        note => 'It is larger.');
     is(patch_bytes($new, 0, 'new')->{status}, 204, 'another brings new bytes');
     is(script("$list/$new->{upload_id}/complete", {})->{asset_id}, $done->{asset_id},
         'for the same file');
     $asset = api('GET', "/assets/$done->{asset_id}", key => $shop->{token})->{json};
     is("$asset->{filename} $asset->{version}", 'a.zip 2', 'which is its second version');
+    is($asset->{note}, 'It is larger.', 'with what is said of it');
     like(visit('staff', 'GET', "$list?replaces=$asset->{id}")->{body},
         qr{<h1>Replace <bdi>a\.zip</bdi>}, 'the page says what is replaced');
 

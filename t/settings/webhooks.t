@@ -141,7 +141,7 @@ like($page->{body},
         \ next\ on\ <time\ datetime="\Q$delivery->{next_attempt_at}\E"
         .*>500\ <span\ class="soft"\ lang="en">The\ answer\ had\ the\ status\ 500\.}sx,
     'with its state, when it is tried again, and the answer');
-like($page->{body}, qr{<pre>&lt;b&gt;Out of order&lt;/b&gt; &(?:quot|#34);&gt;&lt;script&gt;},
+like($page->{body}, qr{<pre[^>]*>&lt;b&gt;Out of order&lt;/b&gt; &(?:quot|#34);&gt;&lt;script&gt;},
     'the first bytes of which are text');
 like($page->{body}, qr/It has failed since <time/, 'the endpoint is failing');
 like(visit('owner', 'GET', $tab)->{body}, qr/failing since <time/, 'which the tab says, too');

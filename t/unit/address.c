@@ -206,6 +206,11 @@ int main(void)
     check_all(&policy, by_operator, sizeof by_operator / sizeof by_operator[0],
               "with the operator's networks", p);
 
+    is_str(mdl_address_network("203.0.113.77", p), "203.0.113.0/24", "a network of IPv4");
+    is_str(mdl_address_network("::ffff:203.0.113.77", p), "203.0.113.0/24", "also when mapped");
+    is_str(mdl_address_network("2001:db8:1:2::3", p), "2001:db8:1::/48", "a network of IPv6");
+    ok(mdl_address_network("localhost", p) == NULL, "a name has none");
+
     parse("8.8.8.8", &address);
     address.family = APR_UNIX;
     ok(!mdl_http_address_allowed(&policy, &address), "a local socket is refused");

@@ -95,7 +95,7 @@ static void test_layout(apr_pool_t *p)
                cases[i][1],
                apr_psprintf(p, "the files delivered by bytes %s of an archive", cases[i][0]));
     }
-    is_str(mdl_progress_text(mdl_progress_begin(&layout, p), p), "7;8;9;0",
+    is_str(mdl_progress_text(mdl_progress_begin(&layout, 0, p), p), "7;8;9;0",
            "no file is delivered at first");
     for (apr_int64_t from = 0; from < 340; from++) {
         for (apr_int64_t to = from + 1; to <= 340; to += 7) {

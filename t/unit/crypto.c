@@ -102,6 +102,29 @@ static mdl_secret_t *secret_of(const char *name, const void *bytes, apr_size_t l
     return secret;
 }
 
+static void a_secret_is_saved(void)
+{
+    const mdl_secret_t *secret = secret_of("saved", "0123456789abcdefghijklmnopqrstuvwxyz", 36, p);
+    const mdl_secret_t *other = secret_of("other", "0123456789abcdefghijklmnopqrstuvwxy-", 36, p);
+    const char *path = apr_pstrcat(p, folder, "/copy", NULL);
+    const char *why = NULL;
+    struct stat copy;
+
+    is_int(mdl_secret_save(secret, path, &why, p), APR_SUCCESS, "a secret is saved");
+    is_int(stat(path, &copy) == 0 ? copy.st_mode & 0777 : 0, 0600, "for this user alone");
+    is_str(output_of(apr_psprintf(p, "cat %s", path), p), "0123456789abcdefghijklmnopqrstuvwxyz",
+           "byte by byte");
+    is_int(mdl_secret_save(secret, path, &why, p), APR_SUCCESS, "the same one is left as it is");
+    is_int(mdl_secret_save(other, path, &why, p), APR_EEXIST, "another one is not overwritten");
+    ok(names(why, path) && strstr(why, "another secret") != NULL, "and the sentence says so");
+    is_int(chmod(path, 0644) == 0 ? mdl_secret_save(secret, path, &why, p) : -1, APR_EINVAL,
+           "a file that others may read is no copy");
+    path = apr_pstrcat(p, folder, "/missing/copy", NULL);
+    is_int(mdl_secret_save(secret, path, &why, p), APR_ENOENT, "a missing folder is not made");
+    ok(names(why, path), "and the sentence names it");
+    is_int(mdl_secret_save(secret, "/dev/full", &why, p), APR_EINVAL, "a device is no file");
+}
+
 static const char *mac_of(const mdl_secret_t *secret, const char *purpose, const char *data)
 {
     unsigned char mac[MDL_SHA256_LENGTH];
@@ -412,6 +435,7 @@ int main(void)
         return 2;
     }
     secret_files_are_checked();
+    a_secret_is_saved();
     mac_is_the_documented_one();
     many_purposes_work();
     threads_and_children_may_call();

@@ -247,6 +247,41 @@ static void test_transactions(const database_t *database, apr_pool_t *p)
     is_int(count(onlooker.other, p), before + 1, "it sees the change after the commit");
 }
 
+/* An effect that counts, and succeeds at its run number "good". */
+typedef struct {
+    atomic_llong counters[40];
+    int runs;
+    int good;
+    apr_status_t rv; /* of the other runs */
+} counting_t;
+
+static apr_status_t count_things(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    counting_t *counting = arg;
+    apr_status_t rv = mdl_db_exec(on, NULL, p, MDL_Q(EPOCH_BUMP));
+
+    for (int i = 0; i < 40; i++) {
+        mdl_db_count(on, &counting->counters[i], i);
+    }
+    mdl_db_count(on, &counting->counters[1], 1);
+    return ++counting->runs == counting->good ? rv : counting->rv;
+}
+
+static void test_counts(apr_pool_t *p)
+{
+    counting_t counting = {.good = 1};
+    counting_t refused = {.rv = APR_EGENERAL};
+    counting_t again = {.good = 2, .rv = MDL_DB_EGONE};
+
+    mdl_db_write(db, count_things, &counting, p);
+    is_int(counting.counters[1], 2, "what a committed effect counted is added up");
+    is_int(counting.counters[39], 39, "also if that is a lot");
+    mdl_db_write(db, count_things, &refused, p);
+    is_int(refused.counters[1], 0, "what a refused one counted is not");
+    is_int(mdl_db_write(db, count_things, &again, p), APR_SUCCESS, "an effect is run again");
+    is_int(again.counters[1], 2, "and what it counted is counted once");
+}
+
 static void test_open(const database_t *database, apr_pool_t *p)
 {
     const char *nowhere = database->dialect == MDL_SQLITE3
@@ -452,6 +487,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_errors(p);
     test_arguments_refused(p);
     test_transactions(database, p);
+    test_counts(p);
     test_unanswered(p);
     test_snapshot(database, p);
     test_end_snapshot(database, p);

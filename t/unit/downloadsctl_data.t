@@ -20,7 +20,17 @@ sub test_schema
     ok(!-e $params{params}, 'reading creates no database') if $params{driver} eq 'sqlite3';
     check_finds('database', qr/downloadsctl migrate/, 'the schema is missing');
 
+    my $pending = succeeds_json('migrate', '--dry-run');
+    is_deeply($pending->[0], { version => 1, name => 'schema', runs_with => 1 },
+        'a dry run lists the migrations');
+    ok(!-e $params{params}, 'and creates no database') if $params{driver} eq 'sqlite3';
+    refuses(3, qr/version 0/, 'shop', 'list');
+
     my $applied = succeeds_json('migrate');
+    is($applied->{applied}, scalar @$pending, 'that are then applied');
+    like(ctl('migrate', '--dry-run')->{out},
+        qr/^Nothing to apply; .*version $applied->{version}\.$/,
+        'after which nothing is left');
     cmp_ok($applied->{applied}, '>', 0, 'migrations are applied');
     cmp_ok($applied->{version}, '>=', $applied->{applied}, 'the version is printed');
     like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
@@ -239,8 +249,11 @@ sub test_shops
             status => 'pending',
             sender_name => undef,
             reply_to    => undef,
+            withdrawal_url => undef,
             mail_delay  => 0,
             hold_at     => 'high',
+            declaration => 'off',
+            help_requests => 'on',
             default_download_limit => undef,
             default_access_days    => undef,
             languages              => undef,
@@ -266,6 +279,10 @@ sub test_shops
     $set = succeeds_json('shop', 'set', $id, '--reply-to', 're@a.example', '--hold-at', 'medium');
     is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ],
         [ 'A & B', 're@a.example', 15, 'medium' ], 'the other values are kept');
+    is(succeeds_json('shop', 'set', $id, '--declaration', $_)->{declaration}, $_,
+        "the declaration is $_") for qw(on off);
+    is(succeeds_json('shop', 'set', $id, '--help-requests', $_)->{help_requests}, $_,
+        "help is $_") for qw(off first_by_itself on);
     $set = succeeds_json('shop', 'set', $id, '--sender-name', '', '--mail-delay', 0);
     is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'an empty value clears a value');
     my @defaults = qw(default_download_limit default_access_days languages);
@@ -299,6 +316,8 @@ sub test_shops
     refuses(1, qr/from 1 to 36500, not "$_"/, 'shop', 'set', $id, '--default-access-days', $_)
         for 0, 36501, '1.5';
     refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
+    refuses(1, qr/on or off, not "yes"/, 'shop', 'set', $id, '--declaration', 'yes');
+    refuses(1, qr/first_by_itself, not "yes"/, 'shop', 'set', $id, '--help-requests', 'yes');
     refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
     test_storefront($id);
 
@@ -312,6 +331,30 @@ sub test_shops
 
     refuses_json(5, 'invalid_shop_name', 'shop', 'add', "\e[2Jwiped\nout", 'esc.example');
     return $id;
+}
+
+# A shop with its first key, by one command: all of it or nothing.
+sub test_shop_with_key
+{
+    my @add = ('shop', 'add', 'K', 'k.example', '--key');
+    refuses_json(5, 'invalid_key_name', @add, '');
+    is(scalar(grep { $_->{domain} eq 'k.example' } @{ succeeds_json('shop', 'list') }), 0,
+        'without a good name for its key there is no shop');
+    my $made = succeeds_json(@add, 'order system');
+    like($made->{token}, qr/\A$TOKEN\z/, 'a shop is added with a key');
+    my $id = $made->{key}{shop_id};
+    is((grep { $_->{id} == $id } @{ succeeds_json('shop', 'list') })[0]{status}, 'approved',
+        'and is approved');
+    is_deeply([ map { [ @$_{qw(name scope)} ] } @{ succeeds_json('key', 'list', $id) } ],
+        [ [ 'order system', 'full' ] ], 'the key is a full one, of the given name');
+    is_deeply([ map { [ @$_{qw(noun noun_id action detail)} ] }
+                @{ succeeds_json('audit', '--shop', $id) } ],
+        [ [ 'api_key', $made->{key}{id}, 'created', 'order system' ],
+            map { [ 'shop', "$id", $_, undef ] } qw(approved created) ],
+        'the audit has the three steps');
+    like(ctl('shop', 'add', 'L', 'l.example', '--key', 'k')->{out},
+        qr/\AKey \w+ of shop \d+\. .*\n$TOKEN\n\z/, 'the text has the shop and the token');
+    return;
 }
 
 sub test_keys
@@ -521,6 +564,7 @@ sub test_database
     test_members($shop);
     test_jobs($shop);
     test_audit($shop);
+    test_shop_with_key();
     return;
 }
 

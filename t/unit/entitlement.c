@@ -10,14 +10,18 @@
 
 static void test_order(void)
 {
-    is_int(mdl_entitlement_of_order(MDL_ORDER_ACTIVE), MDL_ENTITLEMENT_OK,
+    is_int(mdl_entitlement_of_order(MDL_ORDER_ACTIVE, 0), MDL_ENTITLEMENT_OK,
            "an active order entitles");
-    is_int(mdl_entitlement_of_order(MDL_ORDER_HELD), MDL_ENTITLEMENT_HELD,
+    is_int(mdl_entitlement_of_order(MDL_ORDER_HELD, 0), MDL_ENTITLEMENT_HELD,
            "an order under review is held");
-    is_int(mdl_entitlement_of_order(MDL_ORDER_REVOKED), MDL_ENTITLEMENT_REVOKED,
+    is_int(mdl_entitlement_of_order(MDL_ORDER_REVOKED, 0), MDL_ENTITLEMENT_REVOKED,
            "a revoked order is revoked");
-    is_int(mdl_entitlement_of_order(MDL_ORDER_REJECTED), MDL_ENTITLEMENT_REJECTED,
+    is_int(mdl_entitlement_of_order(MDL_ORDER_REJECTED, 0), MDL_ENTITLEMENT_REJECTED,
            "a rejected order is rejected");
+    is_int(mdl_entitlement_of_order(MDL_ORDER_ACTIVE, 1), MDL_ENTITLEMENT_UNDECLARED,
+           "an active order may wait for its declaration");
+    is_int(mdl_entitlement_of_order(MDL_ORDER_HELD, 1), MDL_ENTITLEMENT_HELD,
+           "which no order under review does");
 }
 
 static mdl_entitlement_t assignment(mdl_assignment_status_t status, apr_time_t expires_at)

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# make run, make demo and make clean in one checkout: a demo is kept beside a running server, and
-# make clean removes both.
+# make run, make demo and make clean in one checkout: README.md's calls do the job at a running
+# server, a demo is kept beside it, and make clean removes both.
 #
 #   BUILD=dir    where mod_downloads.so and downloadsctl are (build)
 use strict;
@@ -25,7 +25,7 @@ for ("$build/mod_downloads.so", "$build/downloadsctl") {
     -e or BAIL_OUT("$_ is not there: make build");
     system('cp', $_, "$tree/build") == 0 or die "cp\n";
 }
-system('cp', '-R', qw(Makefile apxs.mk tools conf), $tree) == 0 or die "cp\n";
+system('cp', '-R', qw(Makefile README.md apxs.mk tools conf), $tree) == 0 or die "cp\n";
 chdir $tree or die "chdir: $!\n";
 
 END {
@@ -89,6 +89,7 @@ is($?, 0, 'until it is stopped');
 succeeds("make run's server starts",
     'tools/instance make instance && tools/instance start instance && tools/instance key instance');
 my %run = env('instance');
+succeeds("README.md's six calls do the job there", 'tools/six-calls');
 succeeds('a demo runs beside it', 'SIZE=10000 tools/demo');
 ok(!-e 'build/demo', 'the demo leaves nothing behind');
 my $output = succeeds('a demo that is kept runs beside it', 'KEEP=1 SIZE=10000 tools/demo');

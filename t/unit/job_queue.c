@@ -153,7 +153,8 @@ static int cost_of_shared(const server_t *server, const char *from)
 
 static int cost_of_look(const server_t *server, const char *from)
 {
-    const char *const values[] = {from, "8000000", from, from, from, from, from, from, NULL};
+    const char *const values[] = {from, "8000000", from, from, from, from,
+                                  from, from,      from, from, NULL};
 
     return cost_of(server, MDL_Q_JOB_LOOK, values);
 }

@@ -4,6 +4,7 @@
 #include "t/unit/mail.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -18,6 +19,7 @@ static const char script[] = "#!/bin/sh\n"
                              "code*) c=${5#code}; c=${c%%@*}; echo begin; echo \"so $c\" >&2\n"
                              "  exit \"$c\";;\n"
                              "killed*) kill -9 $$;;\n"
+                             "open*) readlink /proc/$$/fd/* >\"$d/open\"; exit 0;;\n"
                              "holds*) sleep 4 & exit 0;;\n"
                              "slow*) sleep 0.4;;\n"
                              "esac\n";
@@ -54,6 +56,7 @@ static void sendmail(apr_pool_t *p)
     mdl_mailer_t *mailer = mailer_of(&config, p);
     apr_time_t begin;
     const char *detail;
+    int fd;
 
     is_int(send_to(mailer, "$(x)`y`@x.test", &detail, p), MDL_MAIL_FAILED,
            "an address with shell syntax is invalid");
@@ -68,6 +71,11 @@ static void sendmail(apr_pool_t *p)
         is_int(send_to(mailer, apr_psprintf(p, "code%d@x.test", codes[i].code), &detail, p),
                codes[i].outcome, apr_psprintf(p, "exit code %d gives its outcome", codes[i].code));
     }
+    fd = open("/dev/zero", O_RDONLY);
+    is_int(send_to(mailer, "open@x.test", &detail, p), MDL_MAIL_SENT, "(it lists its files)");
+    ok(strstr(slurp(in_folder("open", p), p), "/dev/zero") == NULL,
+       "the program gets none of this process's descriptors");
+    close(fd);
     send_to(mailer, "code67@x.test", &detail, p);
     is_str(detail, "The sendmail program ended with code 67: so 67",
            "the detail is the program's last line");

@@ -24,6 +24,8 @@ static mdl_assignment_t *add_assignment(mdl_order_t *order, apr_time_t expires_a
     mdl_assignment_t *assignment = apr_pcalloc(pool, sizeof *assignment);
 
     assignment->id = order->assignments->nelts + 1;
+    assignment->storefront_product_id = "1018";
+    assignment->title = "Product 1018";
     assignment->download_type = MDL_DOWNLOAD_ZIP;
     assignment->expires_at = expires_at;
     assignment->files = apr_array_make(pool, 2, sizeof(mdl_order_file_t *));
@@ -56,6 +58,12 @@ static void add_link(mdl_assignment_t *assignment, apr_int64_t link_id)
 
     link->link_id = link_id;
     APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
+}
+
+static void call(mdl_assignment_t *assignment, const char *product_id, const char *title)
+{
+    assignment->storefront_product_id = product_id;
+    assignment->title = title;
 }
 
 static const mdl_offer_t *offer_of(const mdl_order_t *order)
@@ -187,18 +195,83 @@ static void test_archives(void)
     is_int(archive_at(offer, 0)->entitlement, MDL_ENTITLEMENT_OK, "it may be downloaded");
     is_int(archive_at(offer, 0)->count, 2, "it has both files");
     is_str(archive_at(offer, 0)->title, "Other", "its title is that of its first file");
-    ok(archive_at(offer, 0)->is_all, "it has all files of the order");
+    ok(archive_at(offer, 0)->is_all, "it has all files of its product");
     is_int(archive_at(offer, 0)->size, mdl_offer_archive_size(second, pool),
            "its size is that of the archive");
 
     add_file(add_assignment(order, 0), 3, 0, 5);
     ok(!archive_at(offer_of(order), 0)->is_all,
-       "it does not have all files if the order has another one");
+       "it does not have all files if the product has another one");
     used->downloads.used = 0;
     is_int(archive_at(offer_of(order), 0)->assignment->id, first->id,
            "the first assignment is used while it has downloads left");
     second->download_type = first->download_type = MDL_DOWNLOAD_FILES;
     is_int(offer_of(order)->archives->nelts, 0, "files that are sold singly have no archive");
+}
+
+static const mdl_offer_product_t *product_at(const mdl_offer_t *offer, int i)
+{
+    return APR_ARRAY_IDX(offer->products, i, const mdl_offer_product_t *);
+}
+
+/* Of three items the first and the last are one product; the second has the same files. */
+static void test_products(void)
+{
+    mdl_order_t *order = new_order();
+    mdl_assignment_t *first = add_assignment(order, 0), *other = add_assignment(order, 0),
+                     *again = add_assignment(order, NOW + MINUTE);
+    const mdl_order_file_t *file;
+    const mdl_assignment_t *chosen;
+    const mdl_offer_t *offer;
+
+    call(other, "1018", "Other");
+    first->note = again->note = other->note = "note";
+    for (apr_int64_t asset = 1; asset <= 2; asset++) {
+        add_file(first, asset, 5, 5);
+        add_file(other, asset, 1, 5);
+    }
+    add_file(again, 3, 0, 5);
+    add_link(first, 7);
+    add_link(other, 7);
+    first->license_keys_pending = 1;
+    other->license_keys_pending = 2;
+    again->license_keys_pending = 4;
+    for (int i = 0; i < 3; i++) {
+        mdl_assignment_t *owner = i == 1 ? other : i == 0 ? first : again;
+
+        apr_array_push(owner->license_keys);
+    }
+    offer = offer_of(order);
+    is_int(offer->products->nelts, 2, "items of the same title are one product");
+    is_str(product_at(offer, 0)->title, NULL, "a title made of the number is none");
+    is_str(product_at(offer, 1)->title, "Other", "an item of another title is another product");
+    is_int(product_at(offer, 0)->files->nelts, 3, "the first has the files of both of its items");
+    is_int(product_at(offer, 1)->files->nelts, 2,
+           "the other has its own, though they are the same");
+    is_int(APR_ARRAY_IDX(product_at(offer, 0)->files, 0, mdl_offer_file_t *)->left, 0,
+           "the first has its own downloads left");
+    is_int(APR_ARRAY_IDX(product_at(offer, 1)->files, 0, mdl_offer_file_t *)->left, 4,
+           "and so has the other");
+    is_int(product_at(offer, 0)->archives->nelts + product_at(offer, 1)->archives->nelts, 2,
+           "each has its archive");
+    ok(!archive_at(offer, 0)->is_all && archive_at(offer, 1)->is_all,
+       "which has all files of its product, or not");
+    is_int(product_at(offer, 1)->links->nelts, 1, "each has its link");
+    is_int(product_at(offer, 0)->notes->nelts + product_at(offer, 1)->notes->nelts, 2,
+           "each has the note, once");
+    is_int(offer->notes->nelts, 1, "the order has it once");
+    is_int(product_at(offer, 0)->license_keys_pending, 5, "keys to come are summed up");
+    is_int(APR_ARRAY_IDX(product_at(offer, 0)->license_keys, 1, int), 2,
+           "a product knows its keys among those of the order");
+    ok(product_at(offer, 0)->ends_differ && !product_at(offer, 1)->ends_differ,
+       "each has its own end");
+
+    is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_EXHAUSTED,
+           "a file does not take the downloads of another product");
+    is_int(mdl_offer_choose_archive(order, "1", NOW, &chosen, pool), MDL_ENTITLEMENT_EXHAUSTED,
+           "nor does an archive");
+    call(other, "1019", first->title);
+    is_int(offer_of(order)->products->nelts, 2, "products of the same title are two");
 }
 
 static void test_choose_file(void)
@@ -282,6 +355,7 @@ int main(void)
     test_ends();
     test_closed();
     test_archives();
+    test_products();
     test_choose_file();
     test_choose_archive();
     test_choose_link();

@@ -17,8 +17,10 @@ static const char *const names[MDL_PRUNE_TABLES] = {
     [MDL_PRUNE_EMAILS] = "email",
     [MDL_PRUNE_EVENTS] = "event",
     [MDL_PRUNE_DOWNLOADS] = "download_session",
+    [MDL_PRUNE_VISITS] = "order_visit",
     [MDL_PRUNE_AUDIT] = "audit",
     [MDL_PRUNE_ANSWERS] = "idempotency",
+    [MDL_PRUNE_FINDS] = "find_request",
 };
 
 static mdl_db_t *db;
@@ -177,9 +179,12 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_uploads(p);
     test_emails(p);
     test_downloads(p);
+    test_table(MDL_PRUNE_VISITS, "visited_at < 2000", p);
     test_table(MDL_PRUNE_EVENTS, "created_at < 2000 AND number IS NOT NULL", p);
     test_table(MDL_PRUNE_AUDIT, "created_at < 2000", p);
     test_table(MDL_PRUNE_ANSWERS, "created_at < 2000", p);
+    mdl_db_command(db, "UPDATE find_request SET sent_at = 2500 WHERE address_mac = 'mac7'");
+    test_table(MDL_PRUNE_FINDS, "asked_at < 2000 AND address_mac <> 'mac7'", p);
     if (database->dialect == MDL_PGSQL) {
         test_snapshot(database, p);
     }

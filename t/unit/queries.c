@@ -34,6 +34,23 @@ static const struct {
     {MDL_Q_STORAGE_STATUS, "storage_hold", "as above"},
     {MDL_Q_STORAGE_HELD, "storage_hold", "the table has a row for each copy that is being made"},
     {MDL_Q_STORAGE_RELEASE_ALL, "storage_hold", "as above"},
+    {MDL_Q_STORAGE_HOLDS_LAPSED, "storage_hold", "as above"},
+    {MDL_Q_RESTORED_FORGET_NODES, "node", "the table has a row for each httpd"},
+    {MDL_Q_RESTORED_SKIP_IDS, "sqlite_sequence", "has a row for each table"},
+    {MDL_Q_RESTORED_SKIP_IDS, "(c.relnamespace = n.oid)", "reads PostgreSQL's own tables"},
+    {MDL_Q_RESTORED_SKIP_IDS, "pg_class", "as above"},
+    {MDL_Q_RESTORED_EMAILS, "job", "an operator's command, before httpd starts, as the next"},
+    {MDL_Q_RESTORED_LETTERS, "job", "as above"},
+    {MDL_Q_RESTORED_EMAILS_FAILED, "email", "as above"},
+    {MDL_Q_RESTORED_FINDS, "find_request", "as above"},
+    {MDL_Q_RESTORED_MOVES, "job", "as above"},
+    {MDL_Q_RESTORED_MOVES, "move", "as above"},
+    {MDL_Q_RESTORED_NEWS, "news_item_pkey", "as above"},
+    {MDL_Q_RESTORED_NEWS_ADDRESSES, "news_address_due", "as above"},
+    {MDL_Q_RESTORED_NOTICES, "notice", "as above"},
+    {MDL_Q_RESTORED_SIGN_OUT, "staff_session", "as above"},
+    {MDL_Q_RESTORED_SKIP_NUMBERS, "shop", "as above"},
+    {MDL_Q_RESTORED_STAFF_EMAILS, "staff_email", "as above"},
     {MDL_Q_MEMBER_LIST, "m", "an operator's command that lists every member"},
     {MDL_Q_API_KEY_LIST, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
@@ -41,6 +58,9 @@ static const struct {
      "the second filter is applied to each row"},
     {MDL_Q_ASSET_LIST_OF_PREFIX, "SCAN a", "scans the thousand rows that it has found before"},
     {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "scans a_rows, which the statement has found before"},
+    {MDL_Q_MOVE_COUNT, "SCAN a", "scans the purchases that it has found before, 10,000 at most"},
+    {MDL_Q_MOVE_ORDERS, "SCAN a", "scans the purchases that it has found before"},
+    {MDL_Q_MOVE_EMAILS, "SCAN w", "scans the thousand rows that it has found before"},
     {MDL_Q_API_KEYS_REVOKE_UNSIGNED, "api_key", "an operator's command, run once for a secret"},
     {MDL_Q_API_KEYS_UNSIGNED, "api_key", "an operator's command"},
     {MDL_Q_API_KEYS_BY_SECRET, "api_key", "an operator's command, and once at a start"},
@@ -48,9 +68,38 @@ static const struct {
     {MDL_Q_ORDER_EXISTS, "orders", "stops at the first row"},
     {MDL_Q_EMAIL_PAGE_OF_ADDRESS, "SCAN e", "scans the thousand rows that it has found before"},
     {MDL_Q_EMAILS_TRIED, "email", "reads the primary key backwards and stops at its LIMIT"},
+    {MDL_Q_HELP_WAITING, "help_request_open", "a shop has a thousand that wait at most"},
+    {MDL_Q_HELP_COUNTS, "SCAN open_requests", "counts the rows that it has found before"},
+    {MDL_Q_NEWS_MAPPING, "pack_file_asset", "reads the packs that have a file"},
+    {MDL_Q_NEWS_ADDRESSES_FORGET, "news_address_sent", "with the next, changes every row once"},
+    {MDL_Q_NEWS_SENT_FORGET, "news_address_sent", "as above"},
+    {MDL_Q_GAUGE_DATABASE, "VIRTUAL TABLE", "two numbers of SQLite itself"},
+    {MDL_Q_GAUGE_JOBS_RUNNING, "job_owner", "reads as many jobs as the nodes have slots"},
+    {MDL_Q_GAUGE_WEBHOOK_ENDPOINTS, "webhook_endpoint_failing",
+     "reads the index and stops at its LIMIT"},
+    {MDL_Q_COPY_COLUMNS, "SCAN t", "an operator's command, of the schema, like the next"},
+    {MDL_Q_COPY_COLUMNS, "SCAN c", "as above"},
+    {MDL_Q_COPY_COLUMNS, "pg_class", "as above"},
+    {MDL_Q_COPY_REFERENCES, "SCAN t", "as above"},
+    {MDL_Q_COPY_REFERENCES, "SCAN f", "as above"},
+    {MDL_Q_COPY_REFERENCES, "pg_constraint", "as above"},
+    {MDL_Q_COPY_SEQUENCE, "SCAN sqlite_sequence", "as above"},
+    {MDL_Q_COPY_SEQUENCE, "c.relnamespace = n.oid", "as above"},
+    {MDL_Q_MAINTENANCE_RUNNING, "download_transfer", "an operator's command; what runs has a row"},
+    {MDL_Q_MAINTENANCE_RUNNING, "storage_hold", "has a row for each backup"},
+    {MDL_Q_MAINTENANCE_RUNNING, "job_owner", "reads as many jobs as the nodes have slots"},
+    {MDL_Q_MAINTENANCE_RUNNING, "upload_open", "an operator's command that reads open uploads"},
+    {MDL_Q_MAINTENANCE_RUNNING, "upload_shop_open", "as above"},
+    {MDL_Q_MAINTENANCE_RUNNING, "s.datid = d.oid", "as above"},
     {MDL_Q_NODES, "node", "the table has a row for each node"},
     {MDL_Q_NODES_FORGET, "node", "the table has a row for each node"},
     {MDL_Q_NODES_LIVE, "node", "the table has a row for each node"},
+    {MDL_Q_ALERT_FINDINGS_SEEN, "alert_finding", "the table has a row for each test that fails"},
+    {MDL_Q_ALERT_FINDINGS_FORGET, "alert_finding", "as above"},
+    {MDL_Q_ALERTS_RAISE, "alert_finding", "as above"},
+    {MDL_Q_ALERTS_SETTLE, "alert", "as above"},
+    {MDL_Q_ALERTS_FORGET, "alert", "as above"},
+    {MDL_Q_ALERTS_TAKE, "alert", "as above"},
     {MDL_Q_CONNECTIONS, "s.datid = d.oid", "an operator's command"},
     {MDL_Q_CONNECTIONS, "pg_database", "an operator's command"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
@@ -58,6 +107,7 @@ static const struct {
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
     {MDL_Q_DOWNLOAD_SESSIONS_SET_BACK, "download_session_idle",
      "reads what is not idle yet, once after the clock was set back"},
+    {MDL_Q_FIND_ORDERS, "orders_customer", "skips orders that have an address of their own"},
     {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and skips the order itself"},
     {MDL_Q_IDEMPOTENCY_AFTER, "idempotency",
      "reads the primary key forwards and stops at its LIMIT"},
@@ -88,9 +138,11 @@ static const struct {
     {MDL_Q_PRUNE_AUDIT, "audit_pkey", "as above"},
     {MDL_Q_PRUNE_DOWNLOADS, "download_session_opened", "as above"},
     {MDL_Q_PRUNE_EMAILS, "email_pkey", "as above"},
+    {MDL_Q_PRUNE_FINDS, "find_request_asked", "as above"},
     {MDL_Q_PRUNE_JOBS, "job_pkey", "as above"},
     {MDL_Q_PRUNE_EVENTS, "event_pkey", "as above"},
     {MDL_Q_PRUNE_UPLOADS, "upload_pkey", "as above"},
+    {MDL_Q_PRUNE_VISITS, "order_visit_visited", "as above"},
     {MDL_Q_PRUNE_WEBHOOKS, "webhook_delivery_pkey", "as above"},
     {MDL_Q_STOREFRONT_TOKENS, "shop", "an operator's command"},
     {MDL_Q_SHOPS_BLOCKED, "shop_blocked", "the index has a row for each blocked shop"},
@@ -123,7 +175,10 @@ static const struct {
     {MDL_Q_MEMBER_FIND, "(s.id = m.shop_id)", "the shop is one row"},
     {MDL_Q_STAFF_OWNERS_REACHED, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_NOTICE_ADD, "notice_pkey", "a shop has at most 100 members"},
+    {MDL_Q_NOTICE_DEFAULT, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_NOTICE_ADD_OF_EMAIL, "notice_pkey", "a shop has at most 100 members"},
+    {MDL_Q_NOTICE_ADD_DAILY, "notice_pkey", "a shop has at most 100 members"},
+    {MDL_Q_STAFF_TOLD_NOW, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_STAFF_ADDRESS_FIND, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_STAFF_ADDRESS_FORGET, "member_shop", "a shop has at most 100 members"},
     {MDL_Q_EVENTS_INSERT_DOWNLOADS, "'download.completed'", "compares two types of events"},
@@ -188,10 +243,11 @@ static int sqlite_is_scan(mdl_statement_t statement, const char *line)
 
 /* Whether a list parameter is read again for each row of the preceding table in the join, whose
    line had parent_before. */
-static int sqlite_is_read_anew(const char *line, int parent, int parent_before)
+static int sqlite_is_read_anew(mdl_statement_t statement, const char *line, int parent,
+                               int parent_before)
 {
     return strncmp(line, "SCAN ", 5) == 0 && strstr(line, "VIRTUAL TABLE") != NULL &&
-           parent == parent_before;
+           parent == parent_before && !is_allowed(statement, line);
 }
 
 static const char *sqlite_scans(sqlite3 *sqlite, mdl_statement_t statement, apr_pool_t *p)
@@ -209,7 +265,8 @@ static const char *sqlite_scans(sqlite3 *sqlite, mdl_statement_t statement, apr_
         const char *line = (const char *)sqlite3_column_text(plan, 3);
         int parent = sqlite3_column_int(plan, 1);
 
-        if (sqlite_is_scan(statement, line) || sqlite_is_read_anew(line, parent, parent_before)) {
+        if (sqlite_is_scan(statement, line) ||
+            sqlite_is_read_anew(statement, line, parent, parent_before)) {
             scans = add_line(scans, line, p);
         }
         parent_before = strncmp(line, "SEARCH ", 7) == 0 || strncmp(line, "SCAN ", 5) == 0 ? parent

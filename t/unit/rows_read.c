@@ -3,162 +3,20 @@
  * there are, with or without PostgreSQL's statistics.  MDL_TEST_ROWS is the number of rows (`make
  * check-plans`: a million).
  */
-#include "t/unit/seed.h"
+#include "t/unit/reads.h"
 
 #include <stdlib.h>
-
-#include <jansson.h>
 
 #include "core/audit.h"
 #include "core/shop/event.h"
 #include "core/download/download.h"
 #include "core/order/attention.h"
 #include "core/order/email_log.h"
+#include "core/order/find_request.h"
 #include "core/order/history.h"
-#include "db/private.h"
 #include "t/unit/effects.h"
-#include "t/unit/fixtures.h"
 
-/* The most that a statement may read; a list of 25 orders with their parts has a thousand rows. */
-#define MAX_ROWS    1000
-#define MAX_BUFFERS 3000  /* of PostgreSQL, 8 KB each */
-#define MAX_STEPS   30000 /* of SQLite's virtual machine */
-
-static mdl_db_t *db;
-static int rows;
-static int analyzed;         /* the tables were analyzed */
-static const char *too_much; /* lines about statements of the current request that read too much */
-static int statements;       /* checked */
-static int allowance = 1;    /* a factor of what the request's statements may read */
-
-static void note_too_much(const char *label, apr_int64_t read, apr_int64_t most, const char *what)
-{
-    statements++;
-    if (read > most * allowance) {
-        too_much = apr_psprintf(db->pool, "%s#   %s: %" APR_INT64_T_FMT " %s\n", too_much, label,
-                                read, what);
-    }
-}
-
-/* --- PostgreSQL: auto_explain sends each plan as a warning --- */
-
-static apr_int64_t node_number(const json_t *node, const char *name)
-{
-    return (apr_int64_t)json_number_value(json_object_get(node, name));
-}
-
-/* The rows that a plan's scans of tables and indexes have read. */
-static apr_int64_t plan_rows(const json_t *node)
-{
-    apr_int64_t loops = node_number(node, "Actual Loops");
-    apr_int64_t read = 0;
-    size_t i;
-    json_t *child;
-
-    if (json_object_get(node, "Relation Name") != NULL || json_object_get(node, "Index Name")) {
-        read = loops *
-               (node_number(node, "Actual Rows") + node_number(node, "Rows Removed by Filter") +
-                node_number(node, "Rows Removed by Index Recheck"));
-    }
-    json_array_foreach(json_object_get(node, "Plans"), i, child)
-    {
-        read += plan_rows(child);
-    }
-    return read;
-}
-
-static const char *label_of(const char *sql)
-{
-    for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
-        if (strcmp(mdl_statements[i].text[MDL_PGSQL], sql) == 0) {
-            return mdl_statements[i].label;
-        }
-    }
-    return sql; /* the statement of a foreign key */
-}
-
-static void read_plan(void *data, const PGresult *notice)
-{
-    const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-    const char *document = strchr(message, '{');
-    json_t *plan = document != NULL ? json_loads(document, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    const json_t *node = json_object_get(plan, "Plan");
-    const char *label;
-
-    (void)data;
-    if (plan == NULL) {
-        printf("# %s\n", message);
-        return;
-    }
-    label = label_of(json_string_value(json_object_get(plan, "Query Text")));
-    note_too_much(label, plan_rows(node), MAX_ROWS, "rows");
-    note_too_much(label,
-                  node_number(node, "Shared Hit Blocks") + node_number(node, "Shared Read Blocks"),
-                  MAX_BUFFERS, "buffers");
-    json_decref(plan);
-}
-
-static void begin_pgsql(void)
-{
-    /* The test's own changes may take long. */
-    mdl_db_limit_waits(db, 0);
-    mdl_db_command(db, "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;"
-                       "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
-                       "SET auto_explain.log_analyze = on; SET auto_explain.log_buffers = on;"
-                       "SET auto_explain.log_timing = off; SET auto_explain.log_format = json;"
-                       "SET auto_explain.log_nested_statements = on;"
-                       "SET auto_explain.log_level = warning");
-    PQsetNoticeReceiver(apr_dbd_native_handle(db->driver, db->handle), read_plan, NULL);
-}
-
-/* --- SQLite: statements count their steps --- */
-
-static void read_steps(const mdl_db_t *ran_on)
-{
-    for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
-        int steps = ran_on->prepared[i] == NULL
-                        ? 0
-                        : sqlite3_stmt_status(ran_on->prepared[i], SQLITE_STMTSTATUS_VM_STEP, 1);
-
-        if (steps > 0) {
-            note_too_much(mdl_statements[i].label, steps, MAX_STEPS, "steps");
-        }
-    }
-}
-
-/* --- the requests --- */
-
-typedef struct {
-    mdl_effect_fn *effect;
-    void *arg;
-    const mdl_db_t *ran_on; /* SQLite's writes have a connection of their own */
-} request_t;
-
-static apr_status_t request_run(mdl_db_t *on, apr_pool_t *p, void *arg)
-{
-    request_t *request = arg;
-
-    request->ran_on = on;
-    return request->effect(on, p, request->arg);
-}
-
-static void reads_little(mdl_db_run_fn *run, mdl_effect_fn *effect, void *arg, const char *name,
-                         apr_pool_t *p)
-{
-    request_t request = {.effect = effect, .arg = arg, .ran_on = db};
-    apr_status_t rv;
-
-    too_much = "";
-    statements = 0;
-    rv = run(db, request_run, &request, p);
-    if (mdl_db_dialect(db) == MDL_SQLITE3) {
-        read_steps(request.ran_on);
-    }
-    ok(rv == APR_SUCCESS || rv == MDL_EPROBLEM, apr_pstrcat(p, name, ": it succeeds", NULL));
-    ok(statements > 0 && *too_much == '\0',
-       apr_psprintf(p, "%s: no statement reads too much of tables of %d rows", name, rows));
-    printf("%s", too_much);
-}
+static int analyzed; /* the tables were analyzed */
 
 static const char *numbered(const char *prefix, int n, apr_pool_t *p)
 {
@@ -212,20 +70,66 @@ static void test_search(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);
 }
 
-/* All customers have "buyer.test", of which a thousand are looked at. */
+/* All customers have "buyer.test", of which a thousand are looked at; c1000 is another shop's. */
 static void test_find(apr_pool_t *p)
 {
-    static const char *const texts[] = {"o1001", "c1@buyer", "buyer.test", "buyer c1"};
+    static const char *const found[] = {"o1001",      "o",        "c1@buyer",
+                                        "buyer.test", "buyer c1", "buyer.test bu b c buyer"};
+    static const char *const absent[] = {"nobody", "buyer.test nobody", "c1000@buyer.test"};
     mdl_find_t find = {.shop_id = 1, .limit = 20};
 
-    allowance = 8;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        find.text = texts[i];
+    allowance = 6;
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        find.text = found[i];
         reads_little(mdl_db_read, mdl_find_effect, &find,
-                     apr_pstrcat(p, "a search for ", texts[i], NULL), p);
+                     apr_pstrcat(p, "a search for ", found[i], NULL), p);
         ok(find.orders->nelts > 0, "  it finds orders");
     }
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+        find.text = absent[i];
+        reads_little(mdl_db_read, mdl_find_effect, &find,
+                     apr_pstrcat(p, "a search for ", absent[i], NULL), p);
+        ok(find.orders->nelts + find.customers->nelts == 0, "  it finds nothing");
+    }
     allowance = 1;
+}
+
+static apr_status_t find_orders_effect(mdl_db_t *on, apr_pool_t *p, void *orders)
+{
+    return mdl_find_orders(on, 1, "C1@buyer.test", MDL_FIND_ORDERS_MAX, orders, p);
+}
+
+static apr_status_t find_shop_effect(mdl_db_t *on, apr_pool_t *p, void *shop)
+{
+    return mdl_find_shop(on, p, shop);
+}
+
+static apr_status_t find_request_add_effect(mdl_db_t *on, apr_pool_t *p, void *request)
+{
+    return mdl_find_request_add(on, p, request);
+}
+
+static apr_status_t find_request_serve_effect(mdl_db_t *on, apr_pool_t *p, void *serve)
+{
+    return mdl_find_request_serve(on, p, serve);
+}
+
+/* Every tenth address of the requests had an email, and one in a hundred requests waits. */
+static void test_find_requests(apr_pool_t *p)
+{
+    const mdl_secret_t *secret = mdl_secret_make("secret", 6, p);
+    mdl_find_shop_t shop = {.domain = "one.test"};
+    mdl_find_request_t request = {.shop_id = 1, .address = "c1@buyer.test", .secret = secret};
+    mdl_find_serve_t serve = {.secret = secret, .limit = 20};
+    apr_array_header_t *orders;
+
+    reads_little(mdl_db_read, find_shop_effect, &shop, "a shop whose downloads are looked for", p);
+    reads_little(mdl_db_write, find_request_add_effect, &request, "a request for them", p);
+    reads_little(mdl_db_read, find_orders_effect, &orders, "the orders of an address", p);
+    ok(orders->nelts > 40, "  it finds the newest"); /* a few are rows of shop 2 */
+    mdl_db_command(db, "DELETE FROM find_request WHERE due_at IS NOT NULL AND address = 'sealed'");
+    reads_little(mdl_db_write, find_request_serve_effect, &serve, "a request's email", p);
+    is_int(serve.served, 1, "  it is queued");
 }
 
 /* Customer 1 has a tenth of all orders, all emails were sent, each order has its own product. */
@@ -336,7 +240,8 @@ static void test_catalog(apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(1, PRODUCT("new"), ids_of(p, 2, 3LL, 5LL), p);
     mdl_mapping_put_t *again = new_mapping(1, PRODUCT("new"), ids_of(p, 2, 5LL, 6LL), p);
-    mdl_mapping_list_t list = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 25}};
+    mdl_mapping_list_t list = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 25},
+                               .is_active = -1};
     mdl_mapping_list_t of_product = list;
     mdl_mapping_list_t brief = list;
 
@@ -351,6 +256,8 @@ static void test_catalog(apr_pool_t *p)
                  "a list of a product's mappings", p);
     brief.page.summary = 1;
     reads_little(mdl_db_read, mdl_mapping_list_effect, &brief, "a summary of mappings", p);
+    brief.is_active = 0;
+    reads_little(mdl_db_read, mdl_mapping_list_effect, &brief, "a summary of paused mappings", p);
     reads_little(mdl_db_write, mdl_mapping_delete_effect, entity(1, p), "a mapping is deleted", p);
     reads_little(mdl_db_write, mdl_pack_delete_effect, entity(1, p), "deleting a pack is refused",
                  p);
@@ -453,20 +360,20 @@ static void test_email_log(apr_pool_t *p)
 
 static void test_audit(apr_pool_t *p)
 {
-    mdl_audit_list_t list = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 50};
+    mdl_audit_list_t list = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 50}};
 
     reads_little(mdl_db_read, audit_list_effect, &list, "the newest of the audit", p);
-    list.before = 10;
+    list.page.before = 10;
     reads_little(mdl_db_read, audit_list_effect, &list, "the oldest of the audit", p);
-    list.before = APR_INT64_MAX;
+    list.page.before = APR_INT64_MAX;
     list.who = "nobody";
     reads_little(mdl_db_read, audit_list_effect, &list, "the audit of somebody", p);
-    is_int(list.found->nelts, 0, "  who did nothing");
-    ok(list.next != 0, "  as far as was looked");
+    is_int(list.page.found->nelts, 0, "  who did nothing");
+    ok(list.page.more, "  as far as was looked");
     list.who = NULL;
-    list.shop_id = 2;
+    list.page.shop_id = 2;
     reads_little(mdl_db_read, audit_list_effect, &list, "the audit of a small shop", p);
-    list.shop_id = 0;
+    list.page.shop_id = 0;
     reads_little(mdl_db_read, audit_list_effect, &list, "the audit of all shops", p);
 }
 
@@ -615,6 +522,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_orders(p);
     test_search(p);
     test_find(p);
+    test_find_requests(p);
     test_filters(p);
     test_job_pages(p);
     test_assignments(p);

@@ -13,6 +13,7 @@ INSERT INTO logo_image (shop_id, job_id, image) SELECT i, 'job' || i, 'image' FR
 
 INSERT INTO storage (place, identity) VALUES ('folder', 'storage');
 
+INSERT INTO maintenance (id, since) VALUES (1, 1);
 INSERT INTO storage_hold (id, user_name, held_at) VALUES ('hold', 'root', 1);
 INSERT INTO stray_object (key, owner, due_at) VALUES ('obj_1', 'job_1', 1);
 
@@ -90,11 +91,20 @@ INSERT INTO customer (shop_id, storefront_customer_id, email, created_at, update
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'c' || i, 'c' || i || '@buyer.test', i, i
 FROM seed ORDER BY seed.i;
 
+-- Customers who were merged, some of whom have orders still.
+UPDATE customer SET merged_into = id - 1, merging = CASE WHEN id % 100 = 37 THEN 1 ELSE 0 END WHERE id % 10 = 7;
+
 INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
-    fraud_decision, created_at, updated_at)
+    fraud_decision, likely_typo, created_at, updated_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'o' || i, CASE WHEN i % 10 = 0 THEN 1 ELSE i END,
     'page' || i, CASE WHEN i % 10 = 0 THEN '10.0.0.1' ELSE 'ip' || i END,
-    CASE WHEN i % 100 = 5 THEN 'revoked' ELSE 'active' END, 'passed', i, i
+    CASE WHEN i % 100 = 5 THEN 'revoked' ELSE 'active' END, 'passed',
+    CASE WHEN i % 4 = 1 THEN 'c' || i || '@gmial.com' END, i, i
+FROM seed ORDER BY seed.i;
+
+INSERT INTO help_request (shop_id, order_id, finding, state, asked_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'access_expired',
+    CASE WHEN i % 10 = 0 THEN 'asked' ELSE 'granted' END, i
 FROM seed ORDER BY seed.i;
 
 -- Mapping 1 serves a half, mapping 2, which was deleted, a quarter, each other mapping its own order.
@@ -152,8 +162,14 @@ SELECT 'job_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
     CASE WHEN i % 1000 <> 1 AND i % 10 <> 0 THEN i END
 FROM seed ORDER BY seed.i;
 
+INSERT INTO move (job_id, mapping_id, to_mapping_id, license_keys, send_email, after_content, after_order_id,
+    given, skipped, skipped_orders)
+SELECT 'job_' || (1000000000 + i), i, i + 1, 0, 0, '', 0, 0, 0, '[]' FROM seed ORDER BY seed.i;
+
 INSERT INTO order_timeline (order_id, action, created_at)
 SELECT i, 'assigned', i FROM seed ORDER BY seed.i;
+
+INSERT INTO order_visit (order_id, day, network, visited_at) SELECT i, i, '203.0.113.0/24', i FROM seed;
 
 INSERT INTO audit (shop_id, noun, noun_id, action, via, key_id, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'order', 'o' || i, 'assigned', 'api', 'key1', i
@@ -168,6 +184,11 @@ FROM seed ORDER BY seed.i;
 INSERT INTO meter (id, alive_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;
 INSERT INTO node (host, pid_file, pid, build, beat_at)
 SELECT 'host' || i, '/run/httpd.pid', i, '0.1.0', i FROM seed WHERE i <= 10;
+
+INSERT INTO alert_finding (name, host, pid_file, of_node, words, seen_at)
+SELECT 'storage', 'host' || i, '/run/httpd.pid', 1, 'words', i FROM seed WHERE i <= 10;
+INSERT INTO alert (name, host, pid_file, failing, words, teller_host, teller_pid_file)
+SELECT 'storage', 'host' || i, '/run/httpd.pid', 1, 'words', 'host' || i, '/run/httpd.pid' FROM seed WHERE i <= 10;
 
 -- Of the open sessions no more than 200 are being sent; the others are idle, as after an outage.
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)
@@ -195,6 +216,27 @@ INSERT INTO staff_address (shop_id, address, asked_at, confirmed_at) SELECT i, '
 FROM seed ORDER BY seed.i;
 
 INSERT INTO staff_email_budget (name, began_at, taken) SELECT 'email/shop/' || i, i, 1 FROM seed ORDER BY seed.i;
+
+INSERT INTO find_request (shop_id, address_mac, address, asked_at, due_at, sent_at, job_id)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'mac' || i, 'sealed', i, CASE WHEN i % 100 = 5 THEN i END,
+    CASE WHEN i % 10 = 3 THEN i END, CASE WHEN i % 10 = 3 THEN 'job_f' || i END
+FROM seed ORDER BY seed.i;
+
+INSERT INTO news_fill (job_id, asset_id, version, mapping_id, after_id)
+SELECT 'job_' || i, i, 2, i, 0 FROM seed ORDER BY seed.i;
+
+INSERT INTO news_item (order_id, asset_id, shop_id, address, version, job_id)
+SELECT i, i, CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'c' || i || '@buyer.test', 2,
+    CASE WHEN i % 10 = 3 THEN 'job_n' || i END FROM seed ORDER BY seed.i;
+
+INSERT INTO news_address (shop_id, address, due_at, sent_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'c' || i || '@buyer.test', CASE WHEN i % 10 <> 3 THEN i END,
+    CASE WHEN i % 10 = 3 THEN i END FROM seed ORDER BY seed.i;
+
+INSERT INTO news_shop (id, due_at) SELECT i, i FROM seed ORDER BY seed.i;
+
+INSERT INTO unsubscribed (shop_id, address_mac, created_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'mac' || i, i FROM seed ORDER BY seed.i;
 
 INSERT INTO webhook_delivery (endpoint_id, event_id, status, attempts, due_at, created_at, updated_at)
 SELECT i, i, CASE WHEN i % 100 = 5 THEN 'pending' ELSE 'succeeded' END, 1, CASE WHEN i % 100 = 5 THEN i END, i, i

@@ -11,6 +11,7 @@
 
 static apr_int64_t file;
 static apr_uint64_t sold_version = 1;
+static int is_fresh; /* fresh_downloads of the mapping */
 
 static mdl_signed_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
 {
@@ -25,6 +26,7 @@ static mdl_session_begin_t begin(const mdl_signed_file_t *link, int limit, int w
                                    .etag = sold_version == 1 ? "\"one\"" : "\"two\"",
                                    .size = SIZE,
                                    .limit = limit,
+                                   .is_fresh = is_fresh,
                                    .whole = whole};
 
     begin_session(&session, p);
@@ -48,7 +50,8 @@ static int left(const mdl_signed_file_t *bought, int limit, apr_pool_t *p)
 {
     int n = 0;
 
-    while (n <= limit && begin(link_to(bought, p), limit, 0, p).entitlement == MDL_ENTITLEMENT_OK) {
+    while (n < limit + 10 &&
+           begin(link_to(bought, p), limit, 0, p).entitlement == MDL_ENTITLEMENT_OK) {
         n++;
     }
     return n;
@@ -110,6 +113,151 @@ static void test_joining(apr_pool_t *p)
     is_int(status(later, p), MDL_SESSION_COUNTED, "halves of one version make a whole");
     sold_version = 1;
     is_int(left(&bought, 2, p), 1, "they use one download");
+}
+
+/* How many downloads of a limit are left of another version than was sold last. */
+static int left_of_next(const mdl_signed_file_t *bought, int limit, apr_pool_t *p)
+{
+    sold_version++;
+    return left(bought, limit, p);
+}
+
+static void test_fresh(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("20", PRODUCT("20"), p), plain = buy("21", PRODUCT("21"), p);
+    mdl_signed_file_t early = buy("24", PRODUCT("24"), p);
+    mdl_session_begin_t old;
+
+    fetch(link_to(&early, p), 3, "", 0, p);
+    is_int(left(&plain, 3, p), 3, "all downloads of a first version");
+    is_int(left_of_next(&plain, 3, p), 0,
+           "another version brings none, unless the mapping says so");
+    is_fresh = 1;
+    sold_version--;
+    is_int(left(&plain, 3, p), 0, "nor do the same bytes, when the mapping begins to say so");
+    is_int(left_of_next(&plain, 3, p), 3, "the next version does");
+
+    sold_version--;
+    fetch(link_to(&early, p), 3, "0-999", 1000, p);
+    sweep(p);
+    is_int(left(&early, 3, p), 2, "a download from before the mapping said so is given back");
+
+    old = begin(link_to(&bought, p), 3, 0, p);
+    fetch(link_to(&bought, p), 3, "0-999", 1000, p);
+    sold_version++;
+    fetch(link_to(&bought, p), 3, "0-999", 1000, p);
+    settle(&old, "0-499", 500, p);
+    sweep(p);
+    is_int(left(&bought, 3, p), 2, "what an earlier version's download gives back is not counted");
+    sweep(p);
+
+    sold_version++;
+    fetch(link_to(&bought, p), 3, "0-499", 500, p);
+    sweep(p);
+    is_int(left(&bought, 3, p), 3, "one of the same version gives its download back");
+}
+
+/* A link that gives its download back twice is charged once at most. */
+static void test_fresh_again(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("22", PRODUCT("22"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
+
+    fetch(link, 1, "", 0, p);
+    sweep(p);
+    fetch(link, 1, "0-99", 100, p);
+    sweep(p);
+    fetch(link, 1, "", 0, p);
+    sweep(p);
+    is_int(fetch(link, 1, "100-999", 900, p), MDL_ENTITLEMENT_OK, "it may go on each time");
+    is_int(status(link, p), MDL_SESSION_COUNTED, "  until it is whole");
+    is_int(left(&bought, 1, p), 0, "  which uses one download");
+
+    sold_version++;
+    fetch(link_to(&bought, p), 2, "0-499", 500, p);
+    sweep(p);
+    sold_version++;
+    fetch(link_to(&bought, p), 2, "0-999", 1000, p);
+    sold_version--;
+    link = link_to(&bought, p);
+    fetch(link, 2, "500-999", 500, p);
+    is_int(status(link, p), MDL_SESSION_OPEN, "what was kept of a version ends with its allowance");
+    is_fresh = 0;
+    sold_version = 1;
+}
+
+static void grant(const mdl_signed_file_t *bought, int downloads, apr_pool_t *p)
+{
+    mdl_db_exec(db, NULL, p,
+                MDL_Q(ALLOWANCE_GRANT, .downloads_extra = downloads,
+                      .pairs = apr_psprintf(p, "[[%" APR_INT64_T_FMT ",%" APR_INT64_T_FMT "]]",
+                                            bought->assignment_id, bought->asset_id)));
+}
+
+/* Whether there are as many as mdl_allowance_renew says, which the page and the API show. */
+static void test_granted(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("23", PRODUCT("23"), p);
+    mdl_allowance_t shown;
+
+    is_fresh = 1;
+    sold_version = 1;
+    grant(&bought, 2, p);
+    is_int(left(&bought, 3, p), 5, "two granted beside a limit of three");
+    is_int(left_of_next(&bought, 3, p), 3, "are used up with it: the next version has the limit");
+    grant(&bought, 5, p);
+    fetch(link_to(&bought, p), 3, "0-999", 1000, p);
+    fetch(link_to(&bought, p), 3, "0-999", 1000, p);
+    shown = (mdl_allowance_t){.used = 5, .extra = 5, .version = "0000000000000002"};
+    mdl_allowance_renew(&shown, "0000000000000003", 3);
+    is_int(shown.extra, 3, "granted ones that were not used are shown");
+    is_int(left_of_next(&bought, 3, p), 6, "  and are there beside the next version's three");
+    is_fresh = 0;
+    sold_version = 1;
+}
+
+/* A link's later sessions give back what they took, too. */
+static void test_fresh_next(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("26", PRODUCT("26"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
+
+    is_fresh = 1;
+    fetch(link, 2, "0-999", 1000, p);
+    fetch(link, 2, "", 1000, p);
+    sweep(p);
+    is_int(last(link, p).generation, 2, "a link that has cost a download begins another");
+    is_int(left(&bought, 2, p), 1, "  which is given back");
+    bought = buy("27", PRODUCT("27"), p);
+    link = link_to(&bought, p);
+    fetch(link, 2, "", 0, p);
+    sold_version = 2;
+    fetch(link, 2, "", 0, p);
+    sweep(p);
+    is_int(last(link, p).generation, 2, "a link of a former version goes on with the next");
+    is_int(left(&bought, 2, p), 2, "  whose download is given back");
+    is_fresh = 0;
+    sold_version = 1;
+}
+
+/* Of an empty file nothing is left to deliver, but it costs nothing until it is delivered. */
+static void test_fresh_empty(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("25", PRODUCT("25"), p);
+    mdl_layout_file_t files[] = {{.asset_id = MDL_DIRECTORY_ID, .size = 10},
+                                 {.asset_id = file, .from = 10, .version = 1}};
+    mdl_session_begin_t session = {.link = link_to(&bought, p),
+                                   .layout = &(mdl_layout_t){2, files},
+                                   .etag = "\"empty\"",
+                                   .size = 10,
+                                   .limit = 1,
+                                   .is_fresh = 1};
+
+    begin_session(&session, p);
+    settle(&session, "0-4", 5, p);
+    sweep(p);
+    is_int(status(session.link, p), MDL_SESSION_RETURNED, "an empty file is given back, too");
+    is_int(left(&bought, 1, p), 1, "  for another link");
 }
 
 static void test_caps(const database_t *database, apr_pool_t *p)
@@ -394,9 +542,11 @@ static apr_status_t take_another(mdl_db_t *on, apr_pool_t *p, void *arg)
     const mdl_signed_file_t *bought = arg;
     apr_int64_t taken; /* wanted, so that the statement is sent before the COMMIT */
 
-    return mdl_db_exec(on, &taken, p,
-                       MDL_Q(ALLOWANCE_TAKE, .assignment_id = bought->assignment_id,
-                             .ids = mdl_ids_of(bought->asset_id, p), .limit = 0));
+    return mdl_db_exec(
+        on, &taken, p,
+        MDL_Q(ALLOWANCE_TAKE, .assignment_id = bought->assignment_id,
+              .files = apr_psprintf(p, "[[%" APR_INT64_T_FMT ",\"\"]]", bought->asset_id),
+              .is_fresh = 0, .limit = 0));
 }
 
 /* All transfers of a process extend its heartbeat, so a transfer that waits for an allowance must
@@ -424,6 +574,11 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_counting(p);
     test_giving_back(p);
     test_joining(p);
+    test_fresh(p);
+    test_fresh_again(p);
+    test_granted(p);
+    test_fresh_empty(p);
+    test_fresh_next(p);
     test_caps(database, p);
     test_lost(p);
     test_late(p);

@@ -21,7 +21,7 @@ static apr_status_t read_archive(mdl_db_t *of, apr_pool_t *p, void *arg)
 {
     read_archive_t *read = arg;
 
-    return mdl_archive_read(of, read->assignment_id, &read->archive, p);
+    return mdl_archive_read(of, read->assignment_id, NULL, &read->archive, p);
 }
 
 static mdl_archive_t archive_of(apr_int64_t assignment_id, apr_pool_t *p)

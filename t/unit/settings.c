@@ -129,6 +129,7 @@ static void test_ranges(void)
         {"DownloadsSessionIdle", "0", "1", "86400", "86401"},
         {"DownloadsLeaseTime", "1", "2", "3600", "3601"},
         {"DownloadsPollInterval", "0", "1", "60", "61"},
+        {"DownloadsAlertInterval", "0", "1", "3600", "3601"},
         {"DownloadsIngestMaxSize", "0", "1", "16384G", "16385G"},
         {"DownloadsIngestAllowPort", "0", "1", "65535", "65536"},
         {"DownloadsWebhookAllowPort", "0", "1", "65535", "65536"},
@@ -346,6 +347,9 @@ static void test_mail_directives(void)
 
     set(s, "DownloadsMailFrom", "shop@example.com");
     is_str(s->mail_from, "shop@example.com", "a bare address is accepted as the sender");
+    ok(accepts("DownloadsAlertEmail", "ops@example.com") &&
+           !accepts("DownloadsAlertEmail", "Ops <ops@example.com>"),
+       "an alert needs an address alone");
     ok(!accepts("DownloadsMailFrom", "Shop") && !accepts("DownloadsMailFrom", "") &&
            !accepts("DownloadsMailFrom", "Shop <a@example.com>") &&
            !accepts("DownloadsMailFrom", "a b@example.com") &&
@@ -355,7 +359,7 @@ static void test_mail_directives(void)
     ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
-#define EXAMPLES 17
+#define EXAMPLES 19
 
 static void test_keep(void)
 {
@@ -398,10 +402,10 @@ static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost",         "AllowNetwork",   "AllowPort",   "Credentials",    "CAFile",
-        "TLSProxy",          "UploadURL",      "SettingsURL", "APIURL",         "UploadOrigin",
-        "DisposableDomains", "BlockedDomains", "Bounces",     "SettingsSignIn", "ObjectStore",
-        "ObjectKeyFile",     "ObjectPublicURL"};
+        "AllowHost",         "AllowNetwork",    "AllowPort",    "Credentials",    "CAFile",
+        "TLSProxy",          "UploadURL",       "SettingsURL",  "APIURL",         "UploadOrigin",
+        "DisposableDomains", "BlockedDomains",  "Bounces",      "SettingsSignIn", "ObjectStore",
+        "ObjectKeyFile",     "ObjectPublicURL", "AlertCommand", "AlertEmail"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;
@@ -449,6 +453,7 @@ static void test_sample(void)
     shown->tls_proxies = s->tls_proxies;
     shown->upload_origins = s->upload_origins;
     shown->secret_files = s->secret_files;
+    shown->given = s->given;
     is_str(shown->storage.objects.region, s->storage.objects.region, "the region, too");
     shown->storage.objects.region = s->storage.objects.region;
     ok(memcmp(s, shown, sizeof *s) == 0, "the defaults that the sample shows are the defaults");

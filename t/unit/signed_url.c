@@ -221,6 +221,41 @@ static void test_confirm(apr_pool_t *p)
            "an address that is too long has no URL");
 }
 
+static int help_accepted(const char *token, apr_pool_t *p)
+{
+    mdl_signed_help_t help;
+
+    return mdl_signed_url_help_read(secret, token, &help, p) == APR_SUCCESS;
+}
+
+static void test_help(apr_pool_t *p)
+{
+    const char *longest = mdl_hex(apr_pcalloc(p, 127), 127, p);
+    const char *users[] = {"a", "ada", "ada@b.test", longest};
+    mdl_signed_help_t in = {.shop_id = 7, .request_id = 9007199254740991}, out;
+    const char *url = NULL;
+
+    for (int i = 0; i < 4; i++) {
+        in.user = users[i];
+        url = mdl_signed_url_help(secret, "https://a.test/d", &in, p);
+        ok(strncmp(url, "https://a.test/d/h/", 19) == 0, "the URL to answer is public");
+        is_int(mdl_signed_url_help_read(secret, url + 19, &out, p), APR_SUCCESS, "it is read");
+        is_str(out.user, in.user, "with its member");
+        is_int(out.shop_id, in.shop_id, "its shop");
+        is_int(out.request_id, in.request_id, "and its request");
+        ok(!others_accepted(url + 19, help_accepted, p),
+           "longer, shorter and empty tokens are refused");
+        is_int(mdl_signed_url_help_read(other, url + 19, &out, p), APR_EINVAL,
+               "a token is refused under another secret");
+        ok(!confirm_accepted(url + 19, p), "it is no confirmation");
+    }
+    is_int(corruptions_accepted(url + 19, help_accepted, p), 0,
+           "a token with any one character changed is refused");
+    in.user = apr_pstrcat(p, longest, "ab", NULL);
+    is_str(mdl_signed_url_help(secret, "https://a.test/d", &in, p), NULL,
+           "a name that is too long has no URL");
+}
+
 static void test_apart(apr_pool_t *p)
 {
     mdl_signed_file_t in = {.page_id = PAGE, .assignment_id = 1, .asset_id = 2};
@@ -251,6 +286,7 @@ int main(void)
     test_upload(p);
     test_archive(p);
     test_confirm(p);
+    test_help(p);
     test_apart(p);
     return tap_end(p);
 }

@@ -133,11 +133,28 @@ static void list_add(const void *baton, int index, mdl_json_t *to, apr_pool_t *p
     mdl_json_add_string(to, "n", apr_psprintf(p, "%s%d", (const char *)baton, index));
 }
 
-/* Renders the data with a list "a" of length elements. */
+/* Element 1 has a list "i" of two. */
+static const mdl_template_list_t *inner_lists(const void *baton, int index, apr_pool_t *p)
+{
+    const mdl_template_list_t inner = {
+        .name = "i", .length = 2, .element = list_add, .baton = "in "};
+
+    (void)baton;
+    return index == 1 ? apr_pmemdup(p, &inner, sizeof inner) : NULL;
+}
+
+/* Renders the data with a list "a" of length elements, and a list "b" of one. */
 static const char *html_of_list(const char *text, const char *data, int length, apr_pool_t *p)
 {
     const mdl_template_file_t file = {"test", text};
-    const mdl_template_list_t list = {"a", length, list_add, "no. "};
+    const mdl_template_list_t further = {
+        .name = "b", .length = 1, .element = list_add, .baton = "b"};
+    const mdl_template_list_t list = {.name = "a",
+                                      .length = length,
+                                      .element = list_add,
+                                      .baton = "no. ",
+                                      .lists = inner_lists,
+                                      .next = &further};
     mdl_text_buffer_t *out = mdl_text_buffer_make(p);
     mdl_template_t *t;
     const char *why;
@@ -161,6 +178,11 @@ static void lists(apr_pool_t *p)
            "a member of that name inside hides the list");
     is_str(html_of_list("{{#a}}{{#a}}{{n}},{{/a}}{{/a}}", "{}", 2, p), "no. 0,no. 1,no. 0,no. 1,",
            "a section over the list may be inside one");
+    is_str(html_of_list("{{#b}}{{n}}{{/b}}{{#i}}x{{/i}}{{^i}}none{{/i}}", "{}", 1, p), "b0none",
+           "there may be another list beside it");
+    is_str(
+        html_of_list("{{#a}}({{#i}}{{n}},{{/i}}{{^i}}-{{/i}}{{#b}}{{n}}{{/b}}){{/a}}", "{}", 2, p),
+        "(-b0)(in 0,in 1,b0)", "and an element of a list may have lists");
 }
 
 static void lines(apr_pool_t *p)
@@ -421,9 +443,9 @@ static void shipped_emails(apr_pool_t *p)
     const char *data =
         "{\"shop\":{\"name\":\"Tea & "
         "Co\",\"support_email\":null},\"customer\":{\"first_name\":null},"
-        "\"order_id\":\"1001\",\"page_url\":\"https://dl.test/d/abc?x=1&y=2\",\"has_files\":true,"
-        "\"files\":[{\"title\":\"Book "
-        "<1>\",\"filename\":\"b.pdf\",\"size\":{\"whole\":2,\"tenth\":0,\"unit\":\"MB\"}}],"
+        "\"order_id\":\"1001\",\"page_url\":\"https://dl.test/d/abc?x=1&y=2\","
+        "\"products\":[{\"has_files\":true,\"files\":[{\"title\":\"Book "
+        "<1>\",\"filename\":\"b.pdf\",\"size\":{\"whole\":2,\"tenth\":0,\"unit\":\"MB\"}}]}],"
         "\"expires\":null}";
     const char *text = shipped("email.txt", data, p);
     const char *page = shipped("email.html", data, p);
@@ -450,12 +472,13 @@ static void shipped_pages(apr_pool_t *p)
         "page.html",
         "{\"shop\":{\"name\":\"Tea\",\"support_email\":\"help@tea.test\"},\"order_id\":\"1001\","
         "\"active\":true,\"revoked\":false,\"held\":false,\"expired\":false,\"rejected\":false,"
-        "\"reason\":null,\"has_files\":true,\"expires\":null,\"action\":\"/d/abc\",\"files\":["
-        "{\"id\":7,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size\":null,"
-        "\"sha256\":\"00ff\",\"limit\":null,\"ready\":true},"
+        "\"reason\":null,\"expires\":null,\"action\":\"/d/abc\",\"products\":["
+        "{\"title\":\"Library\",\"several\":true,\"first_files\":["
+        "{\"id\":7,\"titled\":true,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size\":null,"
+        "\"sha256\":\"00ff\",\"limit\":{\"left\":3,\"total\":3,\"few\":true},\"ready\":true},"
         "{\"id\":8,\"title\":\"Map\",\"filename\":\"m.pdf\",\"size\":null,"
         "\"sha256\":\"aa\",\"limit\":{\"left\":0,\"total\":3},"
-        "\"ready\":false,\"exhausted\":true}]}",
+        "\"ready\":false,\"exhausted\":true}]}]}",
         p);
     const char *withdrawn = shipped(
         "page.html",
@@ -468,19 +491,22 @@ static void shipped_pages(apr_pool_t *p)
     const char *form = strstr(page, "<form method=\"post\" action=\"/d/abc\">");
 
     ok(form && strstr(form, "<input type=\"hidden\" name=\"file\" value=\"7\">") &&
-           strstr(form, "<button type=\"submit\">"),
+           strstr(form, "<button type=\"submit\" class=\"second\">"),
        "a ready file has a form with a button");
     ok(form && strstr(form + 1, "<form") == NULL, "a file whose limit is reached has no form");
     ok(strstr(page, "&lt;Book&gt;") && !strstr(page, "<Book>"), "a title is escaped");
-    ok(strstr(page, "no downloads left") != NULL, "the page says how many downloads are left");
+    ok(strstr(page, "3 of 3 downloads left") && !strstr(page, "no downloads left"),
+       "the page says how many downloads are left, if there are few");
     ok(strstr(withdrawn, "Refunded &lt;today&gt;") && !strstr(withdrawn, "<form"),
        "a revoked order shows the shop's reason and no form");
     ok(strstr(message, "<h1>There is no such page</h1>") && !strstr(message, "<a "),
        "a message without a page's URL has no link");
     ok(style_of(page, p) != NULL, "a page has one style");
     is_str(style_of(message, p), style_of(page, p), "both pages have the same style");
-    ok(!strstr(page, "style=") && !strstr(page, "<script") && !strstr(message, "style="),
-       "a page has no style or script that a strict Content-Security-Policy refuses");
+    ok(!strstr(page, "style=") && !strstr(message, "style=") && !strstr(message, "<script") &&
+           !strstr(withdrawn, "<script"),
+       "a page has no style that a strict Content-Security-Policy refuses, and a script only if "
+       "there is something to download");
 }
 
 int main(void)

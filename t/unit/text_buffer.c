@@ -66,6 +66,7 @@ static void test_growth(apr_pool_t *p)
 /* The pieces of a text. */
 typedef struct {
     mdl_text_buffer_t *all;
+    apr_size_t first;
     apr_size_t longest;
     int ends;
 } pieces_t;
@@ -75,6 +76,7 @@ static apr_size_t piece_take(void *baton, const char *bytes, apr_size_t length, 
 {
     pieces_t *pieces = baton;
 
+    pieces->first = pieces->first == 0 ? length : pieces->first;
     pieces->longest = length > pieces->longest ? length : pieces->longest;
     pieces->ends += last;
     length -= last ? 0 : 3;
@@ -98,6 +100,8 @@ static void test_passing(apr_pool_t *p)
     ok(strcmp(mdl_text_buffer_text(pieces.all, NULL), mdl_text_buffer_text(whole, NULL)) == 0,
        "a text that is passed on in pieces arrives whole, with what was left of one before the "
        "next");
+    ok(pieces.first >= MDL_TEXT_BUFFER_FIRST && pieces.first < MDL_TEXT_BUFFER_FIRST + 100,
+       "the first piece is short");
     ok(pieces.longest < MDL_TEXT_BUFFER_PIECE + 100, "no more than a piece is kept");
     is_int(pieces.ends, 1, "its end is told once");
 }

@@ -54,6 +54,18 @@ static void all_random_digits_occur(void)
     is_int(count, 16 * 32, "every one of 32 digits occurs in each of 16 places");
 }
 
+static void an_id_has_its_time(void)
+{
+    apr_time_t at = APR_TIME_C(1794000000123000);
+    const char *first = mdl_ulid_first("job_", at, p);
+
+    is_int(mdl_ulid_time("job_", first), at, "the lowest id of a time has it");
+    ok(strcmp(first, mdl_ulid_first("job_", at + 1000, p)) < 0, "and sorts before the next");
+    ok(strcmp(mdl_ulid_first("", apr_time_now(), p), mdl_ulid("", p)) <= 0, "and before others");
+    ok(mdl_ulid_time("req_", first) == 0, "an id with another prefix has none");
+    ok(mdl_ulid_time("req_", "req_") == 0, "nor has one that is no ULID");
+}
+
 static void validity_is_strict(void)
 {
     ok(mdl_ulid_valid("req_", "req_01j0000000zzzzzzzzzzzzzzzz"), "a well-formed id is valid");
@@ -134,6 +146,7 @@ int main(void)
     p = tap_begin();
     ids_are_ulids();
     all_random_digits_occur();
+    an_id_has_its_time();
     validity_is_strict();
     times_are_formatted();
     log_lines_reach_the_sink();

@@ -66,6 +66,7 @@ static void test_each(apr_pool_t *p)
         {MDL_CHECK_ACCESS, MDL_CHECK_FAIL, "access_revoked", "no about access: restore"},
         {MDL_CHECK_ACCESS, MDL_CHECK_FAIL, "access_expired", "no about access: extend"},
         {MDL_CHECK_ACCESS, MDL_CHECK_WARN, "access_partly", "partly about access: nothing"},
+        {MDL_CHECK_ACCESS, MDL_CHECK_FAIL, "access_undeclared", "no about access: send"},
         {MDL_CHECK_PAGE, MDL_CHECK_FAIL, "page_empty", "no about page: nothing"},
         {MDL_CHECK_MAPPING, MDL_CHECK_FAIL, "mapping_empty", "no about mapping: nothing"},
         {MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_empty", "partly about mapping: nothing"},

@@ -396,8 +396,9 @@ static void test_foldings(apr_pool_t *p)
     static const char *const pairs[][2] = {
         {"Stra\xc3\x9f"
          "e",
-         "STRASSE"},                     /* sharp s */
-        {"\xef\xac\x81n", "FIN"},        /* the ligature fi */
+         "STRASSE"},              /* sharp s */
+        {"\xef\xac\x81n", "FIN"}, /* the ligature fi */
+        {"FileAZ", "fILEaz"},
         {"caf\xc3\xa9", "cafe\xcc\x81"}, /* composed, decomposed */
         {"CAF\xc3\x89", "cafe\xcc\x81"},
         {"\xe2\x84\xa6", "\xcf\x89"},                             /* ohm sign, omega */

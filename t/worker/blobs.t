@@ -115,6 +115,31 @@ subtest 'the bytes of an older version are removed' => sub {
     ok -e blob('version two'), 'the new one is there';
 };
 
+subtest 'a former version that can\'t be forgotten holds up no other' => sub {
+    my $third = new_shop();
+    my ($plain, $broken) = map { asset($third, "$_ of the third shop") } qw(plain broken);
+    my $sound = asset($other, 'sound of another shop');
+    for my $each ([ $third, $broken ], [ $other, $sound ]) {
+        my ($of, $asset) = @$each;
+        my $reply = api('POST', "/assets/$asset/versions", key => $of->{token},
+            json => { source_url => source('v-' . ++$number, "the next of $asset") });
+        wait_job($of, $reply->{json}{job}{id});
+    }
+    # Now at most one asset of the shop has no former version, and one has none already.
+    sql('CREATE UNIQUE INDEX broken ON asset ((former_version IS NULL)) '
+        . "WHERE shop_id = $third->{shop_id}");
+    sql("UPDATE asset SET former_until = 1 WHERE id = $broken");
+    sql("UPDATE asset SET former_until = 2 WHERE id = $sound");
+    my $log = error_log_size();
+    httpd_graceful();
+    wait_for(sub { !sql("SELECT 1 FROM asset WHERE id = $sound AND former_version IS NOT NULL") },
+        20, 'the other to be forgotten');
+    like(error_log_since($log),
+        qr/MDL0358: can't forget the former version of the asset $broken;/, 'the log says so');
+    sql('DROP INDEX broken');
+    sql("UPDATE asset SET former_until = 9000000000000000 WHERE id = $broken");
+};
+
 subtest 'bytes that another asset has as its former version stay' => sub {
     my $asset = asset($shop, 'a former version');
     my $gone  = asset($other, 'a former version');

@@ -1,4 +1,5 @@
-# The counts of each day agree with the events: over a month of made events, and as it happens.
+# The counts of each day agree with the events, to the unit: over a month of made events, while the
+# process that counts is killed, over a month of real orders, and as it happens. So do the plots.
 #
 # both: each database adds in its own way
 use strict;
@@ -7,12 +8,15 @@ use warnings;
 use JSON::PP;
 use MDL::Contract;
 use MDL::Customer;
+use MDL::DownloadClient;
+use MDL::Settings;
 use MDL::Test;
 use POSIX qw(strftime);
 use Test::More;
 
-my $shop = new_shop();
-my %key  = (key => $shop->{token});
+my $server = settings_server(extra => "DownloadsSessionIdle 1\n");
+my $shop   = new_shop();
+my %key    = (key => $shop->{token});
 
 # The days of the shop, by date, page by page.
 sub days
@@ -58,6 +62,67 @@ sub counted
     return (\%days, $seen);
 }
 
+# A count as the settings show it.
+sub shown
+{
+    my ($kind, $n) = @_;
+    return $n if $kind ne 'bytes';
+    return $n == 1 ? '1 byte' : "$n bytes" if $n < 1000;
+    my $unit = 0;
+    while ($n >= ($unit ? 999.5 : 1000)) { $n /= 1000; $unit++ }
+    return sprintf $n < 99.95 ? '%.1f %s' : '%.0f %s', $n, (qw(byte kB MB GB TB))[$unit];
+}
+
+my @KINDS  = qw(orders downloads bytes emails);
+my @LABELS = ('New orders', 'Completed downloads', 'Data downloaded', 'Emails sent');
+
+# Checks the plots of the shop's overview and their table.
+sub plots_are
+{
+    my ($of, $days, $name) = @_;
+    my $today = int(time / 86400);
+    my @dates = map { strftime('%Y-%m-%d', gmtime(86400 * ($today - $_))) } reverse 0 .. 29;
+    told('member', 'add', 'staff', 'staff', '--shop', $of->{shop_id});
+    my $body = visit('staff', 'GET', "/$of->{shop_id}/")->{body} =~ s/\xC2\xA0|&nbsp;/ /gr;
+    my (%bars, %sums, %table);
+    for my $i (0 .. 3) {
+        my ($kind, $sum) = ($KINDS[$i], 0);
+        $sum += $_->{$kind} for values %$days;
+        my ($head, $svg) = $body
+            =~ m{<figcaption>\Q$LABELS[$i]\E <strong>(.*?)</strong>.*?<svg(.*?)</svg>}s;
+        is $head =~ s/,//gr, shown($kind, $sum), "$name: the sum of $kind";
+        is_deeply [ map { s/,//gr } $svg =~ m{<title>([^<]+)</title>}g ],
+            [ map { "$_: " . shown($kind, $days->{$_} ? $days->{$_}{$kind} : 0) } @dates ],
+            "$name: $kind of each day";
+        my ($most) = sort { $b <=> $a } map { $_->{$kind} } values %$days;
+        my @heights = $svg =~ m{<rect x="\d+" y="\d+" width="9" height="(\d+)"/>}g;
+        is_deeply \@heights, [ map { my $n = $days->{$_} ? $days->{$_}{$kind} : 0;
+            $n ? 1 + int($n / $most * 47) : 0 } @dates ], "$name: bars of $kind";
+    }
+    my @rows = map { s/,//gr =~ s/<[^>]+>/|/gr =~ s/\|+/|/gr }
+        $body =~ m{<tr>(<td>\d{4}-.*?)</tr>}g;
+    is_deeply \@rows, [ map { my $date = $_;
+        "|$date|" . join('', map { shown($_, $days->{$date}{$_}) . '|' } @KINDS) }
+            sort { $b cmp $a } keys %$days ], "$name: the table";
+    return;
+}
+
+# From here on each row that is inserted into the table also does this.
+sub trigger
+{
+    my ($when, $table, %does) = @_;
+    return sql(database() eq 'pgsql'
+        ? 'CREATE FUNCTION also() RETURNS trigger LANGUAGE plpgsql '
+            . "AS 'BEGIN $does{pgsql}; RETURN NEW; "
+        . "END'; CREATE TRIGGER also BEFORE INSERT ON $table FOR EACH ROW EXECUTE FUNCTION also()"
+        : "CREATE TRIGGER also $when INSERT ON $table BEGIN $does{sqlite3}; END");
+}
+
+sub no_trigger
+{
+    return sql(database() eq 'pgsql' ? 'DROP FUNCTION also CASCADE' : 'DROP TRIGGER also');
+}
+
 # A month of events, as their transactions leave them: without numbers.
 my $month = new_shop();
 my $day_0 = int(time / 86400) - 29;
@@ -81,14 +146,73 @@ for my $n (1 .. 3000) {
 while (my @some = splice @rows, 0, 500) {
     sql('INSERT INTO event (shop_id, type, data, created_at) VALUES ' . join ', ', @some);
 }
-my $waiting = "SELECT count(*) FROM event WHERE number IS NULL AND shop_id = $month->{shop_id}";
+sub waiting
+{
+    my ($of) = @_;
+    return (sql('SELECT count(*) FROM event WHERE number IS NULL '
+        . "AND shop_id = $of->{shop_id}"))[0][0];
+}
+
+# A count takes longer than all else of the transaction, so that a kill comes in its middle.
+trigger('BEFORE', 'day_count', pgsql => 'PERFORM pg_sleep(0.01)',
+    sqlite3 => 'SELECT length(hex(randomblob(1000000)))');
+my $left = waiting($month);
 new_file($shop, 10);    # an event of its own wakes the background process
-wait_for(sub { (sql($waiting))[0][0] == 0 }, 120, 'all events have numbers');
+for (1, 2) {
+    wait_for(sub { my $now = waiting($month); $now < $left && ($left = $now) }, 120,
+        'some have numbers');
+    my ($worker) = worker_pids();
+    kill KILL => $worker;
+    wait_for(sub { !grep { $_ == $worker } worker_pids() }, 20, 'the background process is killed');
+    cmp_ok waiting($month), '>', 0, 'while it counts';
+}
+no_trigger();
+wait_for(sub { waiting($month) == 0 }, 120, 'all events have numbers');
 my ($counted, $seen) = counted($month);
 cmp_ok $seen, '>', 2000, 'the month has many events';
 is_deeply days($month), $counted, 'the counts of each day are those of its events';
+plots_are($month, $counted, 'made events');
 ok !exists days($month)->{ strftime('%Y-%m-%d', gmtime(($day_0 + 7) * 86400)) },
     'a day without any is left out';
+
+# A month of real orders: the days of their events are put back as they are written.
+subtest 'real orders' => sub {
+    my $real  = new_shop();
+    my $file  = new_file($real, 2_000_000);
+    my $sold  = mapping_of($real, [ $file->{id} ])->{storefront_product_id};
+    trigger('AFTER', 'event',
+        pgsql   => 'NEW.created_at = NEW.created_at - NEW.id % 29 * 86400000000',
+        sqlite3 => 'UPDATE event SET created_at = created_at - id % 29 * 86400000000 '
+            . 'WHERE id = NEW.id');
+    my @cut;
+    for my $n (1 .. 200) {
+        my $id    = 4_400_000_000 + $n;
+        my $reply = assign($real, $id, [$sold], send_email => $n % 2 ? \1 : \0,
+            storefront_customer_id => "$n", customer => { email => "a$n\@buyer.example" });
+        my $order = { shop => $real, id => $id,
+            button => "$reply->{json}{assignments}[0]{id}-$file->{id}",
+            path   => $reply->{json}{download_page_url} =~ s{^https?://[^/]+}{}r };
+        page('GET', link_of($order)) if $n % 4 == 1;
+        next if $n % 10 != 2;
+        push @cut, $order;
+        my $client = MDL::DownloadClient->over('HTTP/1.1', $server, link_of($order));
+        $client->read_until(10_000)->leave(1);
+    }
+    settled($_, 60) for @cut;
+    my $sum;
+    wait_for(sub {
+        $sum = { map { $_ => 0 } @KINDS };
+        for my $day (values %{ days($real) }) { $sum->{$_} += $day->{$_} for @KINDS }
+        return $sum->{emails} >= 100 && $sum->{downloads} >= 50 && waiting($real) == 0;
+    }, 120, 'all that was bought is counted');
+    is_deeply $sum, { orders => 200, downloads => 50, bytes => 100_000_000, emails => 100 },
+        'each new order, each download that was not cut, each email';
+    my ($events) = counted($real);
+    cmp_ok scalar keys %$events, '>', 25, 'on many days';
+    is_deeply days($real), $events, 'the counts are those of the events';
+    plots_are($real, $events, 'real orders');
+    no_trigger();
+};
 
 # What really happens.
 my $file  = new_file($shop, 12_345);
@@ -107,6 +231,7 @@ wait_for(sub {
 is_deeply $real, { orders => 1, downloads => 1, bytes => 12_345, emails => 1 },
     'an order, another product for it, a download and an email';
 is_deeply days($shop), (counted($shop))[0], 'as the events say';
+plots_are($shop, days($shop), 'what happens');
 is_deeply days(new_shop()), {}, 'another shop has none of it';
 
 done_testing;

@@ -172,10 +172,11 @@ my $naughty = join "\n",
 subtest 'a real Postfix accepts an email, and two parsers read it as it was written' => sub {
     my $shop = shop_with_product('店 "Ünïcode" 🛒', title => '第一章 – „Anfang“ 🎉 & <b>');
     write_template($shop, 'email.subject',
-        '📦 {{#files}}{{title}}{{/files}} für {{#customer}}{{first_name}}{{/customer}} '
-            . '{{order_id}}');
+        '📦 {{#products}}{{#files}}{{title}}{{/files}}{{/products}} für '
+            . '{{#customer}}{{first_name}}{{/customer}} {{order_id}}');
     write_template($shop, "email.$_",
-        "$naughty\n{{#files}}{{{title}}}\n{{/files}}{{{page_url}}}\n") for qw(txt html);
+        "$naughty\n{{#products}}{{#files}}{{{title}}}\n{{/files}}{{/products}}{{{page_url}}}\n")
+        for qw(txt html);
     my $order = order_for($shop, 'naughty@buyer.test', first_name => '李雷 O\'Neill');
     is wait_email($shop, $order, sub { $_[0]{status} ne 'queued' })->{status}, 'sent',
         'Postfix took it';

@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use JSON::PP ();
 use MDL::Contract;
 use MDL::Instance;
 use MDL::Mail;
@@ -97,6 +98,35 @@ subtest 'a restart loses none, and keeps their turns' => sub {
     attempt_now($_) for @late[ 1, 2 ];
     is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'and is sent'
         for @late[ 1, 2 ];
+};
+
+subtest 'emails about new versions take half at most, and only what orders leave' => sub {
+    my $shop  = new_shop();
+    my $asset = ready_asset($shop, "news-$$", 'one')->{id};
+    my $of_shop = { %$shop, product => mapping_of($shop, [$asset])->{storefront_product_id} };
+    assign($shop, digits(), [ $of_shop->{product} ], storefront_customer_id => digits(),
+        customer => { email => "reader$_\@buyer.example" }) for 1 .. RATE / 2 + 2;
+    my $reply = api('POST', "/assets/$asset/versions", key => $shop->{token},
+        json => { source_url => source("news-$$-2", 'two'), notify => JSON::PP::true() });
+    is $reply->{status}, 202, 'a new version is announced';
+    my $news = sub {
+        return (sql("SELECT count(*) FROM job WHERE type = 'news_email' "
+            . "AND shop_id = $shop->{shop_id} AND $_[0]"))[0][0];
+    };
+    my $waiting = q{status = 'queued' AND validator IS NOT NULL AND attempts = 0};
+    wait_for(sub { $news->($waiting) == 2 && $news->(q{status = 'succeeded'}) == RATE / 2 }, 30,
+        'half of the rate to leave, and the others to wait');
+    my @orders = map { order_for($of_shop, "buyer$_\@buyer.example") } 1 .. RATE / 2 + 1;
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+        'the other half is for orders' for @orders[ 0 .. RATE / 2 - 1 ];
+    cmp_ok leaves_in(wait_email($shop, $orders[-1], \&waits)), '<=', 301,
+        'whose first to wait is behind none of the others';
+    my ($id) = (sql("SELECT min(id) FROM job WHERE type = 'news_email' "
+        . "AND shop_id = $shop->{shop_id} AND $waiting"))[0][0];
+    my $due = sub { return (sql("SELECT due_at FROM job WHERE id = '$id'"))[0][0] };
+    sql("UPDATE job SET due_at = 1 WHERE id = '$id'");
+    wait_for(sub { ($due->() // 0) > 1_000_000 * (time + 60) }, 30, 'another turn');
+    is $news->($waiting), 2, 'while an order waits none leaves';
 };
 
 $server->stop;

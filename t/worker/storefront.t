@@ -78,6 +78,16 @@ subtest 'a guest is known by the order alone' => sub {
         'which asks for no customer';
 };
 
+subtest 'an address of the storefront that looks mistyped is noted' => sub {
+    my $shop  = shop_with_product();
+    my $order = number();
+    $storefront->order($order, email => 'guest@gmial.com');
+    order_of($shop, order => $order, customer_id => undef);
+    wait_email($shop, $order, 'sent');
+    is_deeply [ (sql("SELECT likely_typo FROM orders WHERE storefront_order_id = '$order'"))[0] ],
+        [ [ 'guest@gmial.com' ] ], 'for the overview of the shop';
+};
+
 subtest 'names count in characters, and domains beyond ASCII get their email' => sub {
     my $shop     = shop_with_product();
     my $customer = number();

@@ -144,10 +144,10 @@ subtest 'what ended jobs leave costs a look nothing' => sub {
             'a file is imported';
         my $after = counted_at_rest('job_due');
         ($scans, $entries) = map { $after->[$_] - $before->[$_] } 0, 1;
-        last if $scans == 15;
+        last if $scans == 19;
     }
-    # Seven lanes are looked at when it wakes, and seven when it has claimed the job.
-    is $scans, 15, 'by two looks and a claim, and none when the job had ended';
+    # Nine lanes are looked at when it wakes, and nine when it has claimed the job.
+    is $scans, 19, 'by two looks and a claim, and none when the job had ended';
     cmp_ok $entries, '<', 100, 'which met few entries of the index';
     close $holder;
 } if database() eq 'pgsql';

@@ -158,3 +158,22 @@ const char *mdl_address_text(const char *text, apr_pool_t *p)
         p, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", b[0], b[1],
         b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
+
+const char *mdl_address_network(const char *text, apr_pool_t *p)
+{
+    const char *address = mdl_address_text(text, p);
+    char network[INET6_ADDRSTRLEN];
+    unsigned char b[IPV6_LENGTH];
+    int is_ipv6;
+
+    if (address == NULL) {
+        return NULL;
+    }
+    is_ipv6 = inet_pton(AF_INET6, address, b) == 1;
+    if (!is_ipv6) {
+        inet_pton(AF_INET, address, b);
+    }
+    memset(b + (is_ipv6 ? 6 : 3), 0, is_ipv6 ? IPV6_LENGTH - 6 : 1);
+    inet_ntop(is_ipv6 ? AF_INET6 : AF_INET, b, network, sizeof network);
+    return apr_pstrcat(p, network, is_ipv6 ? "/48" : "/24", NULL);
+}

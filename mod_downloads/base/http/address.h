@@ -31,4 +31,8 @@ int mdl_http_address_allowed(const mdl_http_policy_t *policy, const apr_sockaddr
  */
 const char *mdl_address_text(const char *text, apr_pool_t *p);
 
+/** The network of an address, in p, to keep in its place: "203.0.113.0/24", or "2001:db8:1::/48"
+    (RFC 5952).  NULL if text is no address. */
+const char *mdl_address_network(const char *text, apr_pool_t *p);
+
 #endif

@@ -369,6 +369,13 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
     }
     header_write_mailbox(out, "To", mail->to_name, mail->to, ptemp);
     header_write_text(out, "Subject", mail->subject, ptemp);
+    if (mail->unsubscribe_url != NULL) {
+        mdl_text_buffer_put(out,
+                            apr_pstrcat(ptemp, "List-Unsubscribe:\r\n <", mail->unsubscribe_url,
+                                        ">\r\nList-Unsubscribe-Post: "
+                                        "List-Unsubscribe=One-Click\r\n",
+                                        NULL));
+    }
     mdl_text_buffer_put(out,
                         apr_pstrcat(ptemp, "Message-ID: <", mail->message_id,
                                     ">\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"

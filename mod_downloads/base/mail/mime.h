@@ -27,7 +27,8 @@ typedef struct {
     const char *to_name;   /* may be NULL */
     const char *to;        /* address */
     const char *subject;
-    const char *message_id; /* without angle brackets: "id@host" */
+    const char *unsubscribe_url; /* for one click (RFC 8058); or NULL */
+    const char *message_id;      /* without angle brackets: "id@host" */
     apr_time_t date;
     mdl_mime_body_t text;
     mdl_mime_body_t html;
@@ -54,7 +55,7 @@ int mdl_mime_domain_valid(const char *domain);
 
 /**
  * Builds the message with CRLF line ends and in ASCII, no line longer than 78 bytes unless a single
- * address or message id is.  Names and subject become encoded words (RFC 2047) if they are not
+ * address, URL or message id is.  Names and subject become encoded words (RFC 2047) if they are not
  * plain ASCII or don't fit their line.  In them, control characters, line ends and marks of
  * direction (U+2028 to U+202E, U+2066 to U+2069) become spaces, spaces at the ends are removed, and
  * a byte that is not UTF-8 becomes U+FFFD.  The boundary is derived from the message id.  *message

@@ -13,14 +13,33 @@ static utf8proc_int32_t to_upper(utf8proc_int32_t c, void *data)
     return utf8proc_toupper(c);
 }
 
+/* The key of an ASCII text, as most names are: nothing in it is decomposed or ignored.  NULL: the
+   text has other characters. */
+static const char *ascii_fold(const char *text, apr_pool_t *p)
+{
+    char *folded = apr_pstrdup(p, text);
+
+    for (char *at = folded; *at != '\0'; at++) {
+        if ((*at & 0x80) != 0) {
+            return NULL;
+        }
+        *at = *at >= 'A' && *at <= 'Z' ? (char)(*at + ('a' - 'A')) : *at;
+    }
+    return folded;
+}
+
 /* Decomposes first, which orders marks: folding turns some marks into characters that could not be
    ordered afterwards. */
 const char *mdl_text_fold(const char *name, apr_pool_t *p)
 {
     const utf8proc_option_t decompose = UTF8PROC_NULLTERM | UTF8PROC_DECOMPOSE | UTF8PROC_IGNORE;
     utf8proc_uint8_t *decomposed = NULL, *folded = NULL;
-    const char *key = name;
+    const char *key = ascii_fold(name, p);
 
+    if (key != NULL) {
+        return key;
+    }
+    key = name;
     if (utf8proc_map((const utf8proc_uint8_t *)name, 0, &decomposed, decompose) >= 0 &&
         utf8proc_map_custom(decomposed, 0, &folded, decompose | UTF8PROC_CASEFOLD, to_upper,
                             NULL) >= 0) {

@@ -38,7 +38,7 @@ apr_status_t mdl_letter_choose(mdl_letter_t *letter, const mdl_templates_t *temp
 static void letter_write(const mdl_letter_t *letter, const mdl_template_t *template,
                          mdl_text_buffer_t *out)
 {
-    mdl_template_write(template, letter->source->data, letter->source->list, out, letter->p);
+    mdl_template_write(template, letter->source->data, NULL, out, letter->p);
 }
 
 const char *mdl_letter_subject(const mdl_letter_t *letter)

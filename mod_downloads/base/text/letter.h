@@ -14,7 +14,6 @@ typedef struct {
     const char *locale; /* the reader's, or NULL */
     const char *other;  /* the language for readers of none that there is; NULL: the templates' */
     const mdl_json_t *data;
-    const mdl_template_list_t *list; /* or NULL */
 } mdl_letter_source_t;
 
 typedef struct {

@@ -97,21 +97,24 @@ typedef enum {
 const char *mdl_template_hashes(const mdl_template_t *t, mdl_template_element_t kind);
 
 /** A long array among the data, whose elements are made one at a time. */
-typedef struct {
+typedef struct mdl_template_list_t {
     const char *name;
     int length;
     /** Adds an element's members to to; p and to are cleared once it is rendered. */
     void (*element)(const void *baton, int index, mdl_json_t *to, apr_pool_t *p);
     const void *baton;
+    /** Long arrays among an element's members, in p; NULL: there are none. */
+    const struct mdl_template_list_t *(*lists)(const void *baton, int index, apr_pool_t *p);
+    const struct mdl_template_list_t *next; /* a further one beside it; or NULL */
 } mdl_template_list_t;
 
 /**
- * Renders a template with the members of data, and a list (or NULL) as a further member, and
- * appends to out.  Strings, integers and booleans are shown; unknown names and other values are
+ * Renders a template with the members of data, and lists (or NULL) as further members, and appends
+ * to out.  Strings, integers and booleans are shown; unknown names and other values are
  * not.  The same data gives the same bytes.
  */
 void mdl_template_write(const mdl_template_t *t, const mdl_json_t *data,
-                        const mdl_template_list_t *list, mdl_text_buffer_t *out, apr_pool_t *p);
+                        const mdl_template_list_t *lists, mdl_text_buffer_t *out, apr_pool_t *p);
 
 /** Renders without a list and returns a text in p. */
 const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p);

@@ -8,25 +8,33 @@
 /* The sections around a piece, innermost first. */
 typedef struct scope_t {
     const mdl_json_t *data;
+    const mdl_template_list_t *lists; /* further members; or NULL */
     const struct scope_t *outer;
 } scope_t;
 
 typedef struct {
     const mdl_template_t *t;
-    const mdl_template_list_t *list; /* or NULL */
     mdl_text_buffer_t *out;
     apr_pool_t *pool;
 } renderer_t;
 
-static const mdl_json_t *template_look_up(const scope_t *scope, const char *name)
+/* *list gets a list of that name, if there is no value. */
+static const mdl_json_t *template_look_up(const scope_t *scope, const char *name,
+                                          const mdl_template_list_t **list)
 {
-    for (; scope != NULL; scope = scope->outer) {
+    for (*list = NULL; scope != NULL; scope = scope->outer) {
         const mdl_json_t *value = mdl_json_type(scope->data) == MDL_JSON_OBJECT
                                       ? mdl_json_member(scope->data, name)
                                       : NULL;
 
         if (value != NULL) {
             return value;
+        }
+        for (const mdl_template_list_t *each = scope->lists; each != NULL; each = each->next) {
+            if (strcmp(each->name, name) == 0) {
+                *list = each;
+                return NULL;
+            }
         }
     }
     return NULL;
@@ -79,17 +87,20 @@ static void put_value(const renderer_t *renderer, const mdl_json_t *value, piece
 
 static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope);
 
-static void render_list(const renderer_t *renderer, int from, int to, const scope_t *scope)
+static void render_list(const renderer_t *renderer, int from, int to,
+                        const mdl_template_list_t *list, const scope_t *scope)
 {
-    const mdl_template_list_t *list = renderer->list;
     apr_pool_t *pool;
 
     apr_pool_create(&pool, renderer->pool);
     apr_pool_tag(pool, "mdl_template_list");
     for (int i = 0; i < list->length; i++) {
         mdl_json_t *element = mdl_json_object(pool);
-        scope_t inner = {element, scope};
+        scope_t inner = {.data = element, .outer = scope};
 
+        if (list->lists != NULL) {
+            inner.lists = list->lists(list->baton, i, pool);
+        }
         list->element(list->baton, i, element, pool);
         render_range(renderer, from, to, &inner);
         apr_pool_clear(pool);
@@ -100,12 +111,8 @@ static void render_list(const renderer_t *renderer, int from, int to, const scop
 static void render_section(const renderer_t *renderer, int from, int to, const mdl_json_t *value,
                            const scope_t *scope)
 {
-    scope_t inner = {value, scope};
+    scope_t inner = {.data = value, .outer = scope};
 
-    if (value == NULL) {
-        render_list(renderer, from, to, scope);
-        return;
-    }
     if (mdl_json_type(value) != MDL_JSON_ARRAY) {
         render_range(renderer, from, to, &inner);
         return;
@@ -114,15 +121,6 @@ static void render_section(const renderer_t *renderer, int from, int to, const m
         inner.data = mdl_json_element(value, i);
         render_range(renderer, from, to, &inner);
     }
-}
-
-/* The list is a member of the outermost data, so inner sections hide it. */
-static int section_is_shown(const renderer_t *renderer, const char *name, const mdl_json_t *value)
-{
-    const mdl_template_list_t *list = renderer->list;
-
-    return value == NULL && list != NULL && strcmp(list->name, name) == 0 ? list->length > 0
-                                                                          : is_shown(value);
 }
 
 /* The index of the form for a value, or the choice's end if no form fits. */
@@ -161,8 +159,10 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
 
     while (i < to) {
         const piece_t *piece = &APR_ARRAY_IDX(renderer->t->pieces, i, piece_t);
-        const mdl_json_t *value = piece->type <= PIECE_WORD ? NULL
-                                                            : template_look_up(scope, piece->text);
+        const mdl_template_list_t *list = NULL;
+        const mdl_json_t *value = piece->type <= PIECE_WORD
+                                      ? NULL
+                                      : template_look_up(scope, piece->text, &list);
         int form;
 
         switch (piece->type) {
@@ -176,12 +176,14 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
             put_value(renderer, value, piece->type);
             break;
         case PIECE_SECTION:
-            if (section_is_shown(renderer, piece->text, value)) {
+            if (list != NULL) {
+                render_list(renderer, i + 1, piece->end, list, scope);
+            } else if (is_shown(value)) {
                 render_section(renderer, i + 1, piece->end, value, scope);
             }
             break;
         case PIECE_INVERTED:
-            if (!section_is_shown(renderer, piece->text, value)) {
+            if (list != NULL ? list->length == 0 : !is_shown(value)) {
                 render_range(renderer, i + 1, piece->end, scope);
             }
             break;
@@ -200,10 +202,10 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
 }
 
 void mdl_template_write(const mdl_template_t *t, const mdl_json_t *data,
-                        const mdl_template_list_t *list, mdl_text_buffer_t *out, apr_pool_t *p)
+                        const mdl_template_list_t *lists, mdl_text_buffer_t *out, apr_pool_t *p)
 {
-    scope_t scope = {data, NULL};
-    renderer_t renderer = {.t = t, .list = list, .out = out, .pool = p};
+    scope_t scope = {.data = data, .lists = lists};
+    renderer_t renderer = {.t = t, .out = out, .pool = p};
 
     render_range(&renderer, 0, t->pieces->nelts, &scope);
 }

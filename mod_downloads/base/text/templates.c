@@ -46,6 +46,7 @@ typedef struct {
     apr_hash_t *by_path;           /* by prefix and key */
     apr_hash_t *words;             /* mdl_words_t *, by prefix and tag in lower case */
     apr_array_header_t *languages; /* const char *: the tags of the files of words */
+    apr_hash_t *staff_words;       /* the words that staff alone reads */
     apr_pool_t *p;
     apr_pool_t *ptemp;
 } reader_t;
@@ -306,6 +307,44 @@ static const mdl_word_t *template_find_word(void *baton, const char *key)
     }
 }
 
+static void reader_note_staff_words(const reader_t *reader)
+{
+    const mdl_words_t *english = apr_hash_get(reader->words, ENGLISH, APR_HASH_KEY_STRING);
+
+    for (int i = 0, found = 0; english != NULL && i < english->words->nelts; i++) {
+        const char *key = APR_ARRAY_IDX(english->words, i, const mdl_word_t *)->key;
+
+        found |= strcmp(key, MDL_WORDS_OF_STAFF) == 0;
+        if (found) {
+            apr_hash_set(reader->staff_words, key, APR_HASH_KEY_STRING, key);
+        }
+    }
+}
+
+static int source_is_for_staff(const reader_t *reader, const source_t *source)
+{
+    const apr_array_header_t *names = mdl_template_names(&source->file, reader->ptemp);
+
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (*name == '@' &&
+            apr_hash_get(reader->staff_words, name + 1, APR_HASH_KEY_STRING) != NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether staff can be told something in a language. */
+static int language_is_for_staff(const reader_t *reader, const char *prefix, const char *language)
+{
+    audience_t audience = {reader, prefix, language}, english = {reader, prefix, ENGLISH};
+
+    return template_find_word(&audience, MDL_WORDS_OF_STAFF) !=
+           template_find_word(&english, MDL_WORDS_OF_STAFF);
+}
+
 /* Compiles a source into a set, in a language. */
 static void reader_compile(const reader_t *reader, apr_hash_t *set, const char *prefix,
                            const source_t *source, const char *key, const char *language)
@@ -338,11 +377,14 @@ static void reader_read_files(const reader_t *reader, const char *prefix,
 static void reader_translate(const reader_t *reader, apr_hash_t *set, const char *prefix,
                              const source_t *source)
 {
+    int for_staff = source_is_for_staff(reader, source);
+
     for (int i = 0; i < reader->languages->nelts; i++) {
         const char *language = APR_ARRAY_IDX(reader->languages, i, const char *);
         const char *key = name_with_tag(source->name, tag_lower(language, reader->p), reader->p);
 
-        if (strcmp(language, ENGLISH) != 0 && apr_hash_get(set, key, APR_HASH_KEY_STRING) == NULL) {
+        if (strcmp(language, ENGLISH) != 0 && apr_hash_get(set, key, APR_HASH_KEY_STRING) == NULL &&
+            (!for_staff || language_is_for_staff(reader, prefix, language))) {
             reader_compile(reader, set, prefix, source, key, language);
         }
     }
@@ -422,6 +464,7 @@ static mdl_templates_t *templates_read(const char *folder, const char *base, con
     reader.by_path = apr_hash_make(reader.ptemp);
     reader.words = apr_hash_make(reader.ptemp);
     reader.languages = apr_array_make(reader.ptemp, 4, sizeof(const char *));
+    reader.staff_words = apr_hash_make(reader.ptemp);
     files = reader_list(&reader, GENERAL);
     for (int i = 0; i < files->nelts; i++) {
         reader_read_words(&reader, GENERAL, APR_ARRAY_IDX(files, i, const char *));
@@ -429,6 +472,7 @@ static mdl_templates_t *templates_read(const char *folder, const char *base, con
     if (apr_hash_get(reader.words, ENGLISH, APR_HASH_KEY_STRING) == NULL) {
         reader_read_words(&reader, GENERAL, ENGLISH WORDS);
     }
+    reader_note_staff_words(&reader);
     if (*reader.general != '\0') {
         files = reader_list(&reader, reader.general);
     }

@@ -47,7 +47,7 @@ mdl_text_buffer_t *mdl_text_buffer_make_passing(mdl_text_buffer_take_t *take, vo
 
     buffer->take = take;
     buffer->baton = baton;
-    buffer->due = MDL_TEXT_BUFFER_PIECE;
+    buffer->due = MDL_TEXT_BUFFER_FIRST;
     return buffer;
 }
 

@@ -9,6 +9,7 @@
 
 typedef struct mdl_text_buffer_t mdl_text_buffer_t;
 
+#define MDL_TEXT_BUFFER_FIRST 16384
 #define MDL_TEXT_BUFFER_PIECE 65536
 
 /** Makes an empty buffer, which lives as long as p. */
@@ -19,7 +20,9 @@ mdl_text_buffer_t *mdl_text_buffer_make(apr_pool_t *p);
 typedef apr_size_t mdl_text_buffer_take_t(void *baton, const char *bytes, apr_size_t length,
                                           int last);
 
-/** Makes a buffer that passes its bytes to take and keeps at most about MDL_TEXT_BUFFER_PIECE. */
+/** Makes a buffer that passes its bytes to take: the first ones once there are
+    MDL_TEXT_BUFFER_FIRST of them, so that they leave early, and later ones by about
+    MDL_TEXT_BUFFER_PIECE. */
 mdl_text_buffer_t *mdl_text_buffer_make_passing(mdl_text_buffer_take_t *take, void *baton,
                                                 apr_pool_t *p);
 

@@ -21,6 +21,10 @@
 
 #include "base/text/template.h"
 
+/** The first word in en.words that a shop's staff alone reads.  A language without it is for
+    customers, and staff who read it get English. */
+#define MDL_WORDS_OF_STAFF "staff_hello"
+
 typedef struct {
     apr_array_header_t *words; /* mdl_word_t *, in the file's order */
     apr_hash_t *by_key;        /* mdl_word_t * */

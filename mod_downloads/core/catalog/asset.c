@@ -10,6 +10,7 @@
 #include "base/http/media_type.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
+#include "core/catalog/version_news.h"
 #include "core/catalog/references.h"
 #include "core/ids.h"
 #include "core/job.h"
@@ -31,8 +32,8 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
 
     MDL_READ(row, asset, asset, id, filename, title, content_type, sha256, size, source_url,
-             version, category_id, former_version, former_sha256, former_size, former_until,
-             created_at, updated_at);
+             version, category_id, note, former_version, former_sha256, former_size, former_note,
+             former_until, created_at, updated_at);
     asset->status = MDL_ENUM(row, asset, status, mdl_asset_status_names);
     return asset;
 }
@@ -316,7 +317,11 @@ typedef struct {
     const char *former_sha256;
     apr_int64_t former_size;
     const char *former_source_url;
+    const char *former_note;
     apr_time_t former_until;
+    const char *note;
+    const char *next_note; /* of the version that comes, like the next */
+    int next_notify;
 } asset_before_t;
 
 apr_status_t mdl_asset_ask(mdl_db_t *db, apr_int64_t id, const char *job_id, mdl_rows_t **asked,
@@ -333,7 +338,8 @@ static apr_status_t asset_read_before(mdl_rows_t *row, asset_before_t *before)
     if (rv == APR_SUCCESS) {
         MDL_READ(row, asset_before, before, shop_id, size, has_version, sha256, version, filename,
                  filename_guessed, content_type, source_url, former_version, former_sha256,
-                 former_size, former_source_url, former_until);
+                 former_size, former_source_url, former_note, former_until, note, next_note,
+                 next_notify);
     }
     return rv;
 }
@@ -416,12 +422,13 @@ static apr_status_t asset_make_room(mdl_db_t *db, const asset_before_t *before,
         after->former_sha256 = before->sha256;
         after->former_size = before->size;
         after->former_source_url = before->source_url;
+        after->former_note = before->note;
         after->former_until = apr_time_now() + MDL_ASSET_FORMER_KEPT;
         return APR_SUCCESS;
     }
     after->former_version = 0;
     after->former_size = after->former_until = 0;
-    after->former_sha256 = after->former_source_url = NULL;
+    after->former_sha256 = after->former_source_url = after->former_note = NULL;
     more.former_bytes = -before->former_size;
     return APR_STATUS_IS_ENOSPC(rv) ? mdl_shop_store(db, before->shop_id, &more, bytes->quota, p)
                                     : rv;
@@ -448,6 +455,7 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
     const mdl_blob_t *blob = &bytes->blob;
     mdl_rows_t *asked = bytes->asked;
     asset_before_t before = {0}, after = {0};
+    int tells = 0;
     apr_status_t rv = asked == NULL ? mdl_asset_ask(db, id, bytes->job_id, &asked, p) : APR_SUCCESS;
 
     if (rv == APR_SUCCESS) {
@@ -457,6 +465,7 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
         return APR_EMISMATCH;
     }
     if (rv == APR_SUCCESS) {
+        tells = before.next_notify && before.has_version && asset_gets_others(&before, blob);
         rv = asset_make_room(db, &before, bytes, &after, p);
     }
     if (rv == APR_SUCCESS) {
@@ -467,10 +476,14 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, mdl_asset_bytes_t *by
             db, NULL, p,
             MDL_Q(ASSET_READY, .sha256 = blob->sha256, .size = blob->size,
                   .content_type = bytes->content_type, .source_url = bytes->source_url,
-                  .has_version = before.has_version, .former_version = after.former_version,
-                  .former_sha256 = after.former_sha256, .former_size = after.former_size,
-                  .former_source_url = after.former_source_url, .former_until = after.former_until,
+                  .tells = tells, .has_version = before.has_version,
+                  .former_version = after.former_version, .former_sha256 = after.former_sha256,
+                  .former_size = after.former_size, .former_source_url = after.former_source_url,
+                  .former_note = after.former_note, .former_until = after.former_until,
                   .filename = bytes->filename, .now = apr_time_now(), .id = id));
+    }
+    if (rv == APR_SUCCESS && tells) {
+        rv = mdl_version_tell(db, before.shop_id, id, before.version + 1, p);
     }
     if (rv == APR_SUCCESS && before.filename_guessed && bytes->filename != NULL) {
         rv = asset_named(db, before.shop_id, id, p);
@@ -547,6 +560,17 @@ apr_status_t mdl_asset_await_bytes(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool
     }
     rv = mdl_asset_retry(db, ref->id, p);
     return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
+}
+
+apr_status_t mdl_asset_await_version(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                     const mdl_asset_news_t *news, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_asset_await_bytes(db, ref, p);
+
+    return rv == APR_SUCCESS ? mdl_db_exec(db, NULL, p,
+                                           MDL_Q(ASSET_NEXT, .note = news->note,
+                                                 .notify = news->notify, .id = ref->id))
+                             : rv;
 }
 
 apr_status_t mdl_asset_restore(mdl_db_t *db, apr_pool_t *p, mdl_asset_restore_t *restore)

@@ -32,16 +32,25 @@ typedef struct {
     apr_int64_t size;
     const char *source_url; /* by mdl_source_shown; NULL: it was uploaded */
     int version;
+    const char *note;        /* for its buyers: what this version changes; or NULL */
     apr_int64_t category_id; /* 0 for none */
     int former_version;      /* the last one with other bytes; 0: they are not kept */
     const char *former_sha256;
     apr_int64_t former_size;
+    const char *former_note;
     apr_time_t former_until; /* until when they are kept */
     apr_time_t created_at;
     apr_time_t updated_at;
 } mdl_asset_t;
 
-#define MDL_FILENAME_MAX      255 /* bytes */
+/** What is said of a new version of an asset. */
+typedef struct {
+    const char *note; /* lines for its buyers: what it changes; or NULL */
+    int notify;       /* whether they are told by email */
+} mdl_asset_news_t;
+
+#define MDL_FILENAME_MAX      255  /* bytes */
+#define MDL_ASSET_NOTE_MAX    1000 /* characters */
 #define MDL_ASSET_FORMER_KEPT (apr_time_from_sec(86400) * 30)
 
 /** Whether a name is a valid filename without a path, of at most MDL_FILENAME_MAX bytes: customers'
@@ -163,5 +172,9 @@ apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 /** Locks an asset (ref->entity) for new bytes; a failed asset becomes pending again.  Refused: 404
     asset_not_found, 412 precondition_failed, 409 asset_not_ready when it waits for bytes. */
 apr_status_t mdl_asset_await_bytes(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p);
+
+/** The same for a new version, of which news is said as soon as it is there. */
+apr_status_t mdl_asset_await_version(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                     const mdl_asset_news_t *news, apr_pool_t *p);
 
 #endif

@@ -57,7 +57,7 @@ apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *versi
                             .id = version->asset_id,
                             .versions = version->versions,
                             .problem = import->problem};
-    apr_status_t rv = mdl_asset_await_bytes(db, &ref, p);
+    apr_status_t rv = mdl_asset_await_version(db, &ref, &version->news, p);
 
     if (rv != APR_SUCCESS) {
         return rv;

@@ -34,6 +34,7 @@ typedef struct {
     apr_int64_t asset_id;
     const apr_array_header_t *versions; /* of the asset, as in mdl_entity_ref_t */
     const char *source_url;
+    mdl_asset_news_t news;
     mdl_import_t import; /* in: shop_id, expected_sha256, max_attempts, problem; out: asset, job */
 } mdl_version_t;
 apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version);

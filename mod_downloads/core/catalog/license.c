@@ -9,6 +9,7 @@
 #include "core/ids.h"
 #include "core/shop/data_key.h"
 #include "core/shop/event.h"
+#include "core/shop/notice.h"
 #include "core/shop/staff_email.h"
 #include "core/version.h"
 
@@ -219,17 +220,21 @@ static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_
 static apr_status_t license_email_staff(mdl_db_t *db, const mdl_rows_t *row, apr_int64_t tag_id,
                                         apr_pool_t *p)
 {
-    apr_int64_t available = MDL_INT(row, license_tag_warn, available);
+    apr_int64_t shop_id = MDL_INT(row, license_tag_warn, shop_id);
     mdl_json_t *data = mdl_json_object(p);
+    apr_status_t rv;
 
     mdl_json_add_int(data, "license_key_tag_id", tag_id);
     mdl_json_add_string(data, "tag",
                         mdl_utf8_quoted(MDL_TEXT(row, license_tag_warn, name), TAG_SHOWN, p));
-    mdl_json_add_int(data, "available", available);
+    mdl_json_add_int(data, "available", MDL_INT(row, license_tag_warn, available));
     mdl_json_add_int(data, "low_stock_threshold",
                      MDL_INT(row, license_tag_warn, low_stock_threshold));
-    return mdl_staff_email_queue(db, MDL_INT(row, license_tag_warn, shop_id), "license_keys_low",
-                                 data, p);
+    rv = mdl_notice_add_daily(db, MDL_NOTICE_KEYS_LOW, shop_id, p);
+    return rv == APR_SUCCESS
+               ? mdl_staff_email_queue(db, shop_id, mdl_notice_kind_names[MDL_NOTICE_KEYS_LOW],
+                                       "license_keys_low", data, p)
+               : rv;
 }
 
 apr_status_t mdl_license_warn(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
@@ -346,6 +351,11 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const locked_tag_t *tag, cons
     if (rv != APR_SUCCESS || *given == 0 ||
         (rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDERS_TOUCH_GIVEN, .now = now, .pairs = pairs))) !=
             APR_SUCCESS) {
+        return rv;
+    }
+    mdl_db_note_due(db, now);
+    rv = mdl_db_exec(db, NULL, p, MDL_Q(LICENSE_WAKE_LATE, .now = now, .pairs = pairs));
+    if (rv != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_exec(db, NULL, p,

@@ -307,7 +307,8 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
               .download_type = mdl_download_type_names[mapping->download_type],
               .is_active = mapping->is_active, .download_limit = mapping->download_limit,
               .access_days = mapping->access_days,
-              .content = mdl_mapping_content_names[mapping->content], .now = now));
+              .content = mdl_mapping_content_names[mapping->content],
+              .fresh_downloads = mapping->fresh_downloads, .now = now));
     if (rv != APR_SUCCESS || (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -351,8 +352,9 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
               .download_type = mdl_download_type_names[mapping->download_type],
               .is_active = mapping->is_active, .download_limit = mapping->download_limit,
               .access_days = mapping->access_days,
-              .content = mdl_mapping_content_names[mapping->content], .now = apr_time_now(),
-              .id = mapping->id, .shop_id = put->shop_id, MDL_VERSION_ARGS(put->versions, p)));
+              .content = mdl_mapping_content_names[mapping->content],
+              .fresh_downloads = mapping->fresh_downloads, .now = apr_time_now(), .id = mapping->id,
+              .shop_id = put->shop_id, MDL_VERSION_ARGS(put->versions, p)));
     if (rv == MDL_DB_EUNIQUE) {
         return mdl_problem_set(put->problem, 409, "mapping_exists",
                                "Another mapping has this product and set of variants.");
@@ -381,8 +383,8 @@ static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_mapping_t *mapping = mapping_without_lists(MDL_INT(row, mapping, id), p);
 
-    MDL_READ(row, mapping, mapping, storefront_product_id, title, note, is_active, created_at,
-             updated_at);
+    MDL_READ(row, mapping, mapping, storefront_product_id, title, note, is_active, fresh_downloads,
+             created_at, updated_at);
     mapping->download_type = MDL_ENUM(row, mapping, download_type, mdl_download_type_names);
     mapping->download_limit = (int)MDL_INT_OR_NONE(row, mapping, download_limit);
     mapping->access_days = (int)MDL_INT_OR_NONE(row, mapping, access_days);
@@ -480,14 +482,23 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *f
 static apr_status_t mapping_select_page(mdl_db_t *db, const mdl_mapping_list_t *list,
                                         mdl_rows_t **rows, apr_pool_t *p)
 {
-    return list->storefront_product_id != NULL
+    const mdl_list_page_t *page = &list->page;
+
+    if (list->storefront_product_id != NULL) {
+        return mdl_db_select(db, rows, p,
+                             MDL_Q(MAPPING_PAGE_OF_PRODUCT, .shop_id = page->shop_id,
+                                   .storefront_product_id = list->storefront_product_id,
+                                   .is_active = list->is_active, .before = page->before,
+                                   .limit = page->limit));
+    }
+    return list->is_active < 0
                ? mdl_db_select(db, rows, p,
-                               MDL_Q(MAPPING_PAGE_OF_PRODUCT, .shop_id = list->page.shop_id,
-                                     .storefront_product_id = list->storefront_product_id,
-                                     .before = list->page.before, .limit = list->page.limit))
+                               MDL_Q(MAPPING_PAGE, .shop_id = page->shop_id, .before = page->before,
+                                     .limit = page->limit))
                : mdl_db_select(db, rows, p,
-                               MDL_Q(MAPPING_PAGE, .shop_id = list->page.shop_id,
-                                     .before = list->page.before, .limit = list->page.limit));
+                               MDL_Q(MAPPING_PAGE_OF_STATE, .shop_id = page->shop_id,
+                                     .is_active = list->is_active, .before = page->before,
+                                     .limit = page->limit));
 }
 
 apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *list)

@@ -34,6 +34,7 @@ typedef struct {
     int download_limit; /* -1: the shop's default, 0: unlimited */
     int access_days;    /* -1: the shop's default, 0: for ever */
     mdl_mapping_content_t content;
+    int fresh_downloads; /* whether a file's new bytes begin a new allowance of downloads */
     apr_time_t created_at;
     apr_time_t updated_at;
 } mdl_mapping_t;
@@ -74,10 +75,11 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *fin
     Refused: 404 mapping_not_found. */
 apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find);
 
-/** Effect: reads a page of mdl_mapping_t. */
+/** Effect: reads a page of mdl_mapping_t; of a product those in a state among the next 1,000. */
 typedef struct {
     mdl_list_page_t page;
     const char *storefront_product_id; /* filter; NULL: none */
+    int is_active;                     /* -1: whether or not */
 } mdl_mapping_list_t;
 apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *list);
 

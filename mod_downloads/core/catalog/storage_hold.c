@@ -8,9 +8,19 @@ apr_status_t mdl_storage_hold(mdl_db_t *db, apr_pool_t *p, mdl_storage_hold_t *h
 {
     hold->id = mdl_ulid("hold_", p);
     hold->since = apr_time_now();
-    return mdl_db_exec(
-        db, NULL, p,
-        MDL_Q(STORAGE_HOLD, .id = hold->id, .user_name = hold->user, .held_at = hold->since));
+    mdl_db_exec(db, NULL, p, MDL_Q(STORAGE_HOLDS_LAPSED));
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(STORAGE_HOLD, .id = hold->id, .user_name = hold->user,
+                             .held_at = hold->since, .lease = hold->lease));
+}
+
+apr_status_t mdl_storage_hold_renew(mdl_db_t *db, apr_pool_t *p, const mdl_storage_hold_t *hold)
+{
+    apr_int64_t renewed = 0;
+    apr_status_t rv = mdl_db_exec(db, &renewed, p,
+                                  MDL_Q(STORAGE_HOLD_RENEW, .lease = hold->lease, .id = hold->id));
+
+    return rv == APR_SUCCESS && renewed == 0 ? APR_ENOENT : rv;
 }
 
 apr_status_t mdl_storage_held(mdl_db_t *db, mdl_storage_hold_t *hold, apr_pool_t *p)

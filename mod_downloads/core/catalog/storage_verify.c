@@ -179,6 +179,9 @@ static apr_status_t blob_look(mdl_db_t *db, mdl_storage_verify_t *verify, const 
     apr_status_t rv;
 
     verify->looked++;
+    if (verify->step != NULL) {
+        verify->step(verify->baton, verify->looked);
+    }
     if (!blob_is_faulty(verify, &blob, full, p)) {
         return blob_good(db, known, p);
     }

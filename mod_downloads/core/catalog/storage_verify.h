@@ -50,9 +50,10 @@ typedef struct {
        whether the fault counts. */
     int (*found)(void *baton, const mdl_faulty_blob_t *blob, apr_pool_t *p);
     void *baton;
-    int few_objects;                     /* set by mdl_storage_sample */
-    apr_int64_t looked;                  /* out: added to */
-    apr_int64_t faults[MDL_BLOB_FAULTS]; /* out, likewise */
+    void (*step)(void *baton, apr_int64_t looked); /* called behind each blob; or NULL */
+    int few_objects;                               /* set by mdl_storage_sample */
+    apr_int64_t looked;                            /* out: added to */
+    apr_int64_t faults[MDL_BLOB_FAULTS];           /* out, likewise */
 } mdl_storage_verify_t;
 
 /**

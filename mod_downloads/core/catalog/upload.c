@@ -24,8 +24,8 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
 
     MDL_READ(row, upload, upload, id, shop_id, filename, title, content_type, category_id,
-             expected_sha256, sha256, asset_id, begun_by, returns_to, replaces, modified, written,
-             arrived, write_id, created_at, expires_at, reserved, updated_at);
+             expected_sha256, sha256, asset_id, begun_by, returns_to, replaces, note, notify,
+             modified, written, arrived, write_id, created_at, expires_at, reserved, updated_at);
     upload->status = MDL_ENUM(row, upload, status, mdl_upload_status_names);
     upload->size = MDL_INT_OR_NONE(row, upload, size);
     upload->expired = upload->status != MDL_UPLOAD_COMPLETED && MDL_INT(row, upload, expired) != 0;
@@ -101,11 +101,11 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
               .title = upload->title, .content_type = upload->content_type,
               .category_id = upload->category_id, .size = upload->size,
               .expected_sha256 = upload->expected_sha256, .begun_by = upload->begun_by,
-              .returns_to = upload->returns_to, .replaces = upload->replaces,
-              .modified = upload->modified, .created_at = upload->created_at,
-              .expires_at = begin->lifetime, .shop_id = upload->shop_id,
-              .max_open = begin->max_open, .has_quota = size > 0 ? begin->quota : 0, .wanted = size,
-              .quota = begin->quota));
+              .returns_to = upload->returns_to, .replaces = upload->replaces, .note = upload->note,
+              .notify = upload->notify, .modified = upload->modified,
+              .created_at = upload->created_at, .expires_at = begin->lifetime,
+              .shop_id = upload->shop_id, .max_open = begin->max_open,
+              .has_quota = size > 0 ? begin->quota : 0, .wanted = size, .quota = begin->quota));
     if (rv == APR_SUCCESS) {
         upload->expires_at = mdl_rows_int(row, 0);
     }
@@ -424,11 +424,14 @@ static apr_status_t upload_make_asset(mdl_db_t *db, mdl_upload_complete_t *compl
                             .id = complete->asset_id,
                             .versions = complete->versions,
                             .problem = complete->problem};
+    mdl_asset_news_t news = upload->begun_by != NULL
+                                ? (mdl_asset_news_t){upload->note, upload->notify}
+                                : complete->news;
     mdl_asset_t *asset;
     apr_status_t rv;
 
     if (complete->asset_id != 0) {
-        rv = mdl_asset_await_bytes(db, &ref, p);
+        rv = mdl_asset_await_version(db, &ref, &news, p);
         complete->asset = ref.entity;
         return rv;
     }

@@ -38,6 +38,8 @@ typedef struct {
     const char *returns_to; /* a form brings the file, and returns to the upload's page below this
                                path, which is below DownloadsSettingsURL; or NULL */
     apr_int64_t replaces;   /* with begun_by: the asset that gets the bytes; 0: a new one */
+    const char *note;       /* of the version that it becomes; or NULL */
+    int notify;             /* whether the buyers are told of that version */
     apr_int64_t modified;   /* the file's own time in a browser, in milliseconds; 0: not told */
     apr_time_t created_at;
     apr_time_t expires_at;
@@ -55,7 +57,8 @@ typedef struct {
     int max_open;        /* of the shop */
     apr_int64_t quota;   /* of the shop's storage; 0: none */
     mdl_upload_t upload; /* in: shop_id, filename, title, content_type, category_id, size,
-                            expected_sha256, begun_by, returns_to, replaces, modified; out: all */
+                            expected_sha256, begun_by, returns_to, replaces, note, notify,
+                            modified; out: all */
     mdl_problem_t *problem;
 } mdl_upload_begin_t;
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin);
@@ -169,6 +172,7 @@ typedef struct {
     apr_int64_t shop_id;
     apr_int64_t asset_id;               /* the asset that gets the bytes; 0: a new one */
     const apr_array_header_t *versions; /* of that asset; of the upload, if asset_id is 0 */
+    mdl_asset_news_t news;              /* of a version; a member's upload has its own */
     mdl_storage_t *storage;
     apr_int64_t quota; /* of the shop's storage; 0: none */
     int max_attempts;

@@ -235,7 +235,7 @@ apr_status_t mdl_upload_object_finish(mdl_upload_object_t *object)
     if (rv != APR_SUCCESS) {
         return object_failed(object, rv);
     }
-    rv = object->run(object->baton, mdl_db_write, mdl_upload_finish_effect, &finish);
+    rv = object->run(object->baton, mdl_db_settle, mdl_upload_finish_effect, &finish);
     if (rv == APR_EINCOMPLETE) {
         return object_failed(object, MDL_OBJECT_EBROKEN);
     }
@@ -279,7 +279,7 @@ apr_status_t mdl_upload_object_close(mdl_upload_object_t *object, int keeps)
     if (progress.written != NULL) {
         progress.arrived = keeps ? mdl_object_writer_lasting(object->bytes) : object->offset;
     }
-    rv = object->run(object->baton, mdl_db_write, object_release, &progress);
+    rv = object->run(object->baton, mdl_db_settle, object_release, &progress);
     if (rv == APR_SUCCESS && keeps && object->bytes != NULL) {
         mdl_object_writer_clean(object->bytes);
     } else if (rv != APR_SUCCESS && rv != APR_ENOENT) {

@@ -158,6 +158,12 @@ static void upload_write_take_back(mdl_upload_write_t *write)
 
 MDL_EFFECT(mdl_upload_find_live, mdl_upload_get_t *)
 
+/* During maintenance no bytes are taken. */
+static apr_status_t upload_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_db_is_closed(db) ? MDL_DB_ECLOSED : mdl_upload_find_live(db, p, arg);
+}
+
 /* Reads whether the upload is over, or has another write. */
 static apr_status_t upload_write_lost(mdl_upload_write_t *write)
 {
@@ -187,7 +193,7 @@ static apr_status_t upload_write_result(mdl_upload_write_t *write, apr_status_t 
 static apr_status_t upload_write_find(mdl_upload_write_t *write)
 {
     mdl_upload_get_t get = {.id = write->id, .problem = write->problem};
-    apr_status_t rv = upload_write_run(write, mdl_db_read, mdl_upload_find_live_effect, &get);
+    apr_status_t rv = upload_write_run(write, mdl_db_read, upload_find_effect, &get);
 
     write->upload = get.upload;
     return rv == MDL_EPROBLEM && write->whole && get.upload != NULL &&

@@ -93,6 +93,7 @@ static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_
 
 typedef struct {
     mdl_archive_t *archive;
+    const int *fresh_limit;
     mdl_sha256_t *tag;
 } building_t;
 
@@ -102,15 +103,20 @@ typedef struct {
     const char *filename;
     apr_uint32_t crc32;
     apr_time_t updated_at;
-    int downloads_used;
-    int downloads_extra;
+    mdl_allowance_t allowance;
     int is_missing;
 } row_t;
 
-static void read_row(const mdl_rows_t *rows, row_t *row)
+static void read_row(const mdl_rows_t *rows, const int *fresh_limit, row_t *row)
 {
     row->file.asset_id = MDL_INT(rows, archive_files, id);
-    MDL_READ(rows, archive_files, row, filename, updated_at, downloads_used, downloads_extra);
+    MDL_READ(rows, archive_files, row, filename, updated_at);
+    row->allowance = (mdl_allowance_t){.used = (int)MDL_INT(rows, archive_files, downloads_used),
+                                       .extra = (int)MDL_INT(rows, archive_files, downloads_extra),
+                                       .version = MDL_TEXT(rows, archive_files, version)};
+    if (fresh_limit != NULL) {
+        mdl_allowance_renew(&row->allowance, MDL_TEXT(rows, archive_files, sha256), *fresh_limit);
+    }
     /* An invalid digest stays all zeros: the storage has no such file. */
     mdl_hex_decode(row->file.sha256, sizeof row->file.sha256,
                    MDL_TEXT(rows, archive_files, sha256));
@@ -138,10 +144,10 @@ static void archive_add(building_t *building, const row_t *row)
     if (row->updated_at > archive->updated_at) {
         archive->updated_at = row->updated_at;
     }
-    if (archive->files->nelts == 1 || row->downloads_used - row->downloads_extra >
-                                          archive->downloads_used - archive->downloads_extra) {
-        archive->downloads_used = row->downloads_used;
-        archive->downloads_extra = row->downloads_extra;
+    if (archive->files->nelts == 1 ||
+        row->allowance.used - row->allowance.extra > archive->fewest.used - archive->fewest.extra) {
+        archive->fewest = (mdl_allowance_t){.used = row->allowance.used,
+                                            .extra = row->allowance.extra};
     }
     mdl_sha256_update(building->tag, name, strlen(name) + 1);
     mdl_sha256_update(building->tag, row->file.sha256, sizeof row->file.sha256);
@@ -158,7 +164,7 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
         db, &rows, p, MDL_Q(ARCHIVE_FILES, .ids = ids, .assignment_id = assignment_id));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        read_row(rows, &rows_of[mdl_rows_int(rows, 0)]);
+        read_row(rows, building->fresh_limit, &rows_of[mdl_rows_int(rows, 0)]);
     }
     for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i++) {
         if (rows_of[i].filename != NULL) {
@@ -169,10 +175,10 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
 }
 
 static apr_status_t archive_make(mdl_db_t *db, apr_int64_t assignment_id,
-                                 const apr_array_header_t *ids, mdl_archive_t *archive,
-                                 apr_pool_t *p)
+                                 const apr_array_header_t *ids, const int *fresh_limit,
+                                 mdl_archive_t *archive, apr_pool_t *p)
 {
-    building_t building = {archive, NULL};
+    building_t building = {.archive = archive, .fresh_limit = fresh_limit};
     unsigned char digest[MDL_SHA256_LENGTH];
     apr_pool_t *scratch, *batch;
     apr_status_t rv = APR_SUCCESS;
@@ -199,8 +205,8 @@ static apr_status_t archive_make(mdl_db_t *db, apr_int64_t assignment_id,
     return rv;
 }
 
-apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
-                              apr_pool_t *p)
+apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, const int *fresh_limit,
+                              mdl_archive_t *archive, apr_pool_t *p)
 {
     apr_array_header_t *ids;
     apr_pool_t *scratch;
@@ -210,7 +216,7 @@ apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archi
     apr_pool_tag(scratch, "mdl_archive_read");
     rv = read_ids(db, assignment_id, &ids, scratch);
     if (rv == APR_SUCCESS) {
-        rv = archive_make(db, assignment_id, ids, archive, p);
+        rv = archive_make(db, assignment_id, ids, fresh_limit, archive, p);
     }
     apr_pool_destroy(scratch);
     return rv;

@@ -46,6 +46,13 @@ static int download_limit(const mdl_download_t *download, const mdl_rows_t *row,
                                                    : (int)mdl_rows_int(row, limit));
 }
 
+static void download_set_left(const mdl_download_t *download, mdl_entitlement_facts_t *facts,
+                              const mdl_allowance_t *allowance)
+{
+    facts->downloads = (mdl_downloads_t){.used = allowance->used};
+    facts->download_limit = download->limit > 0 ? download->limit + allowance->extra : 0;
+}
+
 static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download,
                                           mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
@@ -61,25 +68,27 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     MDL_READ(row, archive_grant, download, page_id);
     download->page_replaced = !MDL_NULL(row, archive_grant, page_replaced_at);
     facts->shop_blocked = !MDL_NULL(row, archive_grant, blocked_at);
+    facts->undeclared = MDL_INT(row, archive_grant, undeclared) != 0;
     facts->access = MDL_ENUM(row, archive_grant, access_status, mdl_order_access_names);
     facts->assignment = MDL_ENUM(row, archive_grant, assignment_status,
                                  mdl_assignment_status_names);
     facts->expires_at = MDL_INT(row, archive_grant, expires_at);
     download->limit = download_limit(download, row, mdl_c_archive_grant_download_limit,
                                      mdl_c_archive_grant_quantity);
+    download->is_fresh = MDL_INT(row, archive_grant, fresh_downloads) != 0;
     download->filename = mdl_archive_filename(MDL_TEXT(row, archive_grant, storefront_order_id), p);
     download_read_session(download, row, mdl_c_archive_grant_id);
     download->content_type = "application/zip";
     if ((rv = download_admit(download, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_archive_read(db, download->link->assignment_id, archive, p);
+    rv = mdl_archive_read(db, download->link->assignment_id,
+                          download->is_fresh ? &download->limit : NULL, archive, p);
     download->tag = archive->tag;
     download->size = mdl_zip_size(archive->zip);
     download->updated_at = archive->updated_at;
     facts->asset = archive->files->nelts > 0 ? MDL_ASSET_READY : MDL_ASSET_PENDING;
-    facts->downloads = (mdl_downloads_t){.used = archive->downloads_used};
-    facts->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
+    download_set_left(download, facts, &archive->fewest);
     return rv;
 }
 
@@ -96,6 +105,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
                                        mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     const mdl_signed_file_t *link = download->link;
+    mdl_allowance_t allowance;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, &row, p,
                                         MDL_Q(DOWNLOAD_GRANT, .session_id = link->session,
@@ -110,6 +120,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     }
     MDL_READ(row, download_grant, download, filename, content_type, updated_at, page_id);
     download->size = MDL_INT(row, download_grant, asset_size);
+    facts->undeclared = MDL_INT(row, download_grant, undeclared) != 0;
     facts->access = MDL_ENUM(row, download_grant, access_status, mdl_order_access_names);
     facts->assignment = MDL_ENUM(row, download_grant, assignment_status,
                                  mdl_assignment_status_names);
@@ -117,12 +128,16 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     facts->asset = MDL_ENUM(row, download_grant, asset_status, mdl_asset_status_names);
     download->limit = download_limit(download, row, mdl_c_download_grant_download_limit,
                                      mdl_c_download_grant_quantity);
-    facts->downloads = (mdl_downloads_t){.used = (int)MDL_INT(row, download_grant, downloads_used)};
-    facts->download_limit = download->limit > 0
-                                ? download->limit +
-                                      (int)MDL_INT(row, download_grant, downloads_extra)
-                                : 0;
+    download->is_fresh = MDL_INT(row, download_grant, fresh_downloads) != 0;
     download->sha256 = download->tag = MDL_TEXT(row, download_grant, sha256);
+    download->version = (int)MDL_INT(row, download_grant, version);
+    allowance = (mdl_allowance_t){.used = (int)MDL_INT(row, download_grant, downloads_used),
+                                  .extra = (int)MDL_INT(row, download_grant, downloads_extra),
+                                  .version = MDL_TEXT(row, download_grant, allowance_version)};
+    if (download->is_fresh) {
+        mdl_allowance_renew(&allowance, download->sha256, download->limit);
+    }
+    download_set_left(download, facts, &allowance);
     download->object = MDL_TEXT(row, download_grant, object);
     download->is_missing = !MDL_NULL(row, download_grant, missing_at);
     download->page_replaced = !MDL_NULL(row, download_grant, page_replaced_at);
@@ -211,5 +226,8 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
-    return mdl_db_read(db, download_decide, download, p);
+    apr_status_t rv = mdl_db_read(db, download_decide, download, p);
+
+    download->is_closed = mdl_db_is_closed(db);
+    return rv;
 }

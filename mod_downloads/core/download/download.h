@@ -20,16 +20,19 @@ typedef struct {
     apr_interval_time_t session_lifetime;
     mdl_entitlement_t entitlement; /* out, like all that follow */
     apr_interval_time_t wait;      /* for TOO_OFTEN: until the next request is allowed */
+    int is_closed;                 /* maintenance: no download begins */
     const char *page_id;           /* of the order; NULL: none */
     int page_replaced;             /* whether the order had another page before */
     mdl_session_t session;         /* the last of the link; generation 0: none */
     int limit; /* without granted downloads; 0: unlimited.  Not set for GONE and TOO_OFTEN, like all
                   that follow */
+    int is_fresh; /* whether a file's new bytes begin a new allowance */
     const char *filename;
     const char *content_type;
     const char *sha256; /* NULL for an archive */
     const char *object; /* the key of the object that has the file; NULL: the folder has it */
     int is_missing;     /* whether the object was not there when it was read last */
+    int version;        /* of the file; 0 for an archive */
     const char *tag;    /* for an entity tag: the file's SHA-256, or the archive's tag */
     apr_int64_t size;
     apr_time_t updated_at;

@@ -25,7 +25,8 @@ extern const char *const mdl_assignment_status_names[];
 typedef enum {
     MDL_ENTITLEMENT_OK,
     MDL_ENTITLEMENT_BLOCKED, /* the operator blocks the shop */
-    MDL_ENTITLEMENT_HELD, /* this and the next three: access to the order or assignment is closed */
+    MDL_ENTITLEMENT_HELD, /* this and the next four: access to the order or assignment is closed */
+    MDL_ENTITLEMENT_UNDECLARED, /* until the customer's declaration */
     MDL_ENTITLEMENT_REJECTED,
     MDL_ENTITLEMENT_REVOKED,
     MDL_ENTITLEMENT_EXPIRED,
@@ -45,8 +46,9 @@ typedef enum {
 /** Their names in templates; NULL for OK and UNSETTLED, which no customer sees. */
 extern const char *const mdl_entitlement_names[MDL_ENTITLEMENTS];
 
-/** OK, HELD, REJECTED or REVOKED. */
-mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access);
+/** OK, HELD, REJECTED or REVOKED, and UNDECLARED instead of OK while the order waits for its
+    customer's declaration. */
+mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access, int undeclared);
 
 /** OK, REVOKED or EXPIRED.  Access to the assignment ends at expires_at; 0: never. */
 mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
@@ -59,6 +61,18 @@ typedef struct {
     int running; /* of these, held by sessions with a transfer */
 } mdl_downloads_t;
 
+/** The downloads of a file that an assignment has, as an allowance has them. */
+typedef struct {
+    int used;
+    int extra;           /* granted ones, beyond the limit */
+    const char *version; /* of the bytes that were taken last, by mdl_progress_version; "": none */
+} mdl_allowance_t;
+
+/** Makes it the allowance that the file's present bytes, with this SHA-256 (NULL: none), have if
+   the mapping has fresh downloads: other bytes than those of its version have the whole limit (0:
+    unlimited), and what is left of the granted downloads.  The next download writes it. */
+void mdl_allowance_renew(mdl_allowance_t *allowance, const char *sha256, int limit);
+
 /** OK, NOT_READY, FAILED, RUNNING or EXHAUSTED. limit includes granted downloads; 0: unlimited. */
 mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, mdl_downloads_t downloads,
                                           int limit);
@@ -67,6 +81,7 @@ mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, mdl_downloa
 typedef struct {
     int shop_blocked;
     mdl_order_access_t access;
+    int undeclared;
     mdl_assignment_status_t assignment;
     apr_time_t expires_at;
     mdl_asset_status_t asset;

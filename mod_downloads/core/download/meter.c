@@ -16,6 +16,8 @@ static const char *meter_progress_json(const apr_array_header_t *progress, apr_p
         mdl_json_add_string(each, "id", moved->transfer_id);
         mdl_json_add_string(each, "files", mdl_progress_text(moved->files, p));
         mdl_json_add_int(each, "bytes", moved->bytes);
+        mdl_json_add_int(each, "acknowledged", moved->acknowledged);
+        mdl_json_add_int(each, "handed_over", moved->handed_over);
     }
     return mdl_json_text(list, NULL, p);
 }
@@ -117,7 +119,9 @@ static apr_status_t meter_settle(mdl_db_t *db, const char *meter_id, mdl_meter_s
             .session_id = MDL_TEXT(rows, transfers_of_meter, session_id),
             .generation = MDL_INT(rows, transfers_of_meter, generation),
             .files = mdl_progress_read(MDL_TEXT(rows, transfers_of_meter, files), p),
-            .bytes = MDL_INT(rows, transfers_of_meter, bytes)};
+            .bytes = MDL_INT(rows, transfers_of_meter, bytes),
+            .acknowledged = MDL_INT(rows, transfers_of_meter, acknowledged),
+            .handed_over = MDL_INT(rows, transfers_of_meter, handed_over)};
     }
     sweep->more = lost->nelts == sweep->limit;
     return rv == APR_SUCCESS ? mdl_session_settle(db, p, &settle) : rv;

@@ -58,6 +58,11 @@ apr_uint64_t mdl_progress_version(const unsigned char *sha256)
     return version;
 }
 
+const char *mdl_progress_version_text(apr_uint64_t version, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%016" APR_UINT64_T_HEX_FMT, version);
+}
+
 static int layout_file_is_whole(const mdl_layout_file_t *file, const mdl_coverage_t *delivered)
 {
     if (file->size == 0) {
@@ -97,13 +102,18 @@ apr_array_header_t *mdl_progress_of(const mdl_layout_t *layout, const mdl_covera
     return list;
 }
 
-apr_array_header_t *mdl_progress_begin(const mdl_layout_t *layout, apr_pool_t *p)
+apr_array_header_t *mdl_progress_begin(const mdl_layout_t *layout, int with_versions, apr_pool_t *p)
 {
     apr_array_header_t *list = apr_array_make(p, layout->count, sizeof(mdl_progress_t));
 
     for (int i = 0; i < layout->count; i++) {
-        APR_ARRAY_PUSH(list,
-                       mdl_progress_t) = (mdl_progress_t){.asset_id = layout->files[i].asset_id};
+        const mdl_layout_file_t *file = &layout->files[i];
+        mdl_progress_t progress = {.asset_id = file->asset_id};
+
+        if (with_versions && file->asset_id != MDL_DIRECTORY_ID) {
+            progress.part = progress_part(file->version, file->size, mdl_coverage_make(p), p);
+        }
+        APR_ARRAY_PUSH(list, mdl_progress_t) = progress;
     }
     return list;
 }

@@ -4,6 +4,7 @@
  * In the database, it is a text: a list, separated by ';', of
  *   "12"                                nothing of asset 12,
  *   "12/0f1e2d3c4b5a6978/4096/0-99"     these ranges (coverage.h) of a version of 4096 bytes,
+ *   "12/0f1e2d3c4b5a6978/4096/"         nothing of it,
  *   "12="                               all of it.
  */
 #ifndef MDL_CORE_DOWNLOAD_PROGRESS_H
@@ -38,7 +39,8 @@ typedef struct {
 /** Kept small, because a session has one for each file of an archive. */
 typedef struct {
     apr_int64_t asset_id;
-    mdl_progress_part_t *part; /* NULL if the file is whole, or nothing was delivered */
+    mdl_progress_part_t *part; /* NULL if the file is whole; NULL or without ranges if nothing was
+                                  delivered */
     int is_whole;
 } mdl_progress_t;
 
@@ -48,14 +50,19 @@ mdl_layout_t mdl_layout_part(const mdl_layout_t *layout, apr_int64_t from, apr_i
 /** The version of a file with this SHA-256. */
 apr_uint64_t mdl_progress_version(const unsigned char *sha256);
 
+/** It as 16 hexadecimal digits, with which the SHA-256 begins. */
+const char *mdl_progress_version_text(apr_uint64_t version, apr_pool_t *p);
+
 /** The progress (mdl_progress_t) of the files in a layout, from the delivered ranges of the body.
     Files of which nothing was delivered are left out.  An empty file is delivered with the byte
     before it. */
 apr_array_header_t *mdl_progress_of(const mdl_layout_t *layout, const mdl_coverage_t *delivered,
                                     apr_pool_t *p);
 
-/** The progress (mdl_progress_t) of a new link: nothing of any file. */
-apr_array_header_t *mdl_progress_begin(const mdl_layout_t *layout, apr_pool_t *p);
+/** The progress (mdl_progress_t) of a new link: nothing of any file; with or without parts that say
+    which version it begins. */
+apr_array_header_t *mdl_progress_begin(const mdl_layout_t *layout, int with_versions,
+                                       apr_pool_t *p);
 
 /** Adds later progress.  Progress of another version replaces the old. */
 void mdl_progress_add(mdl_progress_t *progress, const mdl_progress_t *more, apr_pool_t *p);

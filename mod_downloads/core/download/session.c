@@ -68,7 +68,8 @@ apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)
         *session = (mdl_session_view_t){
             .status = MDL_ENUM(rows, session_view, status, mdl_session_status_names)};
         MDL_READ(rows, session_view, session, assignment_id, asset_id, size, transfers, opened_at,
-                 updated_at, bytes, id, generation);
+                 updated_at, bytes, id, generation, acknowledged, handed_over, version, network,
+                 etag, ended_at, filename);
         APR_ARRAY_PUSH(sessions, mdl_session_view_t *) = session;
     }
     return sessions;

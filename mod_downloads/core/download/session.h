@@ -54,6 +54,13 @@ typedef struct {
     apr_int64_t transfers;
     apr_time_t opened_at;
     apr_time_t updated_at;
+    apr_time_t ended_at; /* when its last transfer was settled; 0: none was */
+    apr_int64_t acknowledged;
+    apr_int64_t handed_over;
+    apr_int64_t version;  /* 0: the archive */
+    const char *network;  /* or NULL */
+    const char *etag;     /* of a file, its SHA-256 in quotation marks */
+    const char *filename; /* as it is now; NULL: the archive */
 } mdl_session_view_t;
 
 /** Asks for an order's sessions behind a place in their list; NULL: from the newest on. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text/json.h"
 #include "core/download/session_settle.h"
 
 #define SMALL_PARTS 64                    /* a small part is at most this fraction of the file */
@@ -14,21 +15,27 @@
 static apr_status_t allowances_take(mdl_db_t *db, const mdl_session_begin_t *begin,
                                     const apr_array_header_t *files, apr_pool_t *p)
 {
-    apr_array_header_t *ids = apr_array_make(p, files->nelts, sizeof(apr_int64_t));
+    mdl_json_t *taken = mdl_json_array(p);
+    int any = 0, next = 0;
 
-    for (int i = 0; i < files->nelts; i++) {
-        const mdl_progress_t *file = &APR_ARRAY_IDX(files, i, mdl_progress_t);
-        mdl_charge_state_t state = mdl_session_charge(MDL_SESSION_RETURNED, file);
+    for (int i = 0; i < begin->layout->count; i++) {
+        const mdl_layout_file_t *of = &begin->layout->files[i];
+        const mdl_progress_t *file = mdl_progress_find(files, of->asset_id, &next);
 
-        if (file->asset_id != MDL_DIRECTORY_ID &&
-            mdl_charge_step(state, MDL_CHARGE_REQUEST).effect == MDL_CHARGE_TAKE) {
-            APR_ARRAY_PUSH(ids, apr_int64_t) = file->asset_id;
+        if (file != NULL && file->asset_id != MDL_DIRECTORY_ID &&
+            mdl_charge_step(mdl_session_charge(MDL_SESSION_RETURNED, file), MDL_CHARGE_REQUEST)
+                    .effect == MDL_CHARGE_TAKE) {
+            mdl_json_t *each = mdl_json_add_array(taken, NULL);
+
+            mdl_json_add_int(each, NULL, of->asset_id);
+            mdl_json_add_string(each, NULL, mdl_progress_version_text(of->version, p));
+            any = 1;
         }
     }
-    return ids->nelts > 0
-               ? mdl_db_exec(db, NULL, p,
+    return any ? mdl_db_exec(db, NULL, p,
                              MDL_Q(ALLOWANCE_TAKE, .assignment_id = begin->link->assignment_id,
-                                   .ids = ids, .limit = begin->limit))
+                                   .files = mdl_json_text(taken, NULL, p),
+                                   .is_fresh = begin->is_fresh, .limit = begin->limit))
                : APR_SUCCESS;
 }
 
@@ -43,7 +50,8 @@ static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
         MDL_Q(DOWNLOAD_SESSION_OPEN, .id = link->session, .generation = begin->generation,
               .assignment_id = link->assignment_id, .asset_id = link->asset_id,
               .files = mdl_progress_text(files, p), .etag = begin->etag, .size = begin->size,
-              .now = apr_time_now()));
+              .version = begin->version, .request_id = mdl_db_request(db),
+              .network = begin->network, .now = apr_time_now()));
 
     return rv == APR_SUCCESS ? allowances_take(db, begin, files, p) : rv;
 }
@@ -72,7 +80,7 @@ static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = 1;
-    rv = session_open(db, begin, mdl_progress_begin(begin->layout, p), p);
+    rv = session_open(db, begin, mdl_progress_begin(begin->layout, begin->is_fresh, p), p);
     if (rv == APR_SUCCESS && (rv = transfer_open(db, begin, p)) == APR_SUCCESS) {
         begin->why = "counted";
     }
@@ -119,7 +127,7 @@ static mdl_entitlement_t session_entitlement(const mdl_session_begin_t *begin,
 static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
                                               const apr_array_header_t *last_files, apr_pool_t *p)
 {
-    apr_array_header_t *files = mdl_progress_begin(begin->layout, p);
+    apr_array_header_t *files = mdl_progress_begin(begin->layout, begin->is_fresh, p);
     int next = 0;
 
     for (int i = 0; i < files->nelts; i++) {
@@ -148,7 +156,7 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin,
         files = session_next_files(begin, mdl_progress_read(last->files, p), p);
         break;
     case MDL_SESSION_COUNTED:
-        files = mdl_progress_begin(begin->layout, p);
+        files = mdl_progress_begin(begin->layout, begin->is_fresh, p);
     }
     begin->generation = last->generation + 1;
     return rv == APR_SUCCESS ? session_open(db, begin, files, p) : rv;

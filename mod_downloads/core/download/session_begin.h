@@ -16,12 +16,15 @@ typedef struct {
     const mdl_signed_file_t *link; /* asset_id 0: the archive */
     const mdl_layout_t *layout;    /* takes one download of each file, or none at all */
     int limit;                     /* of the assignment; 0: unlimited */
+    int is_fresh;                  /* whether a file's new bytes begin a new allowance */
     int default_download_limit;    /* of mappings without one */
     const char *etag;
     apr_int64_t size;
-    mdl_session_t last; /* the last session of the link, as it was read; generation 0: none */
-    int whole;          /* whether all of it is requested */
-    apr_int64_t bytes;  /* that are requested */
+    int version;         /* of the file; 0: the archive */
+    const char *network; /* of the client (mdl_address_network), or NULL */
+    mdl_session_t last;  /* the last session of the link, as it was read; generation 0: none */
+    int whole;           /* whether all of it is requested */
+    apr_int64_t bytes;   /* that are requested */
     int patient; /* whether the caller can ask again later, when running transfers may have ended */
     apr_interval_time_t lifetime;
     apr_interval_time_t idle;

@@ -1,5 +1,6 @@
 #include "core/download/session_settle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <apr_hash.h>
@@ -8,6 +9,7 @@
 #include "base/text/json.h"
 #include "core/download/reservation.h"
 #include "core/ids.h"
+#include "core/metrics.h"
 #include "core/shop/event.h"
 
 /* The change to a file's allowance, and the progress kept with it. */
@@ -16,6 +18,8 @@ typedef struct {
     int taken;              /* downloads; negative: given back */
     mdl_progress_t *kept;   /* progress of earlier sessions; NULL: none */
     apr_int64_t kept_bytes; /* the sum of what each of them delivered */
+    apr_uint64_t version;   /* of the file, if is_fresh */
+    int is_fresh;           /* whether it began with this version: it knows nothing of others */
     int is_changed;
 } allowance_t;
 
@@ -34,6 +38,8 @@ typedef struct {
     int is_delivered;          /* whether transfers of it have ended */
     apr_int64_t transfers;     /* number of these that were not settled before */
     apr_int64_t bytes;         /* delivered by these */
+    apr_int64_t acknowledged;
+    apr_int64_t handed_over;
 } settled_t;
 
 typedef struct {
@@ -183,7 +189,13 @@ static void settlement_add_deliveries(settlement_t *settlement, mdl_rows_t *ende
         if (delivery->is_unwritten ||
             apr_hash_get(ended, delivery->transfer_id, APR_HASH_KEY_STRING) != NULL) {
             settled->bytes += delivery->bytes;
+            settled->acknowledged += delivery->acknowledged;
+            settled->handed_over += delivery->handed_over;
             settled->transfers++;
+            mdl_db_count(settlement->db, &mdl_metrics->delivered_bytes[MDL_DELIVERED_HERE],
+                         delivery->bytes - delivery->handed_over);
+            mdl_db_count(settlement->db, &mdl_metrics->delivered_bytes[MDL_DELIVERED_BY_STORE],
+                         delivery->handed_over);
         }
     }
 }
@@ -242,6 +254,8 @@ static apr_status_t settlement_read_allowances(settlement_t *settlement)
 
         allowance->kept = first != NULL && first->part != NULL ? first : NULL;
         allowance->kept_bytes = MDL_INT(rows, allowances_lock, kept_bytes);
+        allowance->is_fresh = MDL_INT(rows, allowances_lock, is_fresh) != 0;
+        allowance->version = strtoull(MDL_TEXT(rows, allowances_lock, version), NULL, 16);
     }
     return rv;
 }
@@ -257,6 +271,22 @@ static int settled_needs_allowance(const settled_t *settled, int i)
     return (before->is_delivered || settled->is_ended) && before->charge != MDL_CHARGE_CHARGED &&
            file->asset_id != MDL_DIRECTORY_ID &&
            !(before->charge == MDL_CHARGE_RESERVED && file->is_whole);
+}
+
+/* Whether the allowance began after the session had taken its download, with another version. */
+static int allowance_is_later(const allowance_t *allowance, const mdl_progress_t *file)
+{
+    return allowance->is_fresh && !file->is_whole &&
+           (file->part == NULL || file->part->version != allowance->version);
+}
+
+/* What the session goes on with, after what it delivered was kept with the allowance. */
+static mdl_progress_part_t *part_without_ranges(const mdl_progress_part_t *part, apr_pool_t *p)
+{
+    mdl_progress_part_t *rest = apr_pmemdup(p, part, sizeof *part);
+
+    rest->ranges = mdl_coverage_make(p);
+    return rest;
 }
 
 /* Joins a session's progress of a file with the kept progress.  Returns whether both make a
@@ -280,7 +310,7 @@ static int progress_join_kept(mdl_progress_t *file, allowance_t *allowance, int 
         allowance->kept = apr_pmemdup(p, &joined, sizeof joined);
         allowance->kept_bytes = bytes;
         allowance->is_changed = 1;
-        file->part = NULL;
+        file->part = allowance->is_fresh ? part_without_ranges(file->part, p) : NULL;
     }
     return 0;
 }
@@ -292,7 +322,10 @@ static void settled_charge(settled_t *settled, int i, allowance_t *allowance, ap
     mdl_charge_event_t event = settled->is_ended ? MDL_CHARGE_IDLE : MDL_CHARGE_PART;
     mdl_charge_t charge = mdl_charge_step(state, event);
 
-    if (!file->is_whole && file->part != NULL) {
+    if (allowance_is_later(allowance, file)) {
+        return;
+    }
+    if (!file->is_whole && file->part != NULL && file->part->ranges->nelts > 0) {
         file->is_whole = progress_join_kept(file, allowance, charge.state == MDL_CHARGE_FREE, p);
     }
     if (file->is_whole) {
@@ -346,7 +379,11 @@ static void settlement_charge(settlement_t *settlement, settled_t *settled)
         }
     }
     session->status = settled_status(settled);
+    if (session->status == MDL_SESSION_RETURNED && before == MDL_SESSION_OPEN) {
+        mdl_db_count(settlement->db, &mdl_metrics->downloads[MDL_DOWNLOAD_RETURNED], 1);
+    }
     if (session->status == MDL_SESSION_COUNTED && before != MDL_SESSION_COUNTED) {
+        mdl_db_count(settlement->db, &mdl_metrics->downloads[MDL_DOWNLOAD_COUNTED], 1);
         APR_ARRAY_PUSH(settlement->counted, mdl_event_download_t) = (mdl_event_download_t){
             session->assignment_id, session->asset_id, session->size};
     }
@@ -381,6 +418,8 @@ static apr_status_t settlement_write_sessions(const settlement_t *settlement)
             mdl_json_add_string(each, "status", mdl_session_status_names[session->status]);
             mdl_json_add_string(each, "files", mdl_progress_text(settled->files, p));
             mdl_json_add_int(each, "bytes", settled->bytes);
+            mdl_json_add_int(each, "acknowledged", settled->acknowledged);
+            mdl_json_add_int(each, "handed_over", settled->handed_over);
             mdl_json_add_int(each, "transfers", settled->transfers);
             if (session->status == MDL_SESSION_OPEN) {
                 mdl_json_add_int(each, "idle_at", settlement->now + settlement->idle);

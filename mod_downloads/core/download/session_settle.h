@@ -22,7 +22,9 @@ typedef struct {
     apr_int64_t assignment_id;
     const apr_array_header_t *files; /* mdl_progress_t */
     apr_int64_t bytes;
-    int is_unwritten; /* a small part without a row */
+    apr_int64_t acknowledged; /* of these, by the client's TCP: no more than it certainly has */
+    apr_int64_t handed_over;  /* of these, to the object store, by a redirect */
+    int is_unwritten;         /* a small part without a row */
 } mdl_session_delivery_t;
 
 typedef struct {

@@ -12,18 +12,24 @@
 #define FILE_LENGTH (ID_LENGTH + 3 * 8)
 #define LINK_LENGTH (ID_LENGTH + 8)
 
-/* A confirmation: the shop, the end, and then the address. */
-#define CONFIRM_LENGTH(address_) (2 * 8 + (address_))
-#define ADDRESS_MAX              254
+/* Two numbers, and then a text. */
+#define NOTE_LENGTH(text_) (2 * 8 + (text_))
+#define TEXT_MAX           255
+#define ADDRESS_MAX        254
+
+/* A shop, and the MAC of an address. */
+#define UNSUBSCRIBE_LENGTH (8 + MDL_SHA256_LENGTH)
 
 /* The purpose of a token is part of the MAC: changing it invalidates all tokens. */
-#define PAGE_PURPOSE    "page-link"
-#define LINK_PURPOSE    "visit-link"
-#define FILE_PURPOSE    "file-link"
-#define ARCHIVE_PURPOSE "archive-link"
-#define UPLOAD_PURPOSE  "upload-link"
-#define CONFIRM_PURPOSE "confirmation-link"
-#define SESSION_PURPOSE "session-of-page"
+#define PAGE_PURPOSE        "page-link"
+#define LINK_PURPOSE        "visit-link"
+#define FILE_PURPOSE        "file-link"
+#define ARCHIVE_PURPOSE     "archive-link"
+#define UPLOAD_PURPOSE      "upload-link"
+#define CONFIRM_PURPOSE     "confirmation-link"
+#define UNSUBSCRIBE_PURPOSE "unsubscribe-link"
+#define HELP_PURPOSE        "help-answer-link"
+#define SESSION_PURPOSE     "session-of-page"
 
 #define UPLOAD_PREFIX "upl_"
 
@@ -216,36 +222,100 @@ const char *mdl_signed_url_upload_id(const mdl_secret_t *secret, const char *tok
                : NULL;
 }
 
+/* A token of two numbers and a text. */
+static const char *note_sign(const mdl_secret_t *secret, const char *purpose, apr_int64_t first,
+                             apr_int64_t second, const char *text, apr_pool_t *p)
+{
+    unsigned char bytes[NOTE_LENGTH(TEXT_MAX) + MAC_LENGTH];
+    apr_size_t length = strlen(text);
+
+    put_number(bytes, first);
+    put_number(bytes + 8, second);
+    memcpy(bytes + NOTE_LENGTH(0), text, length);
+    return signed_url_sign(secret, purpose, bytes, NOTE_LENGTH(length), p);
+}
+
+static apr_status_t note_read(const mdl_secret_t *secret, const char *purpose, const char *token,
+                              apr_int64_t *first, apr_int64_t *second, const char **text,
+                              apr_pool_t *p)
+{
+    unsigned char bytes[NOTE_LENGTH(TEXT_MAX) + MAC_LENGTH];
+    apr_size_t whole = strlen(token) * 3 / 4; /* base64 without padding */
+    apr_size_t length = whole - NOTE_LENGTH(0) - MAC_LENGTH;
+
+    if (whole <= NOTE_LENGTH(0) + MAC_LENGTH || whole > sizeof bytes ||
+        !signed_url_verify(secret, purpose, token, bytes, NOTE_LENGTH(length))) {
+        return APR_EINVAL;
+    }
+    *first = get_number(bytes);
+    *second = get_number(bytes + 8);
+    *text = apr_pstrmemdup(p, (const char *)bytes + NOTE_LENGTH(0), length);
+    return APR_SUCCESS;
+}
+
 const char *mdl_signed_url_confirm(const mdl_secret_t *secret, const char *public_url,
                                    const mdl_signed_confirm_t *confirm, apr_pool_t *p)
 {
-    unsigned char bytes[CONFIRM_LENGTH(ADDRESS_MAX) + MAC_LENGTH];
-    apr_size_t length = strlen(confirm->address);
-
-    if (length > ADDRESS_MAX) {
-        return NULL;
-    }
-    put_number(bytes, confirm->shop_id);
-    put_number(bytes + 8, apr_time_sec(confirm->expires_at));
-    memcpy(bytes + CONFIRM_LENGTH(0), confirm->address, length);
-    return apr_pstrcat(p, public_url, "/c/",
-                       signed_url_sign(secret, CONFIRM_PURPOSE, bytes, CONFIRM_LENGTH(length), p),
-                       NULL);
+    return strlen(confirm->address) <= ADDRESS_MAX
+               ? apr_pstrcat(p, public_url, "/c/",
+                             note_sign(secret, CONFIRM_PURPOSE, confirm->shop_id,
+                                       apr_time_sec(confirm->expires_at), confirm->address, p),
+                             NULL)
+               : NULL;
 }
 
 apr_status_t mdl_signed_url_confirm_read(const mdl_secret_t *secret, const char *token,
                                          mdl_signed_confirm_t *confirm, apr_pool_t *p)
 {
-    unsigned char bytes[CONFIRM_LENGTH(ADDRESS_MAX) + MAC_LENGTH];
-    apr_size_t whole = strlen(token) * 3 / 4; /* base64 without padding */
-    apr_size_t length = whole - CONFIRM_LENGTH(0) - MAC_LENGTH;
+    apr_int64_t expires_at = 0;
+    apr_status_t rv = note_read(secret, CONFIRM_PURPOSE, token, &confirm->shop_id, &expires_at,
+                                &confirm->address, p);
 
-    if (whole <= CONFIRM_LENGTH(0) + MAC_LENGTH || whole > sizeof bytes ||
-        !signed_url_verify(secret, CONFIRM_PURPOSE, token, bytes, CONFIRM_LENGTH(length))) {
+    confirm->expires_at = apr_time_from_sec(expires_at);
+    return rv;
+}
+
+const char *mdl_signed_url_help(const mdl_secret_t *secret, const char *public_url,
+                                const mdl_signed_help_t *help, apr_pool_t *p)
+{
+    return strlen(help->user) <= TEXT_MAX
+               ? apr_pstrcat(p, public_url, "/h/",
+                             note_sign(secret, HELP_PURPOSE, help->shop_id, help->request_id,
+                                       help->user, p),
+                             NULL)
+               : NULL;
+}
+
+apr_status_t mdl_signed_url_help_read(const mdl_secret_t *secret, const char *token,
+                                      mdl_signed_help_t *help, apr_pool_t *p)
+{
+    return note_read(secret, HELP_PURPOSE, token, &help->shop_id, &help->request_id, &help->user,
+                     p);
+}
+
+const char *mdl_signed_url_unsubscribe(const mdl_secret_t *secret, const char *public_url,
+                                       const mdl_signed_unsubscribe_t *unsubscribe, apr_pool_t *p)
+{
+    unsigned char bytes[UNSUBSCRIBE_LENGTH + MAC_LENGTH];
+
+    put_number(bytes, unsubscribe->shop_id);
+    if (mdl_hex_decode(bytes + 8, MDL_SHA256_LENGTH, unsubscribe->address_mac) != APR_SUCCESS) {
+        return NULL;
+    }
+    return apr_pstrcat(p, public_url, "/u/",
+                       signed_url_sign(secret, UNSUBSCRIBE_PURPOSE, bytes, UNSUBSCRIBE_LENGTH, p),
+                       NULL);
+}
+
+apr_status_t mdl_signed_url_unsubscribe_read(const mdl_secret_t *secret, const char *token,
+                                             mdl_signed_unsubscribe_t *unsubscribe, apr_pool_t *p)
+{
+    unsigned char bytes[UNSUBSCRIBE_LENGTH + MAC_LENGTH];
+
+    if (!signed_url_verify(secret, UNSUBSCRIBE_PURPOSE, token, bytes, UNSUBSCRIBE_LENGTH)) {
         return APR_EINVAL;
     }
-    confirm->shop_id = get_number(bytes);
-    confirm->expires_at = apr_time_from_sec(get_number(bytes + 8));
-    confirm->address = apr_pstrmemdup(p, (const char *)bytes + CONFIRM_LENGTH(0), length);
+    unsubscribe->shop_id = get_number(bytes);
+    unsubscribe->address_mac = mdl_hex(bytes + 8, MDL_SHA256_LENGTH, p);
     return APR_SUCCESS;
 }

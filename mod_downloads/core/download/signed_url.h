@@ -83,4 +83,33 @@ const char *mdl_signed_url_confirm(const mdl_secret_t *secret, const char *publi
 apr_status_t mdl_signed_url_confirm_read(const mdl_secret_t *secret, const char *token,
                                          mdl_signed_confirm_t *confirm, apr_pool_t *p);
 
+/** The contents of the token by which an address gets no more emails about new versions. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *address_mac; /* core/shop/unsubscribed.h */
+} mdl_signed_unsubscribe_t;
+
+/** The address below public_url of its page. */
+const char *mdl_signed_url_unsubscribe(const mdl_secret_t *secret, const char *public_url,
+                                       const mdl_signed_unsubscribe_t *unsubscribe, apr_pool_t *p);
+
+/** Reads such a token, which works as long as the secret; APR_EINVAL when it is not authentic. */
+apr_status_t mdl_signed_url_unsubscribe_read(const mdl_secret_t *secret, const char *token,
+                                             mdl_signed_unsubscribe_t *unsubscribe, apr_pool_t *p);
+
+/** The contents of a token with which a member answers a customer who asks for help. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t request_id;
+    const char *user; /* the member, whose rights count; of 255 bytes at most */
+} mdl_signed_help_t;
+
+/** The address below public_url of the page for that; NULL if the name is too long. */
+const char *mdl_signed_url_help(const mdl_secret_t *secret, const char *public_url,
+                                const mdl_signed_help_t *help, apr_pool_t *p);
+
+/** Reads its token; APR_EINVAL when it is not authentic. */
+apr_status_t mdl_signed_url_help_read(const mdl_secret_t *secret, const char *token,
+                                      mdl_signed_help_t *help, apr_pool_t *p);
+
 #endif

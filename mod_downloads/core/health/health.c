@@ -12,6 +12,7 @@
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
 #include "core/catalog/storage_identity.h"
+#include "core/closed.h"
 #include "core/node.h"
 #include "core/shop/secret.h"
 #include "db/migrate.h"
@@ -47,6 +48,8 @@ const char *mdl_health_database_error(apr_status_t rv, const char *said, apr_poo
         break;
     case MDL_MIGRATE_EOTHER:
         return "The database's schema " MDL_SCHEMA_OTHER ".";
+    case MDL_DB_ECLOSED:
+        return MDL_CLOSED_SENTENCE;
     default:
         sentence = "The database can't do that; its log may say more.";
     }
@@ -75,6 +78,10 @@ int mdl_health_database(const mdl_health_t *health, const char **message)
 {
     apr_status_t rv = mdl_db_write(health->db, mdl_node_try_write, NULL, health->p);
 
+    if (rv == MDL_DB_ECLOSED) {
+        mdl_health_warn(health, MDL_CLOSED_SENTENCE);
+        rv = APR_SUCCESS;
+    }
     *message = rv != APR_SUCCESS
                    ? mdl_health_database_error(rv, mdl_db_error(health->db), health->p)
                    : apr_psprintf(health->p, "%s, schema %s", health->settings->db_driver,

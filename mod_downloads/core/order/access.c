@@ -8,6 +8,7 @@
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
 #include "core/order/assignment.h"
+#include "core/order/help.h"
 #include "core/order/timeline.h"
 #include "core/order/quantity.h"
 #include "core/ids.h"
@@ -233,7 +234,8 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
     }
     if (decision->event == MDL_ORDER_REVOKE || decision->event == MDL_ORDER_REJECT) {
         rv = access_reclaim(db, access, decision, assignments, &entry.details, p);
-    } else if (decision->state.access == MDL_ORDER_ACTIVE) {
+    } else if (decision->state.access == MDL_ORDER_ACTIVE &&
+               (rv = mdl_help_grant(db, access->order->id, access->user, p)) == APR_SUCCESS) {
         rv = access_release(db, access->order, &entry.details, p);
     }
     if (rv != APR_SUCCESS) {
@@ -451,6 +453,9 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *g
     }
     entry.details = grant_details(grant, p);
     rv = mdl_timeline_add(db, access->order->id, &entry, p);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_help_grant(db, access->order->id, access->user, p);
+    }
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 

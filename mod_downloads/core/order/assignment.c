@@ -13,6 +13,7 @@
 #include "core/order/lookup.h"
 #include "core/order/order_words.h"
 #include "core/order/quantity.h"
+#include "core/order/typo.h"
 #include "core/catalog/mapping.h"
 #include "core/catalog/product.h"
 #include "core/shop/event.h"
@@ -88,7 +89,9 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                                  .now = run->now, .no_email = email, .no_first = first_name,
                                  .no_last = last_name, .no_locale = locale));
     }
-    asked->page_id = mdl_signed_url_new_page_id(p);
+    if (asked->page_id == NULL) {
+        asked->page_id = mdl_signed_url_new_page_id(p);
+    }
     return rv == APR_SUCCESS
                ? mdl_db_select(db, &asked->order, p,
                                MDL_Q(ORDER_UPSERT,
@@ -177,6 +180,7 @@ static mdl_order_t *order_made(const run_t *run, const asked_t *asked, apr_pool_
     order->name = assign->name;
     order->page_id = asked->page_id;
     order->state = (mdl_order_state_t){MDL_ORDER_ACTIVE, MDL_FRAUD_NOT_CHECKED};
+    order->undeclared = mdl_rows_int(asked->order, 7) != 0;
     order->created_at = order->updated_at = run->now;
     order->shop_id = assign->shop_id;
     order->address = run->email;
@@ -200,10 +204,11 @@ static apr_status_t order_change_customer(mdl_db_t *db, run_t *run, apr_pool_t *
         MDL_Q(ORDER_CHANGE_CUSTOMER, .customer_id = run->customer_id, .id = run->order_id));
 
     if (rv == APR_ENOENT) {
-        return mdl_problem_set(
-            run->assign->problem, 409, "other_customer",
-            "The order was assigned to another customer before. If the storefront has merged the "
-            "two, send customer.email with the address that the order has.");
+        return mdl_problem_set(run->assign->problem, 409, "other_customer",
+                               "The order was assigned to another customer, or to a guest, before. "
+                               "If they are the same "
+                               "person, send customer.email with the order's address; PATCH "
+                               "/orders/{id} gives it one.");
     }
     if (rv == APR_SUCCESS) {
         run->customer_changed = 1;
@@ -227,8 +232,7 @@ static apr_status_t order_rename(mdl_db_t *db, run_t *run, const char *before, a
 }
 
 /* APR_EGENERAL: an upsert returned no row, which can't happen. */
-static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_t *asked,
-                                          apr_pool_t *p)
+static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, asked_t *asked, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = run->assign;
     mdl_order_access_t access;
@@ -236,6 +240,10 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
 
     if (!mdl_rows_next(asked->customer) || !mdl_rows_next(asked->order)) {
         return APR_EGENERAL;
+    }
+    if (!mdl_rows_null(asked->customer, 7)) { /* merged meanwhile: ask for who stays */
+        rv = assignment_ask(db, run, asked, p);
+        return rv == APR_SUCCESS ? assignment_read_order(db, run, asked, p) : rv;
     }
     run->customer_id = mdl_rows_int(asked->customer, 0);
     run->email = mdl_rows_text(asked->order, 5);
@@ -372,36 +380,6 @@ static void order_add_assignment(run_t *run, int index, apr_int64_t id, apr_pool
     APR_ARRAY_PUSH(run->made->assignments, mdl_assignment_t *) = assignment;
 }
 
-static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
-{
-    mdl_problem_count(problem, MDL_ORDER_FILES_MAX, -1);
-    return mdl_problem_set(problem, 422, "too_many_files",
-                           apr_psprintf(p,
-                                        "The order would have more than %d files, each counted for "
-                                        "every item that gives it; an order has %d at most.",
-                                        MDL_ORDER_FILES_MAX, MDL_ORDER_FILES_MAX));
-}
-
-static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
-{
-    mdl_problem_count(problem, MDL_ORDER_LINKS_MAX, -1);
-    return mdl_problem_set(problem, 422, "too_many_links",
-                           apr_psprintf(p,
-                                        "The order would have more than %d links, each counted for "
-                                        "every item that gives it, or more than %d KiB of them.",
-                                        MDL_ORDER_LINKS_MAX, MDL_ORDER_TEXT_MAX / 1024));
-}
-
-static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool_t *p)
-{
-    mdl_problem_count(problem, MDL_ORDER_LICENSE_KEYS_MAX, -1);
-    return mdl_problem_set(problem, 422, "too_many_license_keys",
-                           apr_psprintf(p,
-                                        "The order would have more than %d license keys, those to "
-                                        "come included, or more than %d KiB of them.",
-                                        MDL_ORDER_LICENSE_KEYS_MAX, MDL_ORDER_TEXT_MAX / 1024));
-}
-
 static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr_pool_t *p)
 {
     apr_int64_t files, links;
@@ -412,15 +390,16 @@ static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr
     }
     run->pinned += files;
     if (run->pinned > MDL_ORDER_FILES_MAX) {
-        return order_too_many_files(run->assign->problem, p);
+        return mdl_order_too_many_files(run->assign->problem, p);
     }
     rv = mdl_db_exec(db, &links, p, MDL_Q(ASSIGNMENT_PIN_LINKS, id));
     if (rv != APR_SUCCESS) {
         return rv;
     }
     run->pinned_links += links;
-    return run->pinned_links > MDL_ORDER_LINKS_MAX ? order_too_many_links(run->assign->problem, p)
-                                                   : APR_SUCCESS;
+    return run->pinned_links > MDL_ORDER_LINKS_MAX
+               ? mdl_order_too_many_links(run->assign->problem, p)
+               : APR_SUCCESS;
 }
 
 /* Pins a new assignment's content and claims its license keys.  No row: it is not new. */
@@ -456,7 +435,7 @@ static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_row
     }
     run->license_keys += license_keys;
     return run->license_keys > MDL_ORDER_LICENSE_KEYS_MAX
-               ? order_too_many_license_keys(run->assign->problem, p)
+               ? mdl_order_too_many_license_keys(run->assign->problem, p)
                : APR_SUCCESS;
 }
 
@@ -549,8 +528,8 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     int items = run->assign->items->nelts;
     mdl_rows_t **rows = apr_pcalloc(p, (apr_size_t)items * sizeof *rows);
     mdl_rows_t *tags = NULL;
-    apr_status_t rv = order_has_no_license_keys(run) ? APR_SUCCESS
-                                                     : assignments_ask_tags(db, run, &tags, p);
+    int without = run->assign->no_license_keys || order_has_no_license_keys(run);
+    apr_status_t rv = without ? APR_SUCCESS : assignments_ask_tags(db, run, &tags, p);
 
     for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
         if (run->matches[i].id != 0) {
@@ -681,52 +660,11 @@ static apr_status_t assignment_tell(mdl_db_t *db, const run_t *run, apr_pool_t *
                                 : APR_SUCCESS;
 }
 
-/* Whether an order exceeds the limits of license keys, pending keys included. */
-static int order_has_many_license_keys(const mdl_order_t *order)
-{
-    apr_int64_t all = 0;
-    apr_size_t bytes = 0;
-
-    for (int i = 0; i < order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
-                                                           const mdl_assignment_t *);
-
-        all += assignment->license_keys->nelts + assignment->license_keys_pending;
-        for (int k = 0; k < assignment->license_keys->nelts; k++) {
-            bytes += mdl_license_key_size(
-                &APR_ARRAY_IDX(assignment->license_keys, k, mdl_license_key_t));
-        }
-    }
-    return order->license_keys_truncated || all > MDL_ORDER_LICENSE_KEYS_MAX ||
-           bytes > MDL_ORDER_TEXT_MAX;
-}
-
-/* Only checked when something was added: a mapping may grow later, and the order with it. */
-apr_status_t mdl_order_check_size(const mdl_order_t *order, mdl_problem_t *problem, apr_pool_t *p)
-{
-    if (order->assignments->nelts > MDL_ORDER_ITEMS_MAX) {
-        mdl_problem_count(problem, MDL_ORDER_ITEMS_MAX, order->assignments->nelts);
-        return mdl_problem_set(problem, 422, "too_many_items",
-                               apr_psprintf(p,
-                                            "The order would have %d items, those of earlier "
-                                            "assignments included; an order has %d at most.",
-                                            order->assignments->nelts, MDL_ORDER_ITEMS_MAX));
-    }
-    if (order->files_truncated) {
-        return order_too_many_files(problem, p);
-    }
-    if (order->links_truncated) {
-        return order_too_many_links(problem, p);
-    }
-    return order_has_many_license_keys(order) ? order_too_many_license_keys(problem, p)
-                                              : APR_SUCCESS;
-}
-
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign)
 {
     run_t run = {.assign = assign, .now = apr_time_now(), .ids = mdl_json_array(p)};
     mdl_order_find_t find = {.default_download_limit = assign->default_download_limit};
-    asked_t asked;
+    asked_t asked = {0};
     apr_status_t rv;
 
     assign->created = 0;
@@ -736,6 +674,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
         (rv = items_match(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignment_read_order(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignment_store_words(db, &run, &asked, p)) != APR_SUCCESS ||
+        (rv = mdl_order_note_typo(db, run.order_id, run.email, p)) != APR_SUCCESS ||
         (rv = assignments_insert(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -6,9 +6,7 @@
 
 #include "core/order/fraud.h"
 #include "core/order/order.h"
-
-/** The most items that an order may have, over all its assignments. */
-#define MDL_ORDER_ITEMS_MAX 250
+#include "core/order/order_size.h"
 
 /** The largest quantity of an item. */
 #define MDL_ORDER_QUANTITY_MAX 1000
@@ -63,6 +61,7 @@ typedef struct {
     unsigned customer_cleared;          /* MDL_CUSTOMER_…: members that are null in it */
     const apr_array_header_t *items;    /* mdl_order_item_t */
     mdl_unmapped_t unmapped;
+    int no_license_keys; /* the downloads come without their license keys, for good */
     int send_email;
     int fraud_check;
     const mdl_fraud_rules_t *fraud_rules;
@@ -78,9 +77,5 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_order_assign_t;
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign);
-
-/** Refuses an order that exceeds a limit (the 422 codes above).  For the order as it is just before
-    the commit. */
-apr_status_t mdl_order_check_size(const mdl_order_t *order, mdl_problem_t *problem, apr_pool_t *p);
 
 #endif

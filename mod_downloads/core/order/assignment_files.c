@@ -49,14 +49,16 @@ static int id_next(const char **text, apr_int64_t *id)
 /* --- files --- */
 
 static void file_set_limit(mdl_order_file_t *file, const mdl_assignment_t *assignment,
-                           int default_limit, int extra)
+                           int default_limit, mdl_allowance_t allowance)
 {
-    file->download_limit = assignment->quantity * (assignment->download_limit < 0
-                                                       ? default_limit
-                                                       : assignment->download_limit);
-    if (file->download_limit > 0) {
-        file->download_limit += extra;
+    int limit = assignment->quantity *
+                (assignment->download_limit < 0 ? default_limit : assignment->download_limit);
+
+    if (assignment->fresh_downloads) {
+        mdl_allowance_renew(&allowance, file->sha256, limit);
     }
+    file->downloads.used = allowance.used;
+    file->download_limit = limit > 0 ? limit + allowance.extra : 0;
 }
 
 static mdl_order_file_t *file_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -67,11 +69,10 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, apr_pool_t *p)
              updated_at);
     file->asset_id = MDL_INT(row, files_of_orders, id);
     file->status = MDL_ENUM(row, files_of_orders, status, mdl_asset_status_names);
-    file->downloads.used = (int)MDL_INT(row, files_of_orders, downloads_used);
     return file;
 }
 
-static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
+static apr_hash_t *assignments_by_id(const reading_t *reading)
 {
     apr_hash_t *by_id = apr_hash_make(reading->pool);
 
@@ -80,6 +81,13 @@ static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
 
         apr_hash_set(by_id, &assignment->id, sizeof assignment->id, assignment);
     }
+    return by_id;
+}
+
+static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
+{
+    apr_hash_t *by_id = assignments_by_id(reading);
+
     while (mdl_rows_next(rows)) {
         apr_int64_t id = mdl_rows_int(rows, 0);
         mdl_assignment_t *assignment = apr_hash_get(by_id, &id, sizeof id);
@@ -87,8 +95,11 @@ static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
         if (assignment != NULL) { /* NULL: made since */
             mdl_order_file_t *file = file_of_row(rows, reading->pool);
 
-            file_set_limit(file, assignment, reading->default_limit,
-                           (int)MDL_INT(rows, files_of_orders, downloads_extra));
+            file_set_limit(
+                file, assignment, reading->default_limit,
+                (mdl_allowance_t){.used = (int)MDL_INT(rows, files_of_orders, downloads_used),
+                                  .extra = (int)MDL_INT(rows, files_of_orders, downloads_extra),
+                                  .version = MDL_TEXT(rows, files_of_orders, version)});
             APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file;
         }
     }
@@ -270,7 +281,7 @@ static void file_add(const reading_t *reading, mdl_assignment_t *assignment,
 
     own->assignment_id = pair[0] = assignment->id;
     pair[1] = own->asset_id;
-    file_set_limit(own, assignment, reading->default_limit, 0);
+    file_set_limit(own, assignment, reading->default_limit, (mdl_allowance_t){.version = ""});
     APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = own;
     apr_hash_set(by_pair, pair, 2 * sizeof *pair, own);
 }
@@ -278,6 +289,7 @@ static void file_add(const reading_t *reading, mdl_assignment_t *assignment,
 static apr_status_t files_read_allowances(const reading_t *reading, const apr_array_header_t *ids,
                                           apr_hash_t *by_pair)
 {
+    apr_hash_t *by_id = assignments_by_id(reading);
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(reading->db, &rows, reading->pool,
                                     MDL_Q(ALLOWANCES_OF_ASSIGNMENTS, ids));
@@ -288,11 +300,12 @@ static apr_status_t files_read_allowances(const reading_t *reading, const apr_ar
         mdl_order_file_t *file = apr_hash_get(by_pair, pair, sizeof pair);
 
         if (file != NULL) {
-            file->downloads.used = (int)MDL_INT(rows, allowances_of_assignments, downloads_used);
-            file->download_limit += file->download_limit > 0
-                                        ? (int)MDL_INT(rows, allowances_of_assignments,
-                                                       downloads_extra)
-                                        : 0;
+            file_set_limit(
+                file, apr_hash_get(by_id, &pair[0], sizeof pair[0]), reading->default_limit,
+                (mdl_allowance_t){
+                    .used = (int)MDL_INT(rows, allowances_of_assignments, downloads_used),
+                    .extra = (int)MDL_INT(rows, allowances_of_assignments, downloads_extra),
+                    .version = MDL_TEXT(rows, allowances_of_assignments, version)});
         }
     }
     return rv;

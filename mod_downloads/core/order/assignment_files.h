@@ -43,9 +43,10 @@ typedef struct {
     int quantity;
     mdl_assignment_status_t status;
     apr_int64_t mapping_id;
-    int mapping_active; /* whether it serves new orders */
-    int download_limit; /* per file and unit of quantity; 0: unlimited, -1: the default */
-    const char *packs;  /* ids of packs, separated by commas; NULL: none */
+    int mapping_active;  /* whether it serves new orders */
+    int download_limit;  /* per file and unit of quantity; 0: unlimited, -1: the default */
+    int fresh_downloads; /* mdl_allowance_renew counts */
+    const char *packs;   /* ids of packs, separated by commas; NULL: none */
     mdl_download_type_t download_type;
     apr_time_t expires_at; /* 0: never */
     apr_time_t created_at;

@@ -1,5 +1,7 @@
 #include "core/order/attention.h"
 
+#include "base/mail/likely_typo.h"
+#include "core/order/help.h"
 #include "core/order/search.h"
 
 #define LOOKED      200 /* failures of either kind */
@@ -22,6 +24,17 @@ static void *attention_next(mdl_attention_list_t *list, int limit, apr_size_t si
 static mdl_attention_list_t attention_list(int limit, apr_pool_t *p)
 {
     return (mdl_attention_list_t){.found = apr_array_make(p, limit, sizeof(void *))};
+}
+
+static void attention_take_help(mdl_attention_t *attention, mdl_rows_t *rows, apr_pool_t *p)
+{
+    mdl_help_request_t *help;
+
+    attention->help = attention_list(attention->limit, p);
+    while (mdl_rows_next(rows) &&
+           (help = attention_next(&attention->help, attention->limit, sizeof *help, p)) != NULL) {
+        mdl_help_of_row(help, rows);
+    }
 }
 
 static void attention_take_imports(mdl_attention_t *attention, mdl_rows_t *rows, apr_pool_t *p)
@@ -60,6 +73,27 @@ static void attention_take_emails(mdl_attention_t *attention, mdl_rows_t *rows, 
         email->status = MDL_ENUM(rows, emails_undelivered, status, mdl_email_status_names);
         email->to = MDL_TEXT(rows, emails_undelivered, recipient);
         MDL_READ(rows, emails_undelivered, email, last_error, at);
+    }
+}
+
+static void attention_take_typos(mdl_attention_t *attention, mdl_rows_t *rows, apr_pool_t *p)
+{
+    attention->typos = attention_list(attention->limit, p);
+    while (mdl_rows_next(rows)) {
+        const char *address = MDL_TEXT(rows, addresses_doubted, likely_typo);
+        const char *meant = mdl_likely_typo(address, p);
+        mdl_doubted_t *doubted;
+
+        if (meant == NULL) { /* another release knew other providers */
+            continue;
+        }
+        if ((doubted = attention_next(&attention->typos, attention->limit, sizeof *doubted, p)) ==
+            NULL) {
+            return;
+        }
+        doubted->address = address;
+        doubted->meant = meant;
+        MDL_READ(rows, addresses_doubted, doubted, storefront_order_id, created_at);
     }
 }
 
@@ -108,15 +142,22 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
     mdl_order_search_t held = {.filter = {.shop_id = attention->shop_id,
                                           .access = mdl_order_access_names[MDL_ORDER_HELD],
                                           .limit = attention->limit}};
-    mdl_rows_t *imports, *emails, *tags, *owed;
+    mdl_rows_t *help, *imports, *emails, *typos, *tags, *owed;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select(db, &imports, p,
+    if ((rv = mdl_db_select(db, &help, p,
+                            MDL_Q(HELP_WAITING, .shop_id = attention->shop_id,
+                                  .before = APR_INT64_MAX, .limit = attention->limit + 1))) !=
+            APR_SUCCESS ||
+        (rv = mdl_db_select(db, &imports, p,
                             MDL_Q(IMPORTS_FAILED, .shop_id = attention->shop_id, .limit = LOOKED,
                                   .since = attention->since))) != APR_SUCCESS ||
         (rv = mdl_db_select(db, &emails, p,
                             MDL_Q(EMAILS_UNDELIVERED, .shop_id = attention->shop_id,
                                   .limit = LOOKED, .since = attention->since))) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &typos, p,
+                            MDL_Q(ADDRESSES_DOUBTED, .shop_id = attention->shop_id, .limit = LOOKED,
+                                  .since = attention->since))) != APR_SUCCESS ||
         (rv = mdl_db_select(db, &tags, p,
                             MDL_Q(LICENSE_TAGS_LOW, .shop_id = attention->shop_id,
                                   .limit = LOOKED_TAGS))) != APR_SUCCESS ||
@@ -128,8 +169,10 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
         return rv;
     }
     attention->held = (mdl_attention_list_t){.found = held.found, .more = held.filter.next != NULL};
+    attention_take_help(attention, help, p);
     attention_take_imports(attention, imports, p);
     attention_take_emails(attention, emails, p);
+    attention_take_typos(attention, typos, p);
     attention_take_tags(attention, tags, p);
     attention_take_owed(attention, owed, p);
     return APR_SUCCESS;

@@ -1,6 +1,7 @@
 /*
- * What a shop's staff must look after: orders to review, failed imports, emails that did not
- * arrive, license keys that run out or that customers wait for, and webhook endpoints that fail.
+ * What a shop's staff must look after: orders to review, customers who ask for help, failed
+ * imports, emails that did not arrive, addresses that were mistyped, license keys that run out or
+ * that customers wait for, and webhook endpoints that fail.
  */
 #ifndef MDL_CORE_ORDER_ATTENTION_H
 #define MDL_CORE_ORDER_ATTENTION_H
@@ -30,6 +31,14 @@ typedef struct {
     const char *last_error;
     apr_time_t at; /* when it bounced, or else when it was queued */
 } mdl_undelivered_t;
+
+/** An order whose address was probably mistyped, and whose page nobody has opened. */
+typedef struct {
+    const char *storefront_order_id;
+    const char *address;
+    const char *meant; /* the address that was probably meant */
+    apr_time_t created_at;
+} mdl_doubted_t;
 
 /** A license-key tag whose stock is at its threshold, or below. */
 typedef struct {
@@ -61,8 +70,10 @@ typedef struct {
     apr_time_t since;
     int limit;
     mdl_attention_list_t held;    /* out: mdl_order_line_t * (core/order/search.h) */
+    mdl_attention_list_t help;    /* out: mdl_help_request_t * */
     mdl_attention_list_t imports; /* out: mdl_failed_import_t * */
     mdl_attention_list_t emails;  /* out: mdl_undelivered_t * */
+    mdl_attention_list_t typos;   /* out: mdl_doubted_t * */
     mdl_attention_list_t tags;    /* out: mdl_low_tag_t * */
     mdl_attention_list_t owed;    /* out: mdl_owed_tag_t * */
     apr_array_header_t *webhooks; /* out: mdl_webhook_t *, that fail or were switched off for it */

@@ -52,31 +52,42 @@ apr_status_t mdl_by_hand_search(mdl_db_t *db, apr_pool_t *p, mdl_by_hand_search_
     return rv;
 }
 
-static apr_status_t by_hand_read_item(mdl_db_t *db, mdl_by_hand_t *order, apr_pool_t *p)
+apr_status_t mdl_by_hand_item(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t mapping_id,
+                              mdl_order_item_t *item, int *is_active, apr_pool_t *p)
 {
-    mdl_order_item_t item = {.storefront_variant_id = "", .quantity = 1};
-    apr_array_header_t *items = apr_array_make(p, 1, sizeof item);
     const mdl_by_hand_choice_t *choice;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
-        db, &row, p,
-        MDL_Q(MAPPING_CHOICE, .id = order->mapping_id, .shop_id = order->assign.shop_id));
+        db, &row, p, MDL_Q(MAPPING_CHOICE, .id = mapping_id, .shop_id = shop_id));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    choice = choice_of_row(row, p);
+    *item = (mdl_order_item_t){.storefront_product_id = choice->storefront_product_id,
+                               .storefront_variant_id = "",
+                               .quantity = 1};
+    if (choice->storefront_variant_id != NULL) {
+        item->storefront_variant_id = choice->storefront_variant_id;
+    }
+    if (is_active != NULL) {
+        *is_active = (int)MDL_INT(row, choice, is_active);
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t by_hand_read_item(mdl_db_t *db, mdl_by_hand_t *order, apr_pool_t *p)
+{
+    apr_array_header_t *items = apr_array_make(p, 1, sizeof(mdl_order_item_t));
+    apr_status_t rv = mdl_by_hand_item(db, order->assign.shop_id, order->mapping_id,
+                                       apr_array_push(items), NULL, p);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(order->assign.problem, 422, "product_not_mapped",
                                "This product is not there any more: choose another.");
     }
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    choice = choice_of_row(row, p);
-    item.storefront_product_id = choice->storefront_product_id;
-    if (choice->storefront_variant_id != NULL) {
-        item.storefront_variant_id = choice->storefront_variant_id;
-    }
-    APR_ARRAY_PUSH(items, mdl_order_item_t) = item;
     order->assign.items = items;
-    return APR_SUCCESS;
+    return rv;
 }
 
 static apr_status_t by_hand_number(mdl_db_t *db, mdl_order_assign_t *assign, apr_pool_t *p)

@@ -29,6 +29,11 @@ typedef struct {
 } mdl_by_hand_search_t;
 apr_status_t mdl_by_hand_search(mdl_db_t *db, apr_pool_t *p, mdl_by_hand_search_t *search);
 
+/** Makes an item of a shop's mapping: its product and, if it has variants, the first.  APR_ENOENT:
+    there is no such mapping.  *is_active may be NULL. */
+apr_status_t mdl_by_hand_item(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t mapping_id,
+                              mdl_order_item_t *item, int *is_active, apr_pool_t *p);
+
 /**
  * Effect: assigns what a mapping gives to a new order of a guest, as mdl_order_assign does.
  * Sets assign's items and, if it is NULL, its storefront_order_id: 20 digits, the first a 9.

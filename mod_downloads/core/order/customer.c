@@ -6,6 +6,7 @@
 
 #include "base/text/json.h"
 #include "core/download/signed_url.h"
+#include "core/ids.h"
 #include "core/order/change.h"
 #include "core/order/order_words.h"
 #include "core/shop/event.h"
@@ -23,9 +24,84 @@ apr_status_t mdl_customer_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *re
                                "There is no such customer.");
     }
     if (rv == APR_SUCCESS) {
-        MDL_READ(row, customer_by_id, customer, id, storefront_customer_id, email, first_name,
-                 last_name, locale, created_at, updated_at);
+        MDL_READ(row, customer, customer, id, storefront_customer_id, email, first_name, last_name,
+                 locale, created_at, updated_at);
+        ref->id = customer->id;
         ref->entity = customer;
+    }
+    return rv;
+}
+
+apr_status_t mdl_customers_read(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
+                                apr_array_header_t **customers, apr_pool_t *p)
+{
+    apr_array_header_t *read = apr_array_make(p, ids->nelts, sizeof(mdl_customer_t *));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(CUSTOMERS_BY_ID, .shop_id = shop_id, .ids = ids));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_customer_t *customer = apr_pcalloc(p, sizeof *customer);
+
+        MDL_READ(rows, customers_by_id, customer, id, storefront_customer_id, email, first_name,
+                 last_name, locale);
+        APR_ARRAY_PUSH(read, mdl_customer_t *) = customer;
+    }
+    *customers = mdl_ids_sort(ids, read, p);
+    return rv;
+}
+
+apr_status_t mdl_customer_search(mdl_db_t *db, apr_pool_t *p, mdl_customer_search_t *search)
+{
+    const mdl_search_query_t *query = search->text != NULL ? mdl_search_query(search->text, p)
+                                                           : NULL;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    search->found = apr_array_make(p, 0, sizeof(mdl_customer_t *));
+    if (query == NULL) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_search_ask(db, search->shop_id, MDL_SEARCH_CUSTOMER, query, &rows, p);
+    return rv == APR_SUCCESS
+               ? mdl_customers_read(db, search->shop_id, mdl_search_read(rows, search->limit, p),
+                                    &search->found, p)
+               : rv;
+}
+
+apr_status_t mdl_customer_list(mdl_db_t *db, apr_pool_t *p, mdl_customer_list_t *list)
+{
+    mdl_list_page_t *page = &list->page;
+    mdl_rows_t *rows;
+    apr_status_t rv = list->email != NULL
+                          ? mdl_db_select(db, &rows, p,
+                                          MDL_Q(CUSTOMERS_WITH_EMAIL, .shop_id = page->shop_id,
+                                                .email = list->email, .limit = page->limit))
+                          : mdl_db_select(db, &rows, p,
+                                          MDL_Q(CUSTOMERS_OF_SHOP, .shop_id = page->shop_id,
+                                                .limit = page->limit));
+
+    page->found = apr_array_make(p, 8, sizeof(mdl_customer_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_customer_t *customer = apr_pcalloc(p, sizeof *customer);
+
+        MDL_READ(rows, customer, customer, id, storefront_customer_id, email, first_name, last_name,
+                 locale, created_at, updated_at);
+        APR_ARRAY_PUSH(page->found, mdl_customer_t *) = customer;
+    }
+    return rv;
+}
+
+apr_status_t mdl_customer_orders(mdl_db_t *db, apr_int64_t id, int limit, apr_array_header_t **ids,
+                                 apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, &rows, p,
+                                    MDL_Q(CUSTOMER_ORDERS, .customer_id = id, .limit = limit));
+
+    *ids = apr_array_make(p, 8, sizeof(apr_int64_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*ids, apr_int64_t) = mdl_rows_int(rows, 0);
     }
     return rv;
 }

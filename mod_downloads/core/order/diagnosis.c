@@ -365,7 +365,11 @@ static void diagnosis_check_access(run_t *run)
         revoked += entitlement == MDL_ENTITLEMENT_REVOKED;
         expired += entitlement == MDL_ENTITLEMENT_EXPIRED;
     }
-    if (revoked + expired > 0) {
+    if (order->undeclared && revoked + expired < all) {
+        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_FAIL, "access_undeclared",
+                         "The customer has yet to declare on the page that the delivery may "
+                         "begin.");
+    } else if (revoked + expired > 0) {
         diagnosis_report(run, MDL_CHECK_ACCESS, diagnosis_share(revoked + expired, all),
                          revoked == all   ? "access_all_revoked"
                          : expired == all ? "access_expired"

@@ -105,8 +105,9 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
                            MDL_Q(EMAIL_INSERT, .shop_id = email->shop_id,
                                  .order_id = email->order_id, .recipient = email->to,
                                  .message_id = message_id, .status = mdl_email_status_names[status],
-                                 .held = to_be_sent && email->held,
-                                 .request_id = mdl_db_request(db), .now = apr_time_now()));
+                                 .held = to_be_sent && email->held, .is_late = email->is_late,
+                                 .help_id = email->help_id, .request_id = mdl_db_request(db),
+                                 .now = apr_time_now()));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
         rv = email->at_once ? email_insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
                             : email_insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
@@ -231,6 +232,9 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
             .order_id = MDL_INT(rows, emails_by_id, order_id),
             .to = MDL_TEXT(rows, emails_by_id, recipient),
             .message_id = MDL_TEXT(rows, emails_by_id, message_id),
+            .help_id = MDL_INT(rows, emails_by_id, help_id),
+            .help_answer = MDL_TEXT(rows, emails_by_id, help_answer),
+            .is_late = MDL_INT(rows, emails_by_id, is_late) != 0,
             .from_name = MDL_TEXT(rows, emails_by_id, from_name),
             .reply_to = MDL_TEXT(rows, emails_by_id, reply_to)};
     }
@@ -238,10 +242,10 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
 }
 
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
-                              const char *sent_to, const char *error, apr_pool_t *p)
+                              const char *sent_to, const char *words, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
-    apr_time_t sent_at = status == MDL_EMAIL_SENT ? now : 0;
+    int is_sent = status == MDL_EMAIL_SENT;
     apr_status_t rv = mdl_db_exec(db, NULL, p, MDL_Q(ORDER_TOUCH_OF_EMAIL, .now = now, .id = id));
 
     if (rv != APR_SUCCESS) {
@@ -249,12 +253,12 @@ apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t s
     }
     rv = mdl_db_exec(db, NULL, p,
                      MDL_Q(EMAIL_RESULT, .status = mdl_email_status_names[status],
-                           .attempts = attempts, .sent_to = sent_to, .error = error,
-                           .sent_at = sent_at, .id = id));
+                           .attempts = attempts, .sent_to = sent_to,
+                           .error = is_sent ? NULL : words, .response = is_sent ? words : NULL,
+                           .sent_at = is_sent ? now : 0, .id = id));
     return rv == APR_SUCCESS && status != MDL_EMAIL_QUEUED
-               ? mdl_event_add_of_email(
-                     db, status == MDL_EMAIL_SENT ? MDL_EVENT_EMAIL_SENT : MDL_EVENT_EMAIL_FAILED,
-                     id, p)
+               ? mdl_event_add_of_email(db, is_sent ? MDL_EVENT_EMAIL_SENT : MDL_EVENT_EMAIL_FAILED,
+                                        id, p)
                : rv;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The delivery email of an order (contract, section 10): queued in the transaction that causes it,
- * sent by the background process.
+ * The delivery email of an order (contract, section 10), and the email that refuses a request for
+ * help: queued in the transaction that causes it, sent by the background process.
  */
 #ifndef MDL_CORE_ORDER_EMAIL_H
 #define MDL_CORE_ORDER_EMAIL_H
@@ -40,11 +40,13 @@ apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t order_id;
-    const char *to;   /* NULL: there is no address, and the email is recorded as NO_RECIPIENT */
-    const char *host; /* the right side of the Message-ID */
-    int held;         /* whether it waits for mdl_email_release */
-    int awaited;      /* with to NULL: whether it waits for mdl_email_address (or …_give_up) */
-    int at_once;      /* whether it skips the shop's delay */
+    const char *to;      /* NULL: there is no address, and the email is recorded as NO_RECIPIENT */
+    const char *host;    /* the right side of the Message-ID */
+    int held;            /* whether it waits for mdl_email_release */
+    int awaited;         /* with to NULL: whether it waits for mdl_email_address (or …_give_up) */
+    int at_once;         /* whether it skips the shop's delay */
+    int is_late;         /* whether it tells that what was missing has come (core/order/late.h) */
+    apr_int64_t help_id; /* the request for help that it refuses; 0: it is a delivery email */
 } mdl_email_new_t;
 
 /** The state of an email just after mdl_email_queue. */
@@ -94,6 +96,9 @@ typedef struct {
     apr_int64_t order_id;
     const char *to;
     const char *message_id;
+    int is_late;
+    apr_int64_t help_id;     /* as in mdl_email_new_t */
+    const char *help_answer; /* what the shop writes to refuse it, or NULL */
     const char *from_name;
     const char *reply_to; /* or NULL */
 } mdl_email_t;
@@ -103,10 +108,10 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
                                 apr_array_header_t **emails, apr_pool_t *p);
 
 /** Records the result of an attempt: QUEUED, SENT or FAILED, where it went, which may be no longer
-    the order's address (NULL: it was not tried, or is tried again), and the server's error, or
-    NULL. */
+    the order's address (NULL: it was not tried, or is tried again), and the server's last words, or
+    NULL: an error, or what it said when it took the email. */
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
-                              const char *sent_to, const char *error, apr_pool_t *p);
+                              const char *sent_to, const char *words, apr_pool_t *p);
 
 /** Effect: reads how the newest emails with an attempt ended, over all shops.  Looks at the newest
     1,000 emails. */

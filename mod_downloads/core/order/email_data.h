@@ -6,7 +6,7 @@
 #define MDL_CORE_ORDER_EMAIL_DATA_H
 
 #include "base/text/letter.h"
-#include "core/order/offer.h"
+#include "core/order/order.h"
 #include "core/settings/settings.h"
 #include "core/shop/shop.h"
 
@@ -15,17 +15,21 @@
 void mdl_email_choose_language(mdl_letter_source_t *source, const mdl_order_t *order,
                                apr_pool_t *p);
 
-/** The data of an order's delivery email, without its list of files (offer_json.h). */
-mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_offer_t *offer,
-                           const mdl_secret_t *secret, const char *public_url, apr_pool_t *p);
+/** The data of an order's delivery email (docs/templates.md). */
+mdl_json_t *mdl_email_data(const mdl_order_t *order, const mdl_secret_t *secret,
+                           const char *public_url, apr_pool_t *p);
 
 /** Adds what every email to staff shows and is not queued with it: the shop, and the URL of its
    settings (settings_url may be NULL). */
 void mdl_email_add_shop(mdl_json_t *data, const mdl_shop_t *shop, const char *settings_url,
                         apr_pool_t *p);
 
-/** The emails that a shop can send: names of templates; the delivery email is the first. */
+/** The emails that a shop can send: names of templates; those to customers first, and the delivery
+    email before the others. */
 extern const char *const mdl_email_sample_names[];
+
+/** Whether one of these is for customers, in the shop's languages. */
+int mdl_email_sample_is_customers(const char *template);
 
 /**
  * Fills source with one of these emails, and what it would be given for an order, a license key and

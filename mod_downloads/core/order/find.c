@@ -1,6 +1,7 @@
 #include "core/order/find.h"
 
 #include "core/ids.h"
+#include "core/order/customer.h"
 #include "core/search_word.h"
 
 static const mdl_search_kind_t kinds[] = {MDL_SEARCH_ORDER, MDL_SEARCH_CUSTOMER, MDL_SEARCH_PRODUCT,
@@ -48,25 +49,6 @@ static apr_status_t find_orders_of_customers(mdl_db_t *db, const mdl_find_t *fin
     return rv;
 }
 
-static apr_status_t find_customers(mdl_db_t *db, mdl_find_t *find, const apr_array_header_t *ids,
-                                   apr_pool_t *p)
-{
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, &rows, p,
-                                    MDL_Q(CUSTOMERS_BY_ID, .shop_id = find->shop_id, .ids = ids));
-
-    find->customers = apr_array_make(p, ids->nelts, sizeof(mdl_customer_t *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_customer_t *customer = apr_pcalloc(p, sizeof *customer);
-
-        MDL_READ(rows, customers_by_id, customer, id, storefront_customer_id, email, first_name,
-                 last_name, locale);
-        APR_ARRAY_PUSH(find->customers, mdl_customer_t *) = customer;
-    }
-    find->customers = mdl_ids_sort(ids, find->customers, p);
-    return rv;
-}
-
 static apr_status_t find_products(mdl_db_t *db, mdl_find_t *find, const apr_array_header_t *ids,
                                   apr_pool_t *p)
 {
@@ -107,7 +89,8 @@ apr_status_t mdl_find(mdl_db_t *db, apr_pool_t *p, mdl_find_t *find)
 
     if ((rv = found_read(db, find, &found, p)) != APR_SUCCESS ||
         (rv = find_orders_of_customers(db, find, &found, p)) != APR_SUCCESS ||
-        (rv = find_customers(db, find, found.customers, p)) != APR_SUCCESS ||
+        (rv = mdl_customers_read(db, find->shop_id, found.customers, &find->customers, p)) !=
+            APR_SUCCESS ||
         (rv = find_products(db, find, found.products, p)) != APR_SUCCESS ||
         (rv = mdl_asset_find_all(db, find->shop_id, found.files, &find->files, p)) != APR_SUCCESS ||
         (rv = find_keys(db, find, p)) != APR_SUCCESS) {

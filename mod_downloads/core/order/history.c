@@ -46,6 +46,20 @@ apr_status_t mdl_history_downloads(mdl_db_t *db, apr_pool_t *p, mdl_history_t *h
     return rv;
 }
 
+apr_array_header_t *mdl_email_views(mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_array_header_t *emails = apr_array_make(p, 8, sizeof(mdl_email_view_t *));
+
+    while (mdl_rows_next(rows)) {
+        mdl_email_view_t *email = apr_palloc(p, sizeof *email);
+
+        MDL_READ(rows, emails_of_order, email, id, created_at, response);
+        mdl_email_state_of_row(&email->state, rows, mdl_c_emails_of_order_status);
+        APR_ARRAY_PUSH(emails, mdl_email_view_t *) = email;
+    }
+    return emails;
+}
+
 apr_status_t mdl_history_emails(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history)
 {
     mdl_list_page_t *page = &history->page;
@@ -59,13 +73,6 @@ apr_status_t mdl_history_emails(mdl_db_t *db, apr_pool_t *p, mdl_history_t *hist
                                   .limit = page->limit))) != APR_SUCCESS) {
         return rv;
     }
-    page->found = apr_array_make(p, page->limit, sizeof(mdl_email_view_t *));
-    while (mdl_rows_next(rows)) {
-        mdl_email_view_t *email = apr_palloc(p, sizeof *email);
-
-        MDL_READ(rows, emails_of_order, email, id, created_at);
-        mdl_email_state_of_row(&email->state, rows, mdl_c_emails_of_order_status);
-        APR_ARRAY_PUSH(page->found, mdl_email_view_t *) = email;
-    }
+    page->found = mdl_email_views(rows, p);
     return APR_SUCCESS;
 }

@@ -14,7 +14,11 @@ typedef struct {
     apr_int64_t id;
     mdl_email_state_t state;
     apr_time_t created_at;
+    const char *response; /* what the mail server said when it took the email, or NULL */
 } mdl_email_view_t;
+
+/** Reads the rows of emails_of_order: mdl_email_view_t *. */
+apr_array_header_t *mdl_email_views(mdl_rows_t *rows, apr_pool_t *p);
 
 /** Effects that read a page of an order's history.  Refused: 404 order_not_found. */
 typedef struct {

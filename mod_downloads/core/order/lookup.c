@@ -6,6 +6,7 @@
 #include "core/order/email.h"
 #include "core/order/order_words.h"
 #include "core/order/timeline.h"
+#include "core/order/typo.h"
 
 /* The delay doubles each time: by default, this outlasts an outage of about six hours. */
 #define MAX_ATTEMPTS 12
@@ -121,6 +122,7 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
         (rv = lookup_store(db, &lookup, result->found, p)) != APR_SUCCESS ||
         /* again: an assignment may have changed it before the order was locked */
         (rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
+        (rv = mdl_order_note_typo(db, order_id, lookup.email, p)) != APR_SUCCESS ||
         (rv = lookup_settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
         return rv;
     }

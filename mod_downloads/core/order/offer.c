@@ -11,10 +11,12 @@
 /* An offer under construction. */
 typedef struct {
     mdl_offer_t *offer;
-    apr_hash_t *files;    /* mdl_offer_file_t by asset and minute */
-    apr_hash_t *links;    /* mdl_offer_link_t by link_id */
-    apr_hash_t *archives; /* mdl_offer_archive_t by the ids of its files */
-    apr_hash_t *notes;    /* by mapping */
+    mdl_offer_product_t *product; /* of the assignment that is gathered */
+    apr_hash_t *products;         /* mdl_offer_product_t by product and title */
+    apr_hash_t *files;            /* mdl_offer_file_t by product, asset and minute */
+    apr_hash_t *links;            /* mdl_offer_link_t by product and link */
+    apr_hash_t *archives;         /* mdl_offer_archive_t by product and the ids of its files */
+    apr_hash_t *notes;            /* by product (-1: any) and mapping */
     apr_pool_t *pool;
 } gathering_t;
 
@@ -149,16 +151,19 @@ static int asset_ids_compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The ids of an assignment's files, sorted: equal for equal sets of files. */
-static const apr_array_header_t *asset_ids_sorted(const mdl_assignment_t *assignment, apr_pool_t *p)
+/* The product and the sorted ids of the files of the assignment that is gathered: equal for equal
+   sets of files of one product. */
+static const apr_array_header_t *archive_key(const gathering_t *gathering,
+                                             const mdl_assignment_t *assignment)
 {
     int count = assignment->files->nelts;
-    apr_array_header_t *ids = apr_array_make(p, count, sizeof(apr_int64_t));
+    apr_array_header_t *ids = apr_array_make(gathering->pool, count + 1, sizeof(apr_int64_t));
 
+    APR_ARRAY_PUSH(ids, apr_int64_t) = gathering->product->position;
     for (int i = 0; i < count; i++) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = assignment_file_at(assignment, i)->asset_id;
     }
-    qsort(ids->elts, (size_t)count, sizeof(apr_int64_t), asset_ids_compare);
+    qsort((apr_int64_t *)ids->elts + 1, (size_t)count, sizeof(apr_int64_t), asset_ids_compare);
     return ids;
 }
 
@@ -173,17 +178,25 @@ static void gather_archive(gathering_t *gathering, const mdl_assignment_t *assig
     if (size == 0) {
         return;
     }
-    ids = asset_ids_sorted(assignment, p);
+    ids = archive_key(gathering, assignment);
     length = ids->nelts * ids->elt_size;
     if ((same = apr_hash_get(gathering->archives, ids->elts, length)) == NULL) {
         same = archive_make(assignment, size, p);
         APR_ARRAY_PUSH(gathering->offer->archives, mdl_offer_archive_t *) = same;
+        APR_ARRAY_PUSH(gathering->product->archives, mdl_offer_archive_t *) = same;
         apr_hash_set(gathering->archives, ids->elts, length, same);
     } else if (same->entitlement != MDL_ENTITLEMENT_OK) {
         mdl_offer_archive_t *other = archive_make(assignment, size, p);
 
         *same = other->entitlement == MDL_ENTITLEMENT_EXHAUSTED ? *same : *other;
     }
+}
+
+/* Two items of a product are the same to its buyer, unless their titles tell them apart. */
+static int is_same_product(const mdl_assignment_t *one, const mdl_assignment_t *other)
+{
+    return one == other || (strcmp(one->storefront_product_id, other->storefront_product_id) == 0 &&
+                            strcmp(one->title, other->title) == 0);
 }
 
 static void mark_whole(const mdl_offer_t *offer, const mdl_order_t *order, apr_time_t now,
@@ -194,24 +207,22 @@ static void mark_whole(const mdl_offer_t *offer, const mdl_order_t *order, apr_t
 
         archive->is_all = 1;
         for (int j = 0; j < order->assignments->nelts && archive->is_all; j++) {
-            archive->is_all = !mdl_assignment_open(assignment_at(order, j), now) ||
-                              has_files_of(archive->assignment, assignment_at(order, j), p);
+            const mdl_assignment_t *assignment = assignment_at(order, j);
+
+            archive->is_all = !is_same_product(archive->assignment, assignment) ||
+                              !mdl_assignment_open(assignment, now) ||
+                              has_files_of(archive->assignment, assignment, p);
         }
     }
 }
 
 /* --- the offer --- */
 
-static const char *product_of(const mdl_assignment_t *assignment, apr_pool_t *p)
-{
-    return mdl_product_given_title(assignment->title, assignment->storefront_product_id, p);
-}
-
 static void gather_file(gathering_t *gathering, const mdl_assignment_t *assignment,
                         const mdl_order_file_t *file)
 {
     apr_time_t expires_at = assignment->expires_at;
-    apr_int64_t key[] = {file->asset_id, minute_of(expires_at)};
+    apr_int64_t key[] = {gathering->product->position, file->asset_id, minute_of(expires_at)};
     mdl_offer_file_t *offered = apr_hash_get(gathering->files, key, sizeof key);
     apr_pool_t *p = gathering->pool;
 
@@ -219,11 +230,12 @@ static void gather_file(gathering_t *gathering, const mdl_assignment_t *assignme
         offered = apr_palloc(p, sizeof *offered);
         *offered = (mdl_offer_file_t){.file = file,
                                       .entitlement = file_entitlement(file),
-                                      .product = product_of(assignment, p),
+                                      .product = gathering->product->title,
                                       .expires_at = expires_at,
                                       .left = file_left(file),
                                       .total = file->download_limit};
         APR_ARRAY_PUSH(gathering->offer->files, mdl_offer_file_t *) = offered;
+        APR_ARRAY_PUSH(gathering->product->files, mdl_offer_file_t *) = offered;
         apr_hash_set(gathering->files, apr_pmemdup(p, key, sizeof key), sizeof key, offered);
         return;
     }
@@ -242,51 +254,105 @@ static void gather_file(gathering_t *gathering, const mdl_assignment_t *assignme
 
 static void gather_link(gathering_t *gathering, const mdl_order_link_t *link, apr_time_t expires_at)
 {
-    mdl_offer_link_t *offered = apr_hash_get(gathering->links, &link->link_id,
-                                             sizeof link->link_id);
+    apr_int64_t key[] = {gathering->product->position, link->link_id};
+    mdl_offer_link_t *offered = apr_hash_get(gathering->links, key, sizeof key);
+    apr_pool_t *p = gathering->pool;
 
     if (offered == NULL) {
-        offered = apr_palloc(gathering->pool, sizeof *offered);
-        *offered = (mdl_offer_link_t){link, expires_at};
+        offered = apr_palloc(p, sizeof *offered);
+        *offered = (mdl_offer_link_t){link, gathering->product->title, expires_at};
         APR_ARRAY_PUSH(gathering->offer->links, mdl_offer_link_t *) = offered;
-        apr_hash_set(gathering->links, &link->link_id, sizeof link->link_id, offered);
+        APR_ARRAY_PUSH(gathering->product->links, mdl_offer_link_t *) = offered;
+        apr_hash_set(gathering->links, apr_pmemdup(p, key, sizeof key), sizeof key, offered);
     } else if (offered->expires_at != 0 && (expires_at == 0 || expires_at > offered->expires_at)) {
         offered->expires_at = expires_at;
     }
 }
 
-/* Variants of one mapping share its note. */
+/* Whether a mapping's note is new to a product, or to -1, the offer. */
+static int note_is_new(gathering_t *gathering, apr_int64_t product_id, apr_int64_t mapping_id)
+{
+    apr_int64_t key[] = {product_id, mapping_id};
+
+    if (apr_hash_get(gathering->notes, key, sizeof key) != NULL) {
+        return 0;
+    }
+    apr_hash_set(gathering->notes, apr_pmemdup(gathering->pool, key, sizeof key), sizeof key, "");
+    return 1;
+}
+
 static void gather_note(gathering_t *gathering, const mdl_assignment_t *assignment)
 {
-    const apr_int64_t *mapping = &assignment->mapping_id;
+    mdl_offer_product_t *product = gathering->product;
 
-    if (assignment->note != NULL &&
-        apr_hash_get(gathering->notes, mapping, sizeof *mapping) == NULL) {
-        apr_hash_set(gathering->notes, mapping, sizeof *mapping, assignment);
-        APR_ARRAY_PUSH(gathering->offer->notes, mdl_offer_note_t) = (mdl_offer_note_t){
-            product_of(assignment, gathering->pool), assignment->note};
+    if (assignment->note == NULL) {
+        return;
+    }
+    if (note_is_new(gathering, gathering->product->position, assignment->mapping_id)) {
+        APR_ARRAY_PUSH(product->notes, const char *) = assignment->note;
+    }
+    if (note_is_new(gathering, -1, assignment->mapping_id)) {
+        APR_ARRAY_PUSH(gathering->offer->notes,
+                       mdl_offer_note_t) = (mdl_offer_note_t){product->title, assignment->note};
     }
 }
 
 static void gather_license_keys(gathering_t *gathering, const mdl_assignment_t *assignment)
 {
     mdl_offer_t *offer = gathering->offer;
-    const char *product = product_of(assignment, gathering->pool);
+    mdl_offer_product_t *product = gathering->product;
 
-    apr_array_cat(offer->license_keys, assignment->license_keys);
     for (int i = 0; i < assignment->license_keys->nelts; i++) {
-        APR_ARRAY_PUSH(offer->key_products, const char *) = product;
+        APR_ARRAY_PUSH(product->license_keys, int) = offer->license_keys->nelts + i;
+        APR_ARRAY_PUSH(offer->key_products, const char *) = product->title;
     }
+    apr_array_cat(offer->license_keys, assignment->license_keys);
+    product->license_keys_pending += assignment->license_keys_pending;
     offer->license_keys_pending += assignment->license_keys_pending;
+}
+
+static mdl_offer_product_t *product_make(const mdl_assignment_t *assignment, apr_pool_t *p)
+{
+    mdl_offer_product_t *product = apr_pcalloc(p, sizeof *product);
+
+    product->expires_at = assignment->expires_at;
+    product->title = mdl_product_given_title(assignment->title, assignment->storefront_product_id,
+                                             p);
+    product->notes = apr_array_make(p, 1, sizeof(const char *));
+    product->files = apr_array_make(p, 4, sizeof(mdl_offer_file_t *));
+    product->archives = apr_array_make(p, 1, sizeof(mdl_offer_archive_t *));
+    product->links = apr_array_make(p, 1, sizeof(mdl_offer_link_t *));
+    product->license_keys = apr_array_make(p, 1, sizeof(int));
+    return product;
+}
+
+/* Sets the product of an assignment.  A title has no line end. */
+static void gather_product(gathering_t *gathering, const mdl_assignment_t *assignment)
+{
+    apr_array_header_t *products = gathering->offer->products;
+    const char *key = apr_pstrcat(gathering->pool, assignment->title, "\n",
+                                  assignment->storefront_product_id, NULL);
+    mdl_offer_product_t *product = apr_hash_get(gathering->products, key, APR_HASH_KEY_STRING);
+
+    if (product == NULL) {
+        product = product_make(assignment, gathering->pool);
+        product->position = products->nelts;
+        APR_ARRAY_PUSH(products, mdl_offer_product_t *) = product;
+        apr_hash_set(gathering->products, key, APR_HASH_KEY_STRING, product);
+    }
+    gathering->product = product;
 }
 
 static void gather_assignment(gathering_t *gathering, const mdl_assignment_t *assignment)
 {
     mdl_offer_t *offer = gathering->offer;
 
-    if (offer->products++ == 0) {
+    if (offer->products->nelts == 0) {
         offer->expires_at = assignment->expires_at;
     }
+    gather_product(gathering, assignment);
+    gathering->product->ends_differ |= minute_of(assignment->expires_at) !=
+                                       minute_of(gathering->product->expires_at);
     offer->ends_differ |= minute_of(assignment->expires_at) != minute_of(offer->expires_at);
     for (int i = 0; i < assignment->files->nelts; i++) {
         gather_file(gathering, assignment, assignment_file_at(assignment, i));
@@ -304,12 +370,14 @@ const mdl_offer_t *mdl_offer_make(const mdl_order_t *order, apr_time_t now, apr_
 {
     mdl_offer_t *offer = apr_pcalloc(p, sizeof *offer);
     gathering_t gathering = {.offer = offer,
+                             .products = apr_hash_make(p),
                              .files = apr_hash_make(p),
                              .links = apr_hash_make(p),
                              .archives = apr_hash_make(p),
                              .notes = apr_hash_make(p),
                              .pool = p};
 
+    offer->products = apr_array_make(p, 4, sizeof(mdl_offer_product_t *));
     offer->files = apr_array_make(p, 8, sizeof(mdl_offer_file_t *));
     offer->archives = apr_array_make(p, 2, sizeof(mdl_offer_archive_t *));
     offer->links = apr_array_make(p, 2, sizeof(mdl_offer_link_t *));
@@ -348,13 +416,13 @@ static mdl_entitlement_t entitlement_to_file(const mdl_assignment_t *assignment,
     return entitlement == MDL_ENTITLEMENT_OK ? file_entitlement(file) : entitlement;
 }
 
-static const mdl_order_file_t *find_open_file(const mdl_order_t *order, apr_int64_t asset_id,
-                                              apr_time_t now)
+static const mdl_order_file_t *find_open_file(const mdl_order_t *order, const mdl_assignment_t *of,
+                                              apr_int64_t asset_id, apr_time_t now)
 {
     for (int i = 0; i < order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(order, i);
 
-        for (int j = 0; j < assignment->files->nelts; j++) {
+        for (int j = 0; j < assignment->files->nelts && is_same_product(of, assignment); j++) {
             const mdl_order_file_t *file = assignment_file_at(assignment, j);
 
             if (file->asset_id == asset_id &&
@@ -393,7 +461,7 @@ mdl_entitlement_t mdl_offer_choose_file(const mdl_order_t *order, const char *id
     }
     entitlement = entitlement_to_file(assignment, *file, now);
     if (entitlement != MDL_ENTITLEMENT_OK &&
-        (other = find_open_file(order, (*file)->asset_id, now)) != NULL) {
+        (other = find_open_file(order, assignment, (*file)->asset_id, now)) != NULL) {
         *file = other;
         return MDL_ENTITLEMENT_OK;
     }
@@ -436,7 +504,7 @@ mdl_entitlement_t mdl_offer_choose_archive(const mdl_order_t *order, const char 
     entitlement = entitlement_to_archive(named, now, p);
     for (int i = 0; entitlement != MDL_ENTITLEMENT_OK && i < order->assignments->nelts; i++) {
         *assignment = assignment_at(order, i);
-        if (has_same_files(*assignment, named, p) &&
+        if (is_same_product(*assignment, named) && has_same_files(*assignment, named, p) &&
             entitlement_to_archive(*assignment, now, p) == MDL_ENTITLEMENT_OK) {
             return MDL_ENTITLEMENT_OK;
         }

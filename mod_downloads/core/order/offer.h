@@ -1,15 +1,16 @@
 /*
- * What an order offers its customer now: the files, archives, links and license keys of its open
- * assignments, each listed once even if several assignments give it.  offer_json.h is for
- * templates.
+ * What an order offers its customer now: its products, each with the files, archives, links and
+ * license keys of its open assignments.  Those of the same product and title are one product, such
+ * as variants without titles of their own; what several of them give is listed once.  offer_json.h
+ * is for templates.
  */
 #ifndef MDL_CORE_ORDER_OFFER_H
 #define MDL_CORE_ORDER_OFFER_H
 
 #include "core/order/order.h"
 
-/** A file of one assignment, or of several that expire in the same minute, because dates are shown
-    to the minute. */
+/** A file of one assignment of a product, or of several that expire in the same minute, because
+    dates are shown to the minute. */
 typedef struct {
     const mdl_order_file_t *file; /* of the assignment with the most downloads left, which gives the
                                      next download: so the archives last longest */
@@ -20,18 +21,20 @@ typedef struct {
     int total;             /* download limit, over all of them; 0: unlimited */
 } mdl_offer_file_t;
 
-/** All ready files of an assignment as a ZIP archive.  Assignments with the same files share it. */
+/** All ready files of an assignment as a ZIP archive.  Assignments of a product with the same files
+    share it. */
 typedef struct {
     const mdl_assignment_t *assignment; /* one with downloads left, if there is any */
     mdl_entitlement_t entitlement;      /* OK, RUNNING or EXHAUSTED */
     apr_int64_t size;
     int count;         /* number of files in it */
     const char *title; /* of the first file */
-    int is_all;        /* whether it has every file of the offer */
+    int is_all;        /* whether it has every file of its product */
 } mdl_offer_archive_t;
 
 typedef struct {
     const mdl_order_link_t *link;
+    const char *product;   /* as mdl_offer_file_t's */
     apr_time_t expires_at; /* the latest of its assignments; 0: never */
 } mdl_offer_link_t;
 
@@ -42,7 +45,22 @@ typedef struct {
 } mdl_offer_note_t;
 
 typedef struct {
-    int products;                     /* open assignments */
+    int position;                     /* among the offer's */
+    const char *title;                /* as people gave it; or NULL */
+    apr_array_header_t *notes;        /* const char *; those of its mappings */
+    apr_array_header_t *files;        /* mdl_offer_file_t * */
+    apr_array_header_t *archives;     /* mdl_offer_archive_t * */
+    apr_array_header_t *links;        /* mdl_offer_link_t * */
+    apr_array_header_t *license_keys; /* int; where they are among the offer's */
+    apr_int64_t license_keys_pending;
+    int ends_differ; /* as the offer's, of the assignments of the product */
+    apr_time_t expires_at;
+} mdl_offer_product_t;
+
+typedef struct {
+    apr_array_header_t
+        *products; /* mdl_offer_product_t *, in the order in which they were bought */
+    /* What all products give. */
     apr_array_header_t *notes;        /* mdl_offer_note_t; none twice, if the order has notes */
     apr_array_header_t *files;        /* mdl_offer_file_t * */
     apr_array_header_t *archives;     /* mdl_offer_archive_t * */
@@ -66,7 +84,8 @@ const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p);
 
 /*
  * Each of these chooses what a customer asks for, perhaps from an old page: from the assignment
- * that the request names or, if that one no longer gives it, from another that does.  Returns OK,
+ * that the request names or, if that one no longer gives it, from another of its product that does
+ * (a link: from any).  Returns OK,
  * or the reason why the named assignment does not give it; GONE if the order does not have it.
  */
 

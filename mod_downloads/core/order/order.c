@@ -7,12 +7,21 @@
 #include "core/order/assignment_content.h"
 #include "core/order/timeline.h"
 #include "core/order/lookup.h"
+#include "core/order/visit.h"
 #include "core/download/reservation.h"
 #include "core/download/session.h"
 #include "core/version.h"
 
+#define WITHDRAWAL apr_time_from_sec(14 * 86400)
+
 #define EVENTS_SHOWN    50
 #define DOWNLOADS_SHOWN 50
+
+const char *const mdl_help_state_names[] = {[MDL_HELP_ASKED] = "asked",
+                                            [MDL_HELP_GRANTED] = "granted",
+                                            [MDL_HELP_REFUSED] = "refused",
+                                            [MDL_HELP_LAPSED] = "lapsed",
+                                            NULL};
 
 mdl_order_t *mdl_order_make(apr_pool_t *p)
 {
@@ -28,12 +37,19 @@ const char *mdl_order_called(const mdl_order_t *order)
     return order->name != NULL ? order->name : order->storefront_order_id;
 }
 
+const char *mdl_order_withdrawal(const mdl_order_t *order, apr_time_t now)
+{
+    return now - order->created_at < WITHDRAWAL ? order->withdrawal_url : NULL;
+}
+
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_t *order = mdl_order_make(p);
 
     MDL_READ(row, order, order, id, storefront_order_id, page_id, access_reason, created_at,
-             shop_id, shop_email, fraud_signals, risk_pending, updated_at, own_address, address);
+             shop_id, shop_domain, shop_email, withdrawal_url, fraud_signals, risk_pending,
+             updated_at, own_address, address, declared_at);
+    order->undeclared = MDL_INT(row, order, undeclared) != 0;
     order->state.access = MDL_ENUM(row, order, access_status, mdl_order_access_names);
     order->state.decision = MDL_ENUM(row, order, fraud_decision, mdl_fraud_decision_names);
     order->customer.id = MDL_INT(row, order, customer_id);
@@ -46,6 +62,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     if (order->fraud_signals != NULL) {
         order->fraud_level = MDL_ENUM(row, order, fraud_level, mdl_risk_names);
     }
+    order->shop_help = MDL_ENUM(row, order, shop_help, mdl_shop_help_names);
     order->shop_blocked = !MDL_NULL(row, order, blocked_at);
     if (!MDL_NULL(row, order, status)) {
         mdl_email_state_of_row(&order->email, row, mdl_c_order_status);
@@ -62,6 +79,7 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->status = MDL_ENUM(row, assignment, status, mdl_assignment_status_names);
     assignment->download_type = MDL_ENUM(row, assignment, download_type, mdl_download_type_names);
     assignment->mapping_active = MDL_INT(row, assignment, is_active) != 0;
+    assignment->fresh_downloads = MDL_INT(row, assignment, fresh_downloads) != 0;
     assignment->has_license_keys = !MDL_NULL(row, assignment, license_keys);
     assignment->license_keys_pending = MDL_INT(row, assignment, license_keys);
     assignment->download_limit = (int)MDL_INT_OR_NONE(row, assignment, download_limit);
@@ -209,7 +227,10 @@ static apr_status_t order_ask_head(mdl_db_t *db, const mdl_order_find_t *find, m
                                    apr_pool_t *p)
 {
     if (find->page_id != NULL) {
-        return mdl_db_select(db, row, p, MDL_Q(ORDER_BY_PAGE_ID, find->page_id));
+        return mdl_db_select(db, row, p,
+                             MDL_Q(ORDER_BY_PAGE_ID, .network = find->network,
+                                   .day = mdl_order_visit_day(apr_time_now()),
+                                   .page_id = find->page_id));
     }
     if (find->id != 0) {
         return mdl_db_select(db, row, p, MDL_Q(ORDER_BY_ID, find->id));
@@ -225,6 +246,14 @@ static apr_status_t order_read_head(mdl_rows_t *row, mdl_order_find_t *find, apr
         return APR_ENOENT;
     }
     find->order = order_of_row(row, p);
+    find->order->visit_known = find->network == NULL ||
+                               MDL_INT(row, order_by_page_id, visit_known) != 0;
+    if (find->page_id != NULL && !MDL_NULL(row, order_by_page_id, help_state)) {
+        find->order->help = (mdl_help_t){
+            .state = MDL_ENUM(row, order_by_page_id, help_state, mdl_help_state_names),
+            .asked_at = MDL_INT(row, order_by_page_id, help_asked_at),
+            .answer = MDL_TEXT(row, order_by_page_id, help_answer)};
+    }
     return APR_SUCCESS;
 }
 
@@ -584,10 +613,12 @@ int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
 
 mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order, apr_time_t now)
 {
-    mdl_entitlement_t entitlement = mdl_entitlement_of_order(order->state.access);
+    mdl_entitlement_t entitlement = mdl_entitlement_of_order(order->state.access,
+                                                             order->undeclared);
     int all = order->assignments->nelts, expired = 0;
 
-    if (entitlement != MDL_ENTITLEMENT_OK || all == 0 || mdl_order_has_open(order, now)) {
+    if ((entitlement != MDL_ENTITLEMENT_OK && entitlement != MDL_ENTITLEMENT_UNDECLARED) ||
+        all == 0 || mdl_order_has_open(order, now)) {
         return entitlement;
     }
     for (int i = 0; i < all; i++) {
@@ -596,6 +627,15 @@ mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order, apr_time_t now
                    MDL_ENTITLEMENT_EXPIRED;
     }
     return expired > 0 ? MDL_ENTITLEMENT_EXPIRED : MDL_ENTITLEMENT_REVOKED;
+}
+
+apr_status_t mdl_order_check_declared(const mdl_order_t *order, mdl_problem_t *problem)
+{
+    return order->undeclared
+               ? mdl_problem_set(problem, 409, "declaration_required",
+                                 "The customer has yet to declare on the order's page that the "
+                                 "delivery may begin.")
+               : APR_SUCCESS;
 }
 
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_problem_t *problem)

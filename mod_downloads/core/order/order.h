@@ -5,6 +5,7 @@
 #define MDL_CORE_ORDER_ORDER_H
 
 #include "core/shop/brand.h"
+#include "core/shop/shop.h"
 #include "core/catalog/mapping.h"
 #include "core/job.h"
 #include "core/list_page.h"
@@ -17,6 +18,22 @@
 #include "platform/risk.h"
 #include "db/db.h"
 
+/** A customer's request for help: it is asked, and then granted or refused by the shop, or lapses.
+ */
+typedef enum {
+    MDL_HELP_ASKED,
+    MDL_HELP_GRANTED,
+    MDL_HELP_REFUSED,
+    MDL_HELP_LAPSED
+} mdl_help_state_t;
+extern const char *const mdl_help_state_names[];
+
+typedef struct {
+    mdl_help_state_t state;
+    apr_time_t asked_at; /* 0: there was none */
+    const char *answer;  /* the shop's to the customer, or NULL */
+} mdl_help_t;
+
 typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
@@ -24,6 +41,8 @@ typedef struct {
     const char *page_id;
     mdl_order_state_t state;
     const char *access_reason; /* or NULL */
+    int undeclared;            /* whether it gives nothing before its customer's declaration */
+    apr_time_t declared_at;    /* 0: never */
     const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text; NULL until
                                   the order is checked */
     mdl_risk_t fraud_level;    /* once it is checked */
@@ -36,12 +55,17 @@ typedef struct {
     const char *address;     /* where its emails go; NULL: no address is known */
     apr_int64_t shop_id;
     const char *shop_name;
-    const char *shop_email; /* for customers to write to; or NULL */
-    mdl_brand_t brand;      /* the shop's */
+    const char *shop_domain;
+    const char *shop_email;     /* for customers to write to; or NULL */
+    const char *withdrawal_url; /* of the shop, or NULL */
+    mdl_shop_help_t shop_help;
+    mdl_brand_t brand; /* the shop's */
     int shop_blocked;
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id; NULL in a summary */
     apr_int64_t assignment_count;    /* only in a summary */
+    int visit_known;                 /* whether no row is to be made of this visit of its page */
+    mdl_help_t help;                 /* the newest request, if the order was read by its page_id */
     int files_truncated;             /* whether there are more files than were read */
     int links_truncated;             /* the same for links */
     int license_keys_truncated;      /* and license keys */
@@ -60,11 +84,15 @@ typedef struct {
 /** What people call an order: its name, or its number. */
 const char *mdl_order_called(const mdl_order_t *order);
 
+/** Where the customer withdraws from the contract, which is offered for 14 days; or NULL. */
+const char *mdl_order_withdrawal(const mdl_order_t *order, apr_time_t now);
+
 /** Names an order by its id, its page_id, or its shop_id and storefront_order_id. */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
     const char *page_id;
+    const char *network; /* with page_id: from which a customer visits the page now, or NULL */
     apr_int64_t id;
     int default_download_limit;
     int with_notes;    /* of the mappings */
@@ -138,6 +166,9 @@ mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order, apr_time_t now
 
 /** Whether any assignment of an order is open. */
 int mdl_order_has_open(const mdl_order_t *order, apr_time_t now);
+
+/** Refuses an order that waits for its customer's declaration: 409 declaration_required. */
+apr_status_t mdl_order_check_declared(const mdl_order_t *order, mdl_problem_t *problem);
 
 /** Refuses unless the order's access is active: 409 order_held or access_revoked. */
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_problem_t *problem);

@@ -35,16 +35,19 @@ void mdl_customer_words(mdl_search_words_t *words, const mdl_customer_t *custome
 apr_status_t mdl_customer_store_words(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     mdl_customer_t customer = {.id = id};
-    mdl_search_words_t words;
-    mdl_rows_t *row, *had;
+    mdl_search_words_t words = mdl_search_words(0, p);
+    mdl_rows_t *rows, *had;
     apr_status_t rv;
 
     if ((rv = mdl_search_ask_words(db, MDL_SEARCH_CUSTOMER, id, &had, p)) != APR_SUCCESS ||
-        (rv = mdl_db_select_one(db, &row, p, MDL_Q(CUSTOMER_NAMES, id))) != APR_SUCCESS) {
+        (rv = mdl_db_select(db, &rows, p, MDL_Q(CUSTOMER_NAMES, id))) != APR_SUCCESS) {
         return rv;
     }
-    words = mdl_search_words(MDL_INT(row, customer_names, shop_id), p);
-    MDL_READ(row, customer_names, &customer, storefront_customer_id, email, first_name, last_name);
-    mdl_customer_words(&words, &customer, p);
+    while (mdl_rows_next(rows)) {
+        words.shop_id = MDL_INT(rows, customer_names, shop_id);
+        MDL_READ(rows, customer_names, &customer, storefront_customer_id, email, first_name,
+                 last_name);
+        mdl_customer_words(&words, &customer, p);
+    }
     return mdl_search_renew(db, &words, had, MDL_SEARCH_CUSTOMER, id, p);
 }

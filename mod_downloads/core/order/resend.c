@@ -3,6 +3,7 @@
 #include <apr_time.h>
 
 #include "base/text/json.h"
+#include "core/order/help.h"
 #include "core/order/timeline.h"
 
 #define ACTION "email_resent"
@@ -80,6 +81,9 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *r
     }
     if ((rv = resend_check_rate(db, resend, p)) != APR_SUCCESS ||
         (rv = resend_queue(db, resend, to, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if ((rv = mdl_help_grant(db, find.order->id, resend->user, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_order_find(db, p, &find);

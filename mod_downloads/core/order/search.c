@@ -8,10 +8,12 @@
 #include "base/names.h"
 #include "core/catalog/asset.h"
 #include "core/ids.h"
+#include "core/search_word.h"
 
 #define LOOKED    1000 /* orders, if some of them may not fit the filter */
 #define MAPPINGS  20   /* with files that are not there: of each kind */
 #define CUSTOMERS 100
+#define NAMED     20 /* customers that have the words of a search */
 #define DIGITS    "0123456789"
 
 const char *const mdl_order_attention_names[] = {[MDL_ORDER_EXPIRED] = "expired",
@@ -256,40 +258,6 @@ apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *f
 
 /* --- by what somebody types --- */
 
-static int search_has(const mdl_order_search_t *search, apr_int64_t id)
-{
-    int i = 0;
-
-    while (i < search->found->nelts &&
-           APR_ARRAY_IDX(search->found, i, mdl_order_line_t *)->id != id) {
-        i++;
-    }
-    return i < search->found->nelts;
-}
-
-/* Adds the rows that fit, up to the limit.  The statement selects look + 1 rows. */
-static void search_take(mdl_order_search_t *search, int look, mdl_rows_t *rows, apr_pool_t *p)
-{
-    int looked = 0, taken = 0;
-
-    while (mdl_rows_next(rows)) {
-        int fits = MDL_INT(rows, order_lines_of_number, fits) != 0;
-
-        if (looked++ == look || (fits && taken == search->filter.limit)) {
-            search->more = 1;
-            return;
-        }
-        if (fits) {
-            mdl_order_line_t *line = line_of_row(rows, p);
-
-            taken++;
-            if (!search_has(search, line->id)) {
-                APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
-            }
-        }
-    }
-}
-
 /* Whether every order fits. */
 static int filter_is_empty(const mdl_order_filter_t *filter)
 {
@@ -298,26 +266,62 @@ static int filter_is_empty(const mdl_order_filter_t *filter)
            filter->updated_since == 0;
 }
 
-static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
+/* The orders that have the words, then the newest of the customers that have them. */
+static apr_status_t search_ids(mdl_db_t *db, const mdl_order_search_t *search, int look,
+                               apr_array_header_t **ids, apr_pool_t *p)
 {
-    const mdl_order_filter_t *filter = &search->filter;
-    int look = filter_is_empty(filter) ? filter->limit : LOOKED;
-    apr_int64_t limit = look + 1;
-    mdl_rows_t *numbers, *customer;
+    const mdl_search_query_t *query = mdl_search_query(search->text, p);
+    apr_int64_t shop_id = search->filter.shop_id;
+    mdl_rows_t *orders, *customers, *rows;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select(db, &numbers, p,
-                            MDL_Q(ORDER_LINES_OF_NUMBER, FITS, .text = search->text,
-                                  .limit = limit))) != APR_SUCCESS ||
-        (rv = mdl_db_select(db, &customer, p,
-                            MDL_Q(ORDER_LINES_OF_CUSTOMER, FITS,
-                                  .storefront_customer_id = search->text, .limit = limit))) !=
+    *ids = apr_array_make(p, 0, sizeof(apr_int64_t));
+    if (query == NULL) {
+        return APR_SUCCESS;
+    }
+    if ((rv = mdl_search_ask(db, shop_id, MDL_SEARCH_ORDER, query, &orders, p)) != APR_SUCCESS ||
+        (rv = mdl_search_ask(db, shop_id, MDL_SEARCH_CUSTOMER, query, &customers, p)) !=
             APR_SUCCESS) {
         return rv;
     }
-    search_take(search, look, numbers, p);
-    search_take(search, look, customer, p);
-    return APR_SUCCESS;
+    *ids = mdl_search_read(orders, look, p);
+    rv = mdl_db_select(
+        db, &rows, p,
+        MDL_Q(ORDERS_OF_CUSTOMERS, .ids = mdl_search_read(customers, NAMED, p), .limit = look));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        apr_int64_t id = mdl_rows_int(rows, 0);
+
+        if ((*ids)->nelts < look && !mdl_ids_has(*ids, id)) {
+            APR_ARRAY_PUSH(*ids, apr_int64_t) = id;
+        }
+    }
+    return rv;
+}
+
+static apr_status_t search_words(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
+{
+    const mdl_order_filter_t *filter = &search->filter;
+    int look = filter_is_empty(filter) ? filter->limit + 1 : LOOKED;
+    apr_array_header_t *ids;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    if ((rv = search_ids(db, search, look, &ids, p)) != APR_SUCCESS ||
+        (rv = mdl_db_select(db, &rows, p, MDL_Q(ORDER_LINES_THAT_FIT, FITS, .ids = ids))) !=
+            APR_SUCCESS) {
+        return rv;
+    }
+    while (mdl_rows_next(rows)) {
+        if (MDL_INT(rows, order_lines_that_fit, fits) != 0) {
+            APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line_of_row(rows, p);
+        }
+    }
+    search->found = mdl_ids_sort(ids, search->found, p);
+    search->more = ids->nelts == look || search->found->nelts > filter->limit;
+    while (search->found->nelts > filter->limit) {
+        apr_array_pop(search->found);
+    }
+    return rv;
 }
 
 apr_status_t mdl_order_lines(mdl_db_t *db, const apr_array_header_t *ids,
@@ -353,7 +357,7 @@ apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *s
     search->found = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
     search->more = 0;
     if (search->text != NULL && strchr(search->text, '@') == NULL) {
-        return search_number(db, search, p);
+        return search_words(db, search, p);
     }
     search->filter.email = search->text;
     return search_filtered(db, search, p);

@@ -74,15 +74,15 @@ apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *f
 
 /**
  * Effect: reads the shop's orders that fit the filter.  A text with an "@" restricts them to
- * those whose emails go to this address, in any case.  Any other text finds the orders of the
- * customer with this number, and those whose own number begins with it: of either kind at most
- * limit, among the first 1,000.
+ * those whose emails go to this address, in any case.  Any other text finds the orders that have
+ * its words (core/search_word.h), then the newest of the first 20 customers that have them; with a
+ * filter it looks at 1,000.
  */
 typedef struct {
     const char *text; /* or NULL */
     mdl_order_filter_t filter;
     apr_array_header_t *found; /* out: mdl_order_line_t *; none twice */
-    int more;                  /* out, for a number: whether there may be more */
+    int more;                  /* out, for words: whether there may be more */
 } mdl_order_search_t;
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search);
 

@@ -38,6 +38,7 @@ static const ruling_t rulings[] = {
     {MDL_CHECK_EMAIL, "email_came_back", MDL_OUTCOME_NO, MDL_REMEDY_ADDRESS},
     {MDL_CHECK_EMAIL, "email_failed", MDL_OUTCOME_NO, MDL_REMEDY_ADDRESS},
     {MDL_CHECK_EMAIL, "email_without_address", MDL_OUTCOME_NO, MDL_REMEDY_ADDRESS},
+    {MDL_CHECK_ACCESS, "access_undeclared", MDL_OUTCOME_NO, MDL_REMEDY_SEND},
     {MDL_CHECK_EMAIL, "email_tried_again", MDL_OUTCOME_PARTLY, MDL_REMEDY_NONE},
     {MDL_CHECK_EMAIL, "email_delayed", MDL_OUTCOME_PARTLY, MDL_REMEDY_NONE},
     {MDL_CHECK_EMAIL, "email_awaits_address", MDL_OUTCOME_PARTLY, MDL_REMEDY_NONE},

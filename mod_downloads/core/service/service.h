@@ -5,6 +5,8 @@
 #ifndef MDL_CORE_SERVICE_SERVICE_H
 #define MDL_CORE_SERVICE_SERVICE_H
 
+#include <stdatomic.h>
+
 #include "base/crypto.h"
 #include "core/job_begun.h"
 #include "core/order/fraud.h"
@@ -23,7 +25,13 @@ typedef struct {
     mdl_readiness_t *readiness;
     const char *pid_file; /* httpd's */
     int wake_fd;          /* eventfd, see mdl_service_wake */
+    /* By what the operator was told that the database is away, a sum of the following.  It outlives
+       restarts of httpd. */
+    atomic_int *database_told;
 } mdl_service_t;
+
+#define MDL_TOLD_BY_COMMAND 1
+#define MDL_TOLD_BY_EMAIL   2
 
 /** Reads the secret and the lists of domains, and creates the shared memory; all of it lives as
     long as p.  On an error, *why is a sentence. */

@@ -20,6 +20,7 @@ typedef struct {
     apr_table_t *defines;
     int depth;        /* of Include */
     int virtual_host; /* whether inside of <VirtualHost> */
+    int line;         /* the number of the line that is read */
     apr_pool_t *p;
 } reader_t;
 
@@ -235,6 +236,10 @@ static const char *line_take(reader_t *reader, const char *path, const char *lin
     } else {
         why = mdl_settings_set(reader->settings, name, arguments->nelts,
                                (const char *const *)arguments->elts, p);
+        if (why == NULL) {
+            APR_ARRAY_PUSH(reader->settings->given, mdl_settings_given_t) = (mdl_settings_given_t){
+                name, apr_array_pstrcat(p, arguments, ' '), path, reader->line};
+        }
     }
     return why != NULL ? apr_pstrcat(p, name, " ", why, NULL) : NULL;
 }
@@ -261,6 +266,7 @@ static const char *file_read(reader_t *reader, const char *path)
     for (; *text && reader->problems->nelts < MAX_PROBLEMS; number += lines) {
         const char *line = line_next(&text, &lines);
 
+        reader->line = number;
         why = line_take(reader, path, line, p);
         if (why != NULL) {
             settings_reader_add_problem(reader, apr_psprintf(p, "%s:%d: %s", path, number, why));
@@ -273,7 +279,7 @@ static const char *file_read(reader_t *reader, const char *path)
 void mdl_settings_read(mdl_settings_t *settings, const char *path, apr_array_header_t *problems,
                        apr_pool_t *p)
 {
-    reader_t reader = {settings, problems, apr_table_make(p, 4), 0, 0, p};
+    reader_t reader = {settings, problems, apr_table_make(p, 4), 0, 0, 0, p};
 
     file_read(&reader, path);
 }

@@ -367,6 +367,17 @@ const char *mdl_set_address(void *settings, const mdl_directive_t *directive, co
     return mdl_set_text(settings, directive, address, p);
 }
 
+const char *mdl_set_recipient(void *settings, const mdl_directive_t *directive, const char *word,
+                              apr_pool_t *p)
+{
+    const char *address = mdl_mime_address_of(word, p);
+
+    return address != NULL
+               ? mdl_set_text(settings, directive, address, p)
+               : apr_psprintf(p, "must be an address, such as operator@example.com, not \"%s\".",
+                              word);
+}
+
 const char *mdl_set_tls(void *settings, const mdl_directive_t *directive, const char *word,
                         apr_pool_t *p)
 {

@@ -68,8 +68,9 @@ mdl_setter_fn mdl_set_transport;
 /** A mailbox (base/mail/mailbox.h). */
 mdl_setter_fn mdl_set_mailbox;
 
-/** An email address. */
+/** An email address that emails come from, and one that they go to. */
 mdl_setter_fn mdl_set_address;
+mdl_setter_fn mdl_set_recipient;
 
 /** required, try or off, into an mdl_mail_tls_t. */
 mdl_setter_fn mdl_set_tls;

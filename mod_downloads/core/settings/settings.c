@@ -13,7 +13,8 @@
 #define GIB           (APR_INT64_C(1) << 30)
 #define MAX_REDIRECTS 10 /* contract, section 9 */
 
-const char *const mdl_settings_template_names[] = {"email.subject",
+const char *const mdl_settings_template_names[] = {"declaration.txt",
+                                                   "email.subject",
                                                    "email.txt",
                                                    "email.html",
                                                    "webhook_disabled.subject",
@@ -30,6 +31,18 @@ const char *const mdl_settings_template_names[] = {"email.subject",
                                                    "confirm.html",
                                                    "test.subject",
                                                    "confirm_page.html",
+                                                   "news.subject",
+                                                   "news.txt",
+                                                   "news.html",
+                                                   "unsubscribe_page.html",
+                                                   "help_page.html",
+                                                   "find.subject",
+                                                   "find.txt",
+                                                   "find.html",
+                                                   "find_page.html",
+                                                   "help.subject",
+                                                   "help.txt",
+                                                   "help.html",
                                                    "page.html",
                                                    "message.html",
                                                    NULL};
@@ -52,9 +65,12 @@ const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
                                                        "members.html",
                                                        "audit.html",
                                                        "order_by_hand.html",
+                                                       "product_buyers.html",
+                                                       "customer_merge.html",
                                                        "orders.html",
                                                        "search.html",
                                                        "order.html",
+                                                       "order_evidence.html",
                                                        "emails.html",
                                                        "email_preview.html",
                                                        "own_emails.html",
@@ -191,6 +207,9 @@ static const mdl_directive_t directives[] = {
     SECONDS("DownloadsSessionIdle", "60", session_idle, 1, DAY),
     SECONDS("DownloadsLeaseTime", "30", lease_time, 2, 3600),
     SECONDS("DownloadsPollInterval", "2", poll_interval, 1, 60),
+    TEXT("DownloadsAlertCommand", mdl_set_path, alert_command),
+    TEXT("DownloadsAlertEmail", mdl_set_recipient, alert_email),
+    SECONDS("DownloadsAlertInterval", "60", alert_interval, 1, 3600),
 };
 
 #define DIRECTIVES (sizeof directives / sizeof *directives)
@@ -202,6 +221,7 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
     mdl_http_policy_init(&settings->ingest, p);
     mdl_http_policy_init(&settings->webhook, p);
     mdl_http_policy_init(&settings->storefront, p);
+    settings->given = apr_array_make(p, 8, sizeof(mdl_settings_given_t));
     settings->tls_proxies = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
     settings->secret_files = apr_array_make(p, 1, sizeof(const char *));
     settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
@@ -224,6 +244,17 @@ static const mdl_directive_t *directive_find(const char *name)
         }
     }
     return NULL;
+}
+
+int mdl_settings_directive(apr_size_t i, const char **name, const char **standard, int *is_list)
+{
+    if (i >= DIRECTIVES) {
+        return 0;
+    }
+    *name = directives[i].name;
+    *standard = directives[i].standard;
+    *is_list = directives[i].is_list;
+    return 1;
 }
 
 const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int argc,

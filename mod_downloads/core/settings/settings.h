@@ -31,7 +31,8 @@ extern const char *const mdl_settings_template_names[];
 extern const char *const mdl_settings_tab_template_names[];
 
 typedef struct {
-    int configured; /* whether any Downloads* directive was given */
+    int configured;            /* whether any Downloads* directive was given */
+    apr_array_header_t *given; /* mdl_settings_given_t: the valid lines of mdl_settings_read */
 
     const char *db_driver; /* DBDriver and DBDParams of mod_dbd */
     const char *db_params;
@@ -105,7 +106,19 @@ typedef struct {
     apr_interval_time_t session_idle;     /* after it, an incomplete download is given back */
     apr_interval_time_t lease_time;
     apr_interval_time_t poll_interval;
+
+    const char *alert_command; /* absolute path, or NULL */
+    const char *alert_email;   /* address, or NULL */
+    apr_interval_time_t alert_interval;
 } mdl_settings_t;
+
+/** A line of a configuration file that has set a directive. */
+typedef struct {
+    const char *name;  /* in any case */
+    const char *value; /* its words, with a space between */
+    const char *file;
+    int line;
+} mdl_settings_given_t;
 
 /** A name and its help text, for httpd's command table. */
 #define MDL_DIRECTIVES(X)                                                                          \
@@ -184,7 +197,10 @@ typedef struct {
     X("DownloadsSessionIdle",                                                                      \
       "seconds after which a download that stopped before its end is given back")                  \
     X("DownloadsLeaseTime", "seconds after which a silent worker's job is taken over")             \
-    X("DownloadsPollInterval", "seconds between looks for jobs of other nodes")
+    X("DownloadsPollInterval", "seconds between looks for jobs of other nodes")                    \
+    X("DownloadsAlertCommand", "program that is run when something fails, and when it is well")    \
+    X("DownloadsAlertEmail", "the operator's address, which gets an email then")                   \
+    X("DownloadsAlertInterval", "seconds between the tests that alerts come from")
 
 /** Settings with all defaults, in p; strings without a default are NULL. */
 mdl_settings_t *mdl_settings_create(apr_pool_t *p);
@@ -197,6 +213,10 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p);
  */
 const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int argc,
                              const char *const *argv, apr_pool_t *p);
+
+/** Whether there is a directive i, counted from 0: its name, the word of its default or NULL, and
+    whether its lines add to each other. */
+int mdl_settings_directive(apr_size_t i, const char **name, const char **standard, int *is_list);
 
 /**
  * Checks what can be checked without a database once all directives are set: missing or

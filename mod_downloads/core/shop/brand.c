@@ -97,7 +97,7 @@ const char *mdl_brand_style(const mdl_brand_t *brand, apr_pool_t *p)
                ? NULL
                : apr_psprintf(p,
                               ":root{--action:%s}"
-                              "@media (prefers-color-scheme:dark){:root{--action:%s}}",
+                              "@media screen and (prefers-color-scheme:dark){:root{--action:%s}}",
                               mdl_accent_on_white(brand->accent, p),
                               mdl_accent_on_dark(brand->accent, p));
 }

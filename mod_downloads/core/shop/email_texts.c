@@ -6,9 +6,10 @@
 
 #include "base/text/utf8.h"
 
-#define ENGLISH 1 /* in mdl_email_languages */
+#define ENGLISH 2 /* in mdl_email_languages */
 
-const char *const mdl_email_languages[MDL_EMAIL_LANGUAGES + 1] = {"de", "en", "es", "fr", NULL};
+const char *const mdl_email_languages[MDL_EMAIL_LANGUAGES + 1] = {"ar", "de", "en", "es",
+                                                                  "fr", "ja", NULL};
 
 mdl_email_texts_t mdl_email_texts_read(const char *stored, apr_pool_t *p)
 {

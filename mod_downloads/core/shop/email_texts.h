@@ -7,7 +7,7 @@
 
 #include "base/text/json.h"
 
-#define MDL_EMAIL_LANGUAGES 4
+#define MDL_EMAIL_LANGUAGES 6
 #define MDL_EMAIL_TEXT_MAX  300 /* characters */
 
 /** Their tags; NULL ends them. */

@@ -15,11 +15,13 @@ const char *const mdl_event_type_names[] = {
     [MDL_EVENT_ASSET_READY] = "asset.ready",
     [MDL_EVENT_ASSET_VERSION_ADDED] = "asset.version_added",
     [MDL_EVENT_CUSTOMER_ADDRESS_CHANGED] = "customer.address_changed",
+    [MDL_EVENT_CUSTOMER_MERGED] = "customer.merged",
     [MDL_EVENT_DOWNLOAD_COMPLETED] = "download.completed",
     [MDL_EVENT_DOWNLOAD_LIMIT_REACHED] = "download.limit_reached",
     [MDL_EVENT_EMAIL_BOUNCED] = "email.bounced",
     [MDL_EVENT_EMAIL_FAILED] = "email.failed",
     [MDL_EVENT_EMAIL_SENT] = "email.sent",
+    [MDL_EVENT_HELP_REQUESTED] = "help.requested",
     [MDL_EVENT_IMPORT_FAILED] = "import.failed",
     [MDL_EVENT_LICENSE_KEY_DELIVERED] = "license_key.delivered",
     [MDL_EVENT_LICENSE_KEY_LOW] = "license_key.low",
@@ -49,7 +51,8 @@ apr_status_t mdl_event_add(mdl_db_t *db, const mdl_event_t *event, apr_pool_t *p
     return mdl_db_exec(db, NULL, p,
                        MDL_Q(EVENT_INSERT, .shop_id = event->shop_id,
                              .type = mdl_event_type_names[event->type], .order_id = event->order_id,
-                             .data = event->data, .created_at = event_now(db)));
+                             .data = event->data, .request_id = mdl_db_request(db),
+                             .created_at = event_now(db)));
 }
 
 apr_status_t mdl_event_add_of_order(mdl_db_t *db, mdl_event_type_t type, apr_int64_t order_id,
@@ -57,8 +60,8 @@ apr_status_t mdl_event_add_of_order(mdl_db_t *db, mdl_event_type_t type, apr_int
 {
     return mdl_db_exec(db, NULL, p,
                        MDL_Q(EVENT_INSERT_OF_ORDER, .type = mdl_event_type_names[type],
-                             .data = mdl_json_text(data, NULL, p), .created_at = event_now(db),
-                             .id = order_id));
+                             .data = mdl_json_text(data, NULL, p), .request_id = mdl_db_request(db),
+                             .created_at = event_now(db), .id = order_id));
 }
 
 apr_status_t mdl_event_add_of_email(mdl_db_t *db, mdl_event_type_t type, apr_int64_t email_id,
@@ -76,7 +79,8 @@ apr_status_t mdl_event_add_of_email(mdl_db_t *db, mdl_event_type_t type, apr_int
 apr_status_t mdl_event_add_of_tag(mdl_db_t *db, apr_int64_t tag_id, apr_pool_t *p)
 {
     return mdl_db_exec(db, NULL, p,
-                       MDL_Q(EVENT_INSERT_OF_TAG, .created_at = event_now(db), .id = tag_id));
+                       MDL_Q(EVENT_INSERT_OF_TAG, .request_id = mdl_db_request(db),
+                             .created_at = event_now(db), .id = tag_id));
 }
 
 apr_status_t mdl_event_add_given(mdl_db_t *db, const char *pairs, apr_pool_t *p)
@@ -268,6 +272,17 @@ apr_status_t mdl_event_list(mdl_db_t *db, apr_pool_t *p, mdl_event_list_t *list)
         }
     }
     list->more |= look > 0 && looked == look;
+    return rv;
+}
+
+apr_status_t mdl_event_feed(mdl_db_t *db, apr_pool_t *p, const char **feed)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, &row, p, MDL_Q(EVENT_FEED));
+
+    if (rv == APR_SUCCESS) {
+        *feed = mdl_rows_text(row, 0);
+    }
     return rv;
 }
 

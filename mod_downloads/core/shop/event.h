@@ -18,11 +18,13 @@ typedef enum {
     MDL_EVENT_ASSET_READY,
     MDL_EVENT_ASSET_VERSION_ADDED,
     MDL_EVENT_CUSTOMER_ADDRESS_CHANGED,
+    MDL_EVENT_CUSTOMER_MERGED,
     MDL_EVENT_DOWNLOAD_COMPLETED,
     MDL_EVENT_DOWNLOAD_LIMIT_REACHED,
     MDL_EVENT_EMAIL_BOUNCED,
     MDL_EVENT_EMAIL_FAILED,
     MDL_EVENT_EMAIL_SENT,
+    MDL_EVENT_HELP_REQUESTED,
     MDL_EVENT_IMPORT_FAILED,
     MDL_EVENT_LICENSE_KEY_DELIVERED,
     MDL_EVENT_LICENSE_KEY_LOW,
@@ -113,6 +115,9 @@ typedef struct {
     int more;                  /* out: whether there may be more */
 } mdl_event_list_t;
 apr_status_t mdl_event_list(mdl_db_t *db, apr_pool_t *p, mdl_event_list_t *list);
+
+/** Effect: reads the feed's name, which no other database has but a copy. */
+apr_status_t mdl_event_feed(mdl_db_t *db, apr_pool_t *p, const char **feed);
 
 /** Effect: renames the feed after a backup was restored; *feed gets the new name.  Numbers given
     since the backup are given again, and the new name tells clients who have read them. */

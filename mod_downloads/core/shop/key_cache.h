@@ -29,7 +29,7 @@ apr_status_t mdl_key_cache_create(mdl_key_cache_t **cache, apr_pool_t *p);
 typedef struct {
     char key_id[MDL_KEY_ID_LENGTH + 1];
     char key_name[MDL_KEY_NAME_MAX + 1];
-    char shop_name[MDL_SHOP_NAME_MAX + 1];
+    char shop_name[4 * MDL_SHOP_NAME_MAX + 1];
     char shop_domain[MDL_HTTP_HOST_MAX + 1];
     apr_int64_t shop_id;
     mdl_key_scope_t scope;

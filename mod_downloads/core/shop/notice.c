@@ -13,6 +13,8 @@
 const char *const mdl_notice_kind_names[] = {[MDL_NOTICE_HELD] = "held",
                                              [MDL_NOTICE_BOUNCED] = "bounced",
                                              [MDL_NOTICE_IMPORT_FAILED] = "import_failed",
+                                             [MDL_NOTICE_KEYS_LOW] = "keys_low",
+                                             [MDL_NOTICE_HELP] = "help",
                                              NULL};
 const char *const mdl_notice_choice_names[] = {
     [MDL_NOTICE_OFF] = "off", [MDL_NOTICE_NOW] = "now", [MDL_NOTICE_DAILY] = "daily", NULL};
@@ -24,6 +26,26 @@ apr_status_t mdl_notice_add(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t sh
 
     return mdl_db_exec(db, NULL, p,
                        MDL_Q(NOTICE_ADD, .latest = now + DAY, .now = now, .shop_id = shop_id,
+                             .kind = mdl_notice_kind_names[kind]));
+}
+
+apr_status_t mdl_notice_add_by_default(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t shop_id,
+                                       apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(NOTICE_DEFAULT, .kind = mdl_notice_kind_names[kind], .shop_id = shop_id));
+
+    return rv == APR_SUCCESS ? mdl_notice_add(db, kind, shop_id, p) : rv;
+}
+
+apr_status_t mdl_notice_add_daily(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t shop_id,
+                                  apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+
+    return mdl_db_exec(db, NULL, p,
+                       MDL_Q(NOTICE_ADD_DAILY, .latest = now + DAY, .now = now, .shop_id = shop_id,
                              .kind = mdl_notice_kind_names[kind]));
 }
 
@@ -56,10 +78,21 @@ apr_status_t mdl_notice_choose(mdl_db_t *db, apr_pool_t *p, mdl_notice_choose_t 
 
 apr_status_t mdl_notice_read(mdl_db_t *db, apr_pool_t *p, mdl_notice_choose_t *choose)
 {
+    mdl_member_find_t find = {.user = choose->user, .shop_id = choose->shop_id};
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, &rows, p, MDL_Q(NOTICE_LIST, .shop_id = choose->shop_id, .user_name = choose->user));
+    apr_status_t rv = mdl_member_find(db, p, &find);
 
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    if (find.member->role == MDL_ROLE_OWNER) {
+        choose->choices[MDL_NOTICE_KEYS_LOW] = MDL_NOTICE_NOW; /* as staff_told_now has it */
+    }
+    if (find.member->role >= MDL_ROLE_STAFF) {
+        choose->choices[MDL_NOTICE_HELP] = MDL_NOTICE_NOW; /* as notice_default has it */
+    }
+    rv = mdl_db_select(db, &rows, p,
+                       MDL_Q(NOTICE_LIST, .shop_id = choose->shop_id, .user_name = choose->user));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         choose->choices[mdl_rows_enum(rows, 0, mdl_notice_kind_names)] = mdl_rows_enum(
             rows, 1, mdl_notice_choice_names);
@@ -145,6 +178,7 @@ static apr_status_t letter_send(mdl_db_t *db, const letter_t *letter, int *queue
         mdl_json_add_int(mdl_json_add_object(data, letter->notices[i]->kind), "count",
                          letter->notices[i]->waiting);
     }
+    mdl_json_add_string(data, "user", letter->to->user);
     rv = mdl_staff_email_notify(db, letter->to->shop_id, letter->address, MDL_STAFF_EMAIL_NOTICES,
                                 data, queued, p);
     if (rv != APR_SUCCESS) {

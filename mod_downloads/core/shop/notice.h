@@ -14,6 +14,8 @@ typedef enum {
     MDL_NOTICE_HELD,          /* an order is held for review */
     MDL_NOTICE_BOUNCED,       /* an email to a customer came back */
     MDL_NOTICE_IMPORT_FAILED, /* an import, or the hashing of an upload */
+    MDL_NOTICE_KEYS_LOW,      /* a stock of license keys fell to its threshold */
+    MDL_NOTICE_HELP,          /* a customer asks for help */
     MDL_NOTICE_KINDS
 } mdl_notice_kind_t;
 extern const char *const mdl_notice_kind_names[];
@@ -22,12 +24,21 @@ typedef enum { MDL_NOTICE_OFF, MDL_NOTICE_NOW, MDL_NOTICE_DAILY } mdl_notice_cho
 extern const char *const mdl_notice_choice_names[];
 
 /** The name of the templates.  They are given, of each kind that there is, an object of the kind's
-    name with "count". */
+    name with "count"; "user" is the member's name. */
 #define MDL_STAFF_EMAIL_NOTICES "notices"
 
 /** Counts one of a kind for the shop's members who are to be told. */
 apr_status_t mdl_notice_add(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t shop_id,
                             apr_pool_t *p);
+
+/** The same; staff and owners without a choice are told of it at once. */
+apr_status_t mdl_notice_add_by_default(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t shop_id,
+                                       apr_pool_t *p);
+
+/** The same as mdl_notice_add for those who are told daily: who is told at once gets an email of
+    its own, by mdl_staff_email_queue, and owners without a choice are told of KEYS_LOW at once. */
+apr_status_t mdl_notice_add_daily(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t shop_id,
+                                  apr_pool_t *p);
 
 /** The same for the shop of an email to a customer. */
 apr_status_t mdl_notice_add_of_email(mdl_db_t *db, mdl_notice_kind_t kind, apr_int64_t email_id,
@@ -42,7 +53,8 @@ typedef struct {
 } mdl_notice_choose_t;
 apr_status_t mdl_notice_choose(mdl_db_t *db, apr_pool_t *p, mdl_notice_choose_t *choose);
 
-/** Effect: reads them into choices; those of no member are all OFF. */
+/** Effect: reads them into choices; without one an owner is told of KEYS_LOW and
+    HELP at once, other staff of HELP, and of nothing else. */
 apr_status_t mdl_notice_read(mdl_db_t *db, apr_pool_t *p, mdl_notice_choose_t *choose);
 
 /** A member who is to be told something. */

@@ -9,6 +9,7 @@
 
 #include "base/crypto.h"
 #include "base/http/address.h"
+#include "core/metrics.h"
 
 #define BUCKETS 65536 /* of each kind; a power of two */
 #define PROBES  64
@@ -19,10 +20,13 @@
 #define SIGN_IN_NETWORK 30 /* from a network */
 #define SIGN_IN_TIME    (15 * MINUTE)
 
+#define FIND_NETWORK 10 /* requests for links in an hour, from a network */
+
 #define NETWORK_LENGTH 19  /* of an address as text (mdl_address_text) */
 #define FORGED_LINES   120 /* of the log in a minute, without DownloadsRateLimit */
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "other processes would not see libatomic's locks");
+_Static_assert(MDL_RATE_KINDS == MDL_LIMITS, "mdl_limit_names needs a name for each kind");
 
 typedef struct {
     atomic_ullong owner;  /* hash of a name; 0: none */
@@ -53,6 +57,12 @@ static rate_t rate_of_hour(int size)
     return (rate_t){size, size > 0 ? HOUR / size : 0};
 }
 
+static void rates_set_mail(rate_t *rates, int rate)
+{
+    rates[MDL_RATE_MAIL] = rate_of_hour(rate);
+    rates[MDL_RATE_NEWS] = rate_of_hour((rate + 1) / 2);
+}
+
 static void rates_set(rate_t *rates, const mdl_settings_t *settings)
 {
     apr_interval_time_t token = MINUTE / settings->rate_refill;
@@ -63,10 +73,11 @@ static void rates_set(rate_t *rates, const mdl_settings_t *settings)
     rates[MDL_RATE_KEY] = (rate_t){settings->rate_burst, token};
     rates[MDL_RATE_SHOP] = (rate_t){settings->rate_burst * settings->rate_shop_factor,
                                     shared > 0 ? shared : 1};
-    rates[MDL_RATE_MAIL] = rate_of_hour(settings->mail_rate);
+    rates_set_mail(rates, settings->mail_rate);
     rates[MDL_RATE_MAIL_LINE] = (rate_t){1, HOUR};
     rates[MDL_RATE_SIGN_IN_USER] = (rate_t){SIGN_IN_USER, SIGN_IN_TIME / SIGN_IN_USER};
     rates[MDL_RATE_SIGN_IN_NETWORK] = (rate_t){SIGN_IN_NETWORK, SIGN_IN_TIME / SIGN_IN_NETWORK};
+    rates[MDL_RATE_FIND] = rate_of_hour(FIND_NETWORK);
     rates[MDL_RATE_PAGE] = rate_of_minute(settings->rate_limit ? settings->rate_pages : 0);
     rates[MDL_RATE_PART] = rate_of_minute(settings->rate_limit ? settings->rate_parts : 0);
     rates[MDL_RATE_OPEN] = rate_of_minute(networks);
@@ -92,7 +103,7 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
 
 void mdl_rate_limit_set_mail(mdl_rate_limit_t *limit, int rate)
 {
-    limit->rates[MDL_RATE_MAIL] = rate_of_hour(rate);
+    rates_set_mail(limit->rates, rate);
 }
 
 /* FNV-1a, and MurmurHash's finalizer.  The seed keeps an attacker from choosing colliding names. */
@@ -170,6 +181,7 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
         state->full_in = then - now;
         state->more_in = state->full_in > 0 ? (state->full_in - 1) % token + 1 : 0;
     } else {
+        mdl_metric_add(&mdl_metrics->rate_limited[kind], cost > 0);
         state->full_in = then - now - cost * token;
         state->more_in = then - now - whole;
     }
@@ -195,6 +207,7 @@ apr_interval_time_t mdl_rate_limit_reserve(mdl_rate_limit_t *limit, mdl_rate_kin
     do {
         then = (full_at > now ? full_at : now) + token;
     } while (!atomic_compare_exchange_weak(&bucket->full_at, &full_at, then));
+    mdl_metric_add(&mdl_metrics->rate_limited[kind], then > now + whole);
     return then > now + whole ? then - now - whole : 0;
 }
 

@@ -29,6 +29,9 @@ typedef enum {
     MDL_RATE_MAIL_LINE,    /* lines in the log about that limit, likewise */
     MDL_RATE_SIGN_IN_USER, /* passwords tried, by the user's name; limited in any case */
     MDL_RATE_SIGN_IN_NETWORK, /* the same, by the client's network */
+    MDL_RATE_FIND, /* requests for the links of an address, likewise; limited in any case */
+    MDL_RATE_NEWS, /* a shop's emails about new versions, by its id: half as many as MDL_RATE_MAIL
+                    */
     MDL_RATE_KINDS
 } mdl_rate_kind_t;
 
@@ -37,7 +40,8 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
                                    apr_pool_t *p);
 
 /** Sets how many emails an hour a shop may send from this process, 0: no limit.  A bucket stays as
-    full as it is, in parts of the whole.  For the one thread that reserves MDL_RATE_MAIL. */
+    full as it is, in parts of the whole.  For the one thread that reserves MDL_RATE_MAIL and
+    MDL_RATE_NEWS. */
 void mdl_rate_limit_set_mail(mdl_rate_limit_t *limit, int rate);
 
 typedef struct {

@@ -17,16 +17,23 @@ const char *const mdl_shop_status_names[] = {[MDL_SHOP_PENDING] = "pending",
                                              [MDL_SHOP_SUSPENDED] = "suspended",
                                              NULL};
 
+const char *const mdl_shop_help_names[] = {[MDL_SHOP_HELP_OFF] = "off",
+                                           [MDL_SHOP_HELP_ON] = "on",
+                                           [MDL_SHOP_HELP_FIRST] = "first_by_itself",
+                                           NULL};
+
 static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_shop_t *shop = apr_pcalloc(p, sizeof *shop);
 
     MDL_READ(row, shop, shop, id, name, domain, email, created_at, sender_name, reply_to,
-             mail_delay, storefront_url, blocked_at, block_reason);
+             mail_delay, withdrawal_url, storefront_url, blocked_at, block_reason);
     shop->status = MDL_ENUM(row, shop, status, mdl_shop_status_names);
     shop->download_limit = (int)MDL_INT_OR_NONE(row, shop, download_limit);
     shop->access_days = (int)MDL_INT_OR_NONE(row, shop, access_days);
     shop->hold_at = MDL_ENUM(row, shop, hold_at, mdl_risk_names);
+    shop->declaration = MDL_INT(row, shop, declaration) != 0;
+    shop->help = MDL_ENUM(row, shop, help, mdl_shop_help_names);
     shop->email_state = mdl_staff_address_state(shop->email, MDL_INT(row, shop, asked_at),
                                                 MDL_INT(row, shop, confirmed_at));
     MDL_READ(row, shop, &shop->brand, accent, languages, email_texts, logo_sha256, logo_width,
@@ -46,10 +53,11 @@ static const char *shop_changed_text(const char *now, const char *given)
 
 static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
 {
-    return mdl_utf8_is_name(name, MDL_SHOP_NAME_MAX)
+    return mdl_utf8_is_text(name, MDL_SHOP_NAME_MAX)
                ? APR_SUCCESS
-               : mdl_problem_set(problem, 400, "invalid_shop_name",
-                                 "A shop's name has 1 to 200 bytes and no control characters.");
+               : mdl_problem_set(
+                     problem, 400, "invalid_shop_name",
+                     "A shop's name has 1 to 200 characters and no control characters.");
 }
 
 /* Normalizes an address, unless there is none; it must be valid as a sender, because customers'
@@ -90,8 +98,9 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
         return rv;
     }
     if (!mdl_http_host_valid(shop->domain)) {
-        return mdl_problem_set(add->problem, 400, "invalid_domain",
-                               "A shop's domain is a host name in lower case.");
+        return mdl_problem_set(
+            add->problem, 400, "invalid_domain",
+            "A shop's domain is a host name in lower case, such as shop.example.com.");
     }
     if ((rv = shop_take_email(&shop->email, add->problem, p)) != APR_SUCCESS) {
         return rv;
@@ -197,6 +206,11 @@ apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header
     return rv;
 }
 
+int mdl_shop_url_valid(const char *url)
+{
+    return strlen(url) <= MDL_SHOP_URL_MAX && mdl_http_url_is_https(url);
+}
+
 static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
 {
     apr_status_t rv = set->name != NULL ? shop_check_name(set->name, set->problem) : APR_SUCCESS;
@@ -205,9 +219,14 @@ static apr_status_t shop_check_set(mdl_shop_set_t *set, apr_pool_t *p)
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
-        !mdl_utf8_is_name(set->sender_name, 200)) {
-        return mdl_problem_set(set->problem, 400, "invalid_sender_name",
-                               "A sender's name has up to 200 bytes and no control characters.");
+        !mdl_utf8_is_text(set->sender_name, MDL_SHOP_NAME_MAX)) {
+        return mdl_problem_set(
+            set->problem, 400, "invalid_sender_name",
+            "A sender's name has up to 200 characters and no control characters.");
+    }
+    if (set->withdrawal_url != NULL && *set->withdrawal_url != '\0' &&
+        !mdl_shop_url_valid(set->withdrawal_url)) {
+        return mdl_problem_set(set->problem, 400, "invalid_withdrawal_url", MDL_SHOP_URL_RULE);
     }
     if (set->accent != NULL && *set->accent != '\0' &&
         (set->accent = mdl_accent(set->accent, p)) == NULL) {
@@ -252,6 +271,7 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     shop->email = shop_changed_text(shop->email, set->email);
     shop->sender_name = shop_changed_text(shop->sender_name, set->sender_name);
     shop->reply_to = shop_changed_text(shop->reply_to, set->reply_to);
+    shop->withdrawal_url = shop_changed_text(shop->withdrawal_url, set->withdrawal_url);
     shop->brand.accent = shop_changed_text(shop->brand.accent, set->accent);
     shop->brand.languages = shop_changed_text(shop->brand.languages, set->languages);
     if (set->email_texts != NULL) {
@@ -262,15 +282,18 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     shop->hold_at = set->hold_at != MDL_RISK_NONE ? set->hold_at : shop->hold_at;
     shop->download_limit = set->download_limit != NULL ? *set->download_limit
                                                        : shop->download_limit;
+    shop->declaration = set->declaration != NULL ? *set->declaration : shop->declaration;
+    shop->help = set->help != NULL ? (mdl_shop_help_t)*set->help : shop->help;
     shop->access_days = set->access_days != NULL ? *set->access_days : shop->access_days;
-    rv = mdl_db_exec(db, NULL, p,
-                     MDL_Q(SHOP_SET, .name = shop->name, .email = shop->email,
-                           .sender_name = shop->sender_name, .reply_to = shop->reply_to,
-                           .accent = shop->brand.accent, .email_texts = shop->brand.email_texts,
-                           .mail_delay = shop->mail_delay, .hold_at = mdl_risk_names[shop->hold_at],
-                           .download_limit = shop->download_limit, .access_days = shop->access_days,
-                           .languages = shop->brand.languages, .now = apr_time_now(),
-                           .id = shop->id));
+    rv = mdl_db_exec(
+        db, NULL, p,
+        MDL_Q(SHOP_SET, .name = shop->name, .email = shop->email, .sender_name = shop->sender_name,
+              .reply_to = shop->reply_to, .accent = shop->brand.accent,
+              .email_texts = shop->brand.email_texts, .mail_delay = shop->mail_delay,
+              .hold_at = mdl_risk_names[shop->hold_at], .declaration = shop->declaration,
+              .help = mdl_shop_help_names[shop->help], .download_limit = shop->download_limit,
+              .access_days = shop->access_days, .languages = shop->brand.languages,
+              .withdrawal_url = shop->withdrawal_url, .now = apr_time_now(), .id = shop->id));
     if (rv == APR_SUCCESS && set->email != NULL) {
         if (before != NULL) {
             rv = mdl_staff_address_forget(db, shop->id, before, p);

@@ -20,6 +20,14 @@ typedef enum {
 } mdl_shop_status_t;
 extern const char *const mdl_shop_status_names[];
 
+/** Whether a shop's customers may ask it for help (core/order/help.h). */
+typedef enum {
+    MDL_SHOP_HELP_OFF,
+    MDL_SHOP_HELP_ON,
+    MDL_SHOP_HELP_FIRST /* an order's first request may be granted without the shop */
+} mdl_shop_help_t;
+extern const char *const mdl_shop_help_names[];
+
 typedef struct {
     apr_int64_t id;
     const char *name;
@@ -30,11 +38,14 @@ typedef struct {
     apr_time_t created_at;
     const char *sender_name;    /* of emails to customers; NULL: name */
     const char *reply_to;       /* of these emails, and on the page instead of email; NULL: email */
+    const char *withdrawal_url; /* where customers withdraw from their contract; or NULL */
     int mail_delay;             /* minutes between an order and its email */
     int download_limit;         /* of new purchases whose mapping has none, 0: unlimited; -1: the
                                    service's */
     int access_days;            /* likewise; -1: for ever */
     mdl_risk_t hold_at;         /* the level at which the fraud check holds: medium or high */
+    int declaration; /* whether new orders wait for their customer's (core/order/declaration.h) */
+    mdl_shop_help_t help;
     const char *storefront_url; /* NULL: no connection */
     apr_time_t blocked_at;      /* 0: not blocked */
     const char *block_reason;
@@ -79,9 +90,10 @@ apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header
 typedef struct {
     apr_int64_t id;
     const char *name;  /* NULL keeps the value, like all texts below */
-    const char *email; /* "" clears it, like the next four */
+    const char *email; /* "" clears it, like the next five */
     const char *sender_name;
     const char *reply_to;
+    const char *withdrawal_url;
     const char *accent;
     const char *languages;                /* tags, as mdl_language_list reads them */
     const mdl_email_texts_t *email_texts; /* NULL keeps all */
@@ -89,16 +101,25 @@ typedef struct {
     mdl_risk_t hold_at;                   /* MDL_RISK_NONE keeps it */
     const int *download_limit; /* as in mdl_shop_t, up to MDL_SHOP_DOWNLOADS_MAX; NULL keeps it */
     const int *access_days;    /* up to MDL_SHOP_DAYS_MAX; NULL keeps it */
+    const int *declaration;    /* NULL keeps it */
+    const int *help;           /* mdl_shop_help_t; NULL keeps it */
     mdl_storefront_set_t storefront;
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;
 } mdl_shop_set_t;
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 
-#define MDL_SHOP_NAME_MAX       200 /* bytes */
+#define MDL_SHOP_NAME_MAX       200 /* characters */
+#define MDL_SHOP_URL_MAX        2048
 #define MDL_SHOP_MAIL_DELAY_MAX 60
 #define MDL_SHOP_DOWNLOADS_MAX  1000000
 #define MDL_SHOP_DAYS_MAX       36500
+
+#define MDL_SHOP_URL_RULE                                                                          \
+    "Give the whole https address of a page, with at most 2,048 characters and no password."
+
+/** Whether an address fits that rule. */
+int mdl_shop_url_valid(const char *url);
 
 /** Reads a shop; APR_ENOENT when there is no such shop. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);

@@ -84,25 +84,42 @@ static apr_status_t budget_prune(mdl_db_t *db, apr_pool_t *p)
     return mdl_db_exec(db, NULL, p, MDL_Q(STAFF_BUDGET_PRUNE, apr_time_now() - DAY));
 }
 
-apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id,
+static void recipients_add(apr_array_header_t *recipients, mdl_rows_t *rows)
+{
+    while (mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(recipients, const char *) = mdl_rows_text(rows, 0);
+    }
+}
+
+apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id, const char *kind,
                                         apr_array_header_t **recipients, apr_pool_t *p)
 {
     mdl_rows_t *rows;
+    int has_owner;
     apr_status_t rv = mdl_db_select(
         db, &rows, p,
         MDL_Q(STAFF_OWNERS_REACHED, .shop_id = shop_id, .limit = MDL_STAFF_EMAILS_OF_SHOP));
 
     *recipients = apr_array_make(p, 2, sizeof(const char *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*recipients, const char *) = mdl_rows_text(rows, 0);
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
-    if (rv == APR_SUCCESS && (*recipients)->nelts == 0) {
-        rv = mdl_db_select_one(db, &rows, p, MDL_Q(STAFF_SHOP_REACHED, shop_id));
-        if (rv == APR_SUCCESS) {
-            APR_ARRAY_PUSH(*recipients, const char *) = mdl_rows_text(rows, 0);
+    recipients_add(*recipients, rows);
+    has_owner = (*recipients)->nelts > 0;
+    if (kind != NULL) {
+        apr_array_clear(*recipients);
+        if ((rv = mdl_db_select(db, &rows, p,
+                                MDL_Q(STAFF_TOLD_NOW, .kind = kind, .shop_id = shop_id,
+                                      .limit = MDL_STAFF_EMAILS_OF_SHOP))) != APR_SUCCESS) {
+            return rv;
         }
+        recipients_add(*recipients, rows);
     }
-    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    if (!has_owner &&
+        (rv = mdl_db_select(db, &rows, p, MDL_Q(STAFF_SHOP_REACHED, shop_id))) == APR_SUCCESS) {
+        recipients_add(*recipients, rows);
+    }
+    return rv;
 }
 
 /* Takes from the budgets and, if they allow it, queues; *left says what is left. */
@@ -133,15 +150,15 @@ apr_status_t mdl_staff_email_notify(mdl_db_t *db, apr_int64_t shop_id, const cha
     return rv;
 }
 
-apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
-                                   mdl_json_t *data, apr_pool_t *p)
+apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *kind,
+                                   const char *template, mdl_json_t *data, apr_pool_t *p)
 {
     apr_array_header_t *recipients;
     left_t left = {0};
     apr_status_t rv = budget_prune(db, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_staff_email_recipients(db, shop_id, &recipients, p);
+        rv = mdl_staff_email_recipients(db, shop_id, kind, &recipients, p);
     }
     for (int i = 0; rv == APR_SUCCESS && left.of_shop >= 0 && i < recipients->nelts; i++) {
         rv = notice_queue(db, shop_id, APR_ARRAY_IDX(recipients, i, const char *), template, data,

@@ -32,15 +32,16 @@ typedef struct {
     int wanted;           /* whether the address may still get it */
 } mdl_staff_email_t;
 
-/** Reads the addresses (const char *) that get a shop's emails: its owners' confirmed addresses; if
-    there are none, the shop's, if it is confirmed. */
-apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id,
+/** Reads the addresses (const char *) that get a shop's emails: its owners' confirmed addresses or,
+    with a kind of notice (core/shop/notice.h), those of members who are told of it at once.  If no
+    owner has confirmed one, also the shop's, if that is confirmed. */
+apr_status_t mdl_staff_email_recipients(mdl_db_t *db, apr_int64_t shop_id, const char *kind,
                                         apr_array_header_t **recipients, apr_pool_t *p);
 
 /** Queues an email to each recipient while the budgets allow.  Sets "last" in data: whether the
     email uses up a budget. */
-apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *template,
-                                   mdl_json_t *data, apr_pool_t *p);
+apr_status_t mdl_staff_email_queue(mdl_db_t *db, apr_int64_t shop_id, const char *kind,
+                                   const char *template, mdl_json_t *data, apr_pool_t *p);
 
 /** Queues an email to one confirmed address; *queued: whether the budgets allowed it. */
 apr_status_t mdl_staff_email_notify(mdl_db_t *db, apr_int64_t shop_id, const char *address,

@@ -265,7 +265,7 @@ static apr_status_t endpoint_email_staff(mdl_db_t *db, const mdl_webhook_round_t
     mdl_json_add_string(data, "url", mdl_utf8_quoted(round->url, URL_SHOWN, p));
     mdl_present_date(data, "failing_since", failing_since);
     mdl_json_add_string(data, "error", last->error);
-    return mdl_staff_email_queue(db, round->shop_id, "webhook_disabled", data, p);
+    return mdl_staff_email_queue(db, round->shop_id, NULL, "webhook_disabled", data, p);
 }
 
 /* 410 asks for no more messages (Standard Webhooks, "Deliverability and reliability"). */

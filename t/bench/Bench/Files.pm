@@ -81,6 +81,16 @@ my %MAPPED = (
     },
 );
 
+for my $count (10, 300) {
+    $MAPPED{"files-$count"} = sub {
+        my ($on, $product) = @_;
+        my $id = $on->api('POST', '/mappings',
+            { %$product, file_ids => [1], download_type => 'ZIP' })->{id};
+        $on->sql(Bench::Rows::rows('mapping_file', 1, $count - 1, mapping_id => $id,
+            asset_id => 'i', position => 'i'));
+    };
+}
+
 # A link that nobody has used, for something that was bought; the first call prepares all of it.
 sub fresh_url
 {

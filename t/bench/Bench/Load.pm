@@ -5,13 +5,15 @@ package Bench::Load;
 use strict;
 use warnings;
 
+use Bench::Report qw(median);
 use Bench::Service qw(build run);
 use Exporter qw(import);
+use IO::Socket::INET;
 use List::Util qw(sum0);
 use POSIX ();
 use Time::HiRes qw(time);
 
-our @EXPORT = qw(wrk least least_tables timed by_processor number CONNECTIONS);
+our @EXPORT = qw(wrk first_byte least least_tables timed by_processor number CONNECTIONS);
 our @EXPORT_OK = qw(processor_seconds);
 
 use constant CONNECTIONS => 16;
@@ -47,6 +49,40 @@ sub wrk
     die "wrk: $errors of $requests requests failed\n$output" if $errors && !$refused;
     return { rate => $requests / $micros * 1e6, p50 => $p50, p99 => $p99, requests => $requests,
         refused => $errors };
+}
+
+# The milliseconds from a request to the first byte of its answer's body, which is read to its end
+# then, over a kept connection, one request after the other.
+sub first_byte
+{
+    my ($on, $path) = @_;
+    my ($host) = $on->{origin} =~ m{^http://(.+)};
+    my $until  = time + $ENV{SECONDS};
+    my ($socket, @took);
+    while (time < $until) {
+        $socket //= IO::Socket::INET->new(PeerAddr => $host) or die "$host: $@\n";
+        my ($began, $answer) = (time, '');
+        print {$socket} "GET $path HTTP/1.1\r\nHost: $host\r\n\r\n";
+        read_to($socket, \$answer, sub { $answer =~ /\r\n\r\n./s });
+        push @took, 1000 * (time - $began);
+        die "$path: $answer\n" if $answer !~ m{^HTTP/1.1 200 };
+        my ($length) = $answer =~ /^Content-Length: (\d+)/mi;
+        my $whole = 4 + index($answer, "\r\n\r\n") + ($length // 0);
+        read_to($socket, \$answer, sub { $length ? length $answer >= $whole
+            : $answer =~ /\r\n0\r\n\r\n\z/ });
+        undef $socket if $answer =~ /^Connection: close/mi;
+    }
+    @took = sort { $a <=> $b } @took;
+    return { p50 => median(@took), p99 => $took[ $#took * 0.99 ] };
+}
+
+sub read_to
+{
+    my ($socket, $answer, $end) = @_;
+    while (!$end->()) {
+        sysread $socket, $$answer, 65536, length $$answer or die "The answer is cut: $$answer\n";
+    }
+    return;
 }
 
 sub least_tables

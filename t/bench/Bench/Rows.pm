@@ -41,7 +41,7 @@ sub orders
         rows('orders', $from, $count, %made, storefront_order_id => "'' || i", customer_id => 'i',
             page_id => "'" . 'A' x 13 . "' || (10000000 + i) || 'A'",
             access_status => "'active'", fraud_decision => "'not_checked'"),
-        rows('assignment', $from, $count, id => 'i', order_id => 'i',
+        rows('assignment', $from, $count, id => 'i', shop_id => $shop, order_id => 'i',
             storefront_product_id => "'gid://bench/Product/' || (1 + i % $mappings)",
             storefront_variant_id => "''", quantity => 1, mapping_id => "1 + i % $mappings",
             content => "'live'", status => "'active'", created_at => "$now + i"),

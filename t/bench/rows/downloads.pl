@@ -64,6 +64,34 @@ row 'page',
     beside  => sub { over_tls($_[0], '/bench/bare') },
     goal    => 0.80;
 
+# A page of 300 files in one archive, up to its last byte, beside that of ten.
+sub page_of
+{
+    my ($on, $what) = @_;
+    fresh_url($on, $what);
+    return wrk($on, key => 0, path => $on->{bought}{$what}[2], connections => 1);
+}
+
+row 'page-300',
+    title  => "an order's page of 300 files / of 10",
+    ours   => sub { page_of($_[0], 'files-300') },
+    beside => sub { page_of($_[0], 'files-10') };
+
+# The same up to the first byte of the page.
+sub first_of
+{
+    my ($on, $what) = @_;
+    fresh_url($on, $what);
+    return first_byte($on, $on->{bought}{$what}[2]);
+}
+
+row 'page-300-first',
+    title  => "ms to a page of 300 files' first byte / of 10",
+    most   => 1,
+    ours   => sub { first_of($_[0], 'files-300') },
+    beside => sub { first_of($_[0], 'files-10') },
+    goal   => 1.5;
+
 row 'part',
     title   => 'a part, within a download / static file',
     on      => 'large',

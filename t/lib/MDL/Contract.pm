@@ -19,6 +19,7 @@ use Test::More;
 our @EXPORT = qw(
     is_answer is_error is_shape pointers stored refused unstored
     product variant digits import_of ready_asset mapping_of assign held_by_check
+    help_asked
 );
 
 # --- shapes --------------------------------------------------------------------------------------
@@ -55,6 +56,7 @@ my %SHAPES = (
         category_id  => 'id?',
         source_url   => 'text?',
         version      => 'id',
+        note         => 'text?',
         former       => 'former?',
         created_at   => $TIME,
         updated_at   => $TIME,
@@ -111,7 +113,8 @@ my %SHAPES = (
         updated_at   => $TIME,
         expires_at   => $TIME,
     },
-    former  => { version => 'id', size => 'count', sha256 => 'sha256', kept_until => $TIME },
+    former  => { version => 'id', size => 'count', sha256 => 'sha256', note => 'text?',
+        kept_until => $TIME },
     problem => { code => 'text', message => 'text' },
     ping    => {
         ok          => 'bool',
@@ -135,6 +138,7 @@ my %SHAPES = (
         is_active              => 'bool',
         download_limit         => 'count?',
         access_days            => 'count?',
+        fresh_downloads        => 'bool',
         content                => 'live|pinned',
         created_at             => $TIME,
         updated_at             => $TIME,
@@ -201,7 +205,7 @@ my %SHAPES = (
         id             => 'id',
         action         => 'assigned|revoked|restored|downloads_granted|email_resent|link_rotated'
             . '|approved|rejected|license_keys_assigned|fraud_held|fraud_passed|quantity_changed'
-            . '|address_changed',
+            . '|address_changed|declared|help_asked|help_refused',
         assignment_ids => 'ids?',
         key_id         => 'text?',
         user           => 'text?',
@@ -212,9 +216,10 @@ my %SHAPES = (
     shop_event => {
         id         => 'event_id',
         number     => 'id',
-        type       => 'asset.ready|asset.version_added|customer.address_changed'
+        type       => 'asset.ready|asset.version_added|customer.address_changed|customer.merged'
             . '|download.completed|download.limit_reached|order.address_changed'
-            . '|email.bounced|email.failed|email.sent|import.failed|license_key.delivered'
+            . '|email.bounced|email.failed|email.sent|help.requested'
+            . '|import.failed|license_key.delivered'
             . '|license_key.low|order.approved|order.assigned|order.held|order.rejected'
             . '|order.restored|order.revoked|shop.blocked|webhook.disabled|webhook.test',
         created_at => $TIME,
@@ -309,6 +314,35 @@ my %SHAPES = (
 $SHAPES{order_summary} = { %{ $SHAPES{order} }, assignment_count => 'count',
     fraud => { %{ $SHAPES{order}{fraud} } } };
 delete $SHAPES{order_summary}{assignments};
+# The evidence of an order.
+sub kept_list
+{
+    my ($entry) = @_;
+    return { data => [$entry], has_more => 'bool', gone_before => 'time?' };
+}
+$SHAPES{evidence} = {
+    made_at   => $TIME,
+    address   => 'text?',
+    items     => [ { %{ $SHAPES{assignment} }, assignment_id => 'id', links => 'count',
+        license_keys => 'count' } ],
+    emails    => kept_list({ %{ $SHAPES{email} }, response => 'text?', bounced_at => 'time?' }),
+    visits    => kept_list({ visited_at => $TIME, network => 'text' }),
+    events    => kept_list('event'),
+    downloads => kept_list({
+        %{ $SHAPES{download} },
+        filename           => 'text?',
+        version            => 'id?',
+        sha256             => 'sha256?',
+        bytes_sent         => 'count',
+        bytes_acknowledged => 'count',
+        bytes_handed_over  => 'count',
+        network            => 'text?',
+        ended_at           => 'time?',
+    }),
+    map { $_ => $SHAPES{order}{$_} } qw(storefront_order_id name access customer created_at),
+};
+delete @{ $SHAPES{evidence}{items}[0] }{qw(id mapping_id download_type license_keys_pending)};
+delete @{ $SHAPES{evidence}{downloads}{data}[0] }{qw(bytes_delivered updated_at)};
 # An email in the list of all orders.
 $SHAPES{listed_email} = { %{ $SHAPES{email} }, storefront_order_id => 'digits',
     order_name => 'text?', kind => 'first|further' };
@@ -553,6 +587,16 @@ sub assign
     my @items = map { ref $_ ? $_ : { storefront_product_id => $_ } } @$products;
     return api('POST', "/orders/$order/assignments", key => $shop->{token}, %request,
         json => { storefront_customer_id => '77', items => \@items, %members });
+}
+
+# Stores a request for help with an order, as its page does; returns its id.
+sub help_asked
+{
+    my ($shop, $order) = @_;
+    my ($row) = sql('INSERT INTO help_request (shop_id, order_id, finding, state, asked_at) '
+        . "SELECT shop_id, id, 'access_expired', 'asked', created_at FROM orders "
+        . "WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$order' RETURNING id");
+    return $row->[0];
 }
 
 # Has the fraud check hold an order because of its risk, without a storefront.

@@ -5,6 +5,9 @@
 #   my $path = link_of($buy);          # presses the button
 #   …
 #   my $account = settled($buy);       # { used, sessions => [ … ] }
+#
+# With $fresh, which FRESH=1 sets, products have fresh downloads, and each order has used up those
+# of a former version before buy returns.
 package MDL::Customer;
 
 use strict;
@@ -14,7 +17,8 @@ use Digest::SHA qw(sha256_hex);
 use Exporter qw(import);
 use MDL::Test;
 
-our @EXPORT = qw(new_file buy link_of account settled left);
+our $fresh = $ENV{FRESH};
+our @EXPORT = qw(new_file new_bytes buy link_of account settled left);
 
 my $number = int(time) * 10;
 my %products;
@@ -56,6 +60,7 @@ sub buy
 {
     my ($shop, $file, %opt) = @_;
     my $limit   = $opt{limit} // 3;
+    new_bytes($shop, $file, random_bytes(99)) if $fresh;
     my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file,
         $limit);
     my $id      = '' . ++$number;
@@ -68,7 +73,7 @@ sub buy
     my ($path) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$}
         or die "no page: $order->{download_page_url}\n";
     my $assignment = $order->{assignments}[0]{id};
-    return {
+    my $buy = {
         shop       => $shop,
         id         => $id,
         path       => $path,
@@ -79,6 +84,25 @@ sub buy
         limit      => $limit,
         title      => $order->{assignments}[0]{title},
     };
+    if ($fresh) {
+        page('GET', link_of($buy)) for 1 .. $limit || 1;
+        settled($buy);
+        new_bytes($shop, $file, $file->{bytes});
+        $buy->{former_sessions} = $limit || 1;
+    }
+    return $buy;
+}
+
+# Gives a file other bytes.
+sub new_bytes
+{
+    my ($shop, $file, $bytes) = @_;
+    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token},
+        json => { source_url => source('version-' . ++$number . '.bin', $bytes) });
+    die "version: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    my $job = wait_job($shop, $reply->{json}{job}{id});
+    die "version: $job->{error}{message}\n" if $job->{status} ne 'succeeded';
+    return;
 }
 
 sub new_product
@@ -87,7 +111,7 @@ sub new_product
     my $id    = 'gid://shop/Product/' . ++$number;
     my $reply = api('POST', '/mappings', key => $shop->{token}, json => {
         storefront_product_id => $id, file_ids => [ $file->{id} ], download_limit => $limit,
-        download_type => 'FILES',
+        download_type => 'FILES', $fresh ? (fresh_downloads => \1) : (),
     });
     die "mapping: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
     return $id;
@@ -109,9 +133,11 @@ sub account
     my ($buy) = @_;
     my $reply = api('GET', "/orders/$buy->{id}", key => $buy->{shop}{token});
     die "order: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
+    my @sessions = @{ $reply->{json}{downloads} };
+    splice @sessions, -$buy->{former_sessions} if $buy->{former_sessions};
     return {
         used     => $reply->{json}{assignments}[0]{files}[0]{downloads_used},
-        sessions => $reply->{json}{downloads},
+        sessions => \@sessions,
     };
 }
 
@@ -135,7 +161,8 @@ sub left
 {
     my ($buy) = @_;
     my $body = page('GET', $buy->{path})->{body};
-    return $body =~ /(\d+) of \d+ downloads? left/ ? $1 : $body =~ /no downloads left/ ? 0 : undef;
+    return $body =~ /(\d+) of \d+ downloads? left/ ? $1
+        : $body =~ /download limit of this file is reached/ ? 0 : undef;
 }
 
 1;

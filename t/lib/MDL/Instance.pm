@@ -17,6 +17,7 @@
 #   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock. Not with
 #            the sanitizers
 #   modules  [ names ] of further httpd modules to load
+#   preload  a library for httpd's LD_PRELOAD
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # With MDL_STORAGE=objects in the environment its files are in a bucket of their own (MDL::Swift),
 # unless extra names one. It stops with the test at the latest.
@@ -232,7 +233,8 @@ sub httpd
     my ($self, @arguments) = @_;
     my %clock = $self->{clock} ? clock_environment($self->{folder}) : ();
     local @ENV{ keys %clock } = values %clock;
-    local $ENV{LD_PRELOAD}   = $clock{LD_PRELOAD} // $ENV{SANITIZER_RUNTIME} // '';
+    local $ENV{LD_PRELOAD}   = join ' ', grep { $_ } $clock{LD_PRELOAD} // $ENV{SANITIZER_RUNTIME},
+        $self->{preload};
     local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     # Into a file: a pipe would stay open for as long as the server lives.
     my $output = "$self->{folder}/output";

@@ -52,6 +52,9 @@ sub card
     return;
 }
 
+# With one key, a request is done once, and its answer is repeated.
+sub once { return (headers => { 'Idempotency-Key' => idem() }) }
+
 # --- assets and uploads --------------------------------------------------------------------------
 
 # An upload whose bytes have come.
@@ -107,10 +110,14 @@ sub no_room
     local ($shop) = @_;
     my $asset  = completed(brought('some bytes'));
     my $upload = brought('some more bytes');
+    my $less   = completed(brought('more bytes before'));
+    done('createAssetVersion', $less, %{ brought('less after') });
     sql("UPDATE shop SET bytes_stored = 4000000000 WHERE id = $shop->{shop_id}");
     card(completeUpload     => '422 storage_quota_exceeded', $upload, key => 'no_room');
     card(createAssetVersion => '422 storage_quota_exceeded', $asset,  key => 'no_room',
         body => $upload);
+    card(restoreAssetVersion => '422 storage_quota_exceeded', { %$less, version => 1 },
+        key => 'no_room');
     return;
 }
 
@@ -119,13 +126,15 @@ sub versions
 {
     my $asset = completed(brought('version 1'));
     done('createAssetVersion', $asset, %{ brought("version $_") }) for 2, 3;
-    my %restore = (headers => { 'Idempotency-Key' => idem() });
+    my %restore = once();
     my %second  = (%$asset, version => 2);
     my $reply   = api('POST', "/assets/$asset->{asset_id}/versions/2/restore",
         key => $shop->{token}, idem => $restore{headers}{'Idempotency-Key'});
     die "restore was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
     card(restoreAssetVersion => '200', \%second, %restore);
     card(restoreAssetVersion => '409 version_not_kept', { %second, version => 1 });
+    card(restoreAssetVersion => '409 version_current',
+        { %second, version => $reply->{json}{version} });
     return;
 }
 
@@ -163,16 +172,21 @@ sub catalog
         link_ids => [ $ids{link_id} ], license_key_tag_ids => [ $ids{tag_id} ]);
     $ids{mapping_id} = done('saveMapping', {}, %all)->{id};
     done('replaceMapping', {}, %all);
-    card(restoreAssetVersion => '409 version_current',        {});
     card(deleteAsset         => '409 asset_in_use',           {});
     card(deletePack          => '409 pack_in_use',            {});
     card(deleteLink          => '409 link_in_use',            {});
     card(deleteLicenseKeyTag => '409 license_key_tag_in_use', {});
     card(generateLicenseKeys => '422 license_pattern_weak', {},
         body => { pattern => 'A', count => 1 });
+    card(generateLicenseKeys => '200', {}, once());
 
     my $other = { storefront_product_id => product() };
-    done('saveMapping', {}, %$other);
+    $ids{to_mapping_id} = done('saveMapping', {}, %$other)->{id};
+    card(countBuyers => '200', {});
+    card(moveBuyers  => '202', {}, once());
+    my $closed = done('saveMapping', {}, storefront_product_id => product(),
+        is_active => JSON::PP::false)->{id};
+    card($_ => '422 mapping_inactive', { to_mapping_id => $closed }) for qw(countBuyers moveBuyers);
     card(updateMapping  => '409 mapping_exists', {}, body => $other);
     card(replaceMapping => '409 mapping_exists', {}, body => $other);
     return $all{storefront_product_id};
@@ -194,12 +208,15 @@ sub orders
     my %members = (storefront_customer_id => digits(),
         items => [ { storefront_product_id => $product } ]);
     $ids{storefront_order_id} = digits();
-    $ids{assignment_id} = done('assignOrder', {}, %members)->{assignments}[0]{id};
+    my $order = done('assignOrder', {}, %members);
+    $ids{assignment_id} = $order->{assignments}[0]{id};
+    $ids{customer_id}   = $order->{customer}{id};
     done('updateAssignment', {}, quantity  => 1);
     done('grantDownloads',   {}, downloads => 1);
     card(assignOrder     => '409 other_customer', {},
         body => { %members, storefront_customer_id => digits() });
-    card(getDownloadUrls => '403 insufficient_scope', {}, key => 'kept_reader');
+    card($_ => '403 insufficient_scope', {}, key => 'kept_reader')
+        for qw(getDownloadUrls listAudit);
 
     my $keys = api('GET', "/license-key-tags/$ids{tag_id}/keys", key => $shop->{token})
         ->{json}{data};
@@ -210,6 +227,14 @@ sub orders
     done('assignOrder', { storefront_order_id => $another }, %members);
     my $held = held(%members);
     card($_ => '409 order_held', $held) for qw(getDownloadUrls resendEmail restoreOrder);
+    card(updateOrder => '409 order_held', $held,
+        body => { email => 'held@example.com', send_email => JSON::PP::true });
+
+    my %undeclared = (storefront_order_id => digits());
+    $undeclared{assignment_id} = done('assignOrder', \%undeclared, %members)->{assignments}[0]{id};
+    sql("UPDATE orders SET undeclared = 1"
+        . " WHERE storefront_order_id = '$undeclared{storefront_order_id}'");
+    card(getDownloadUrls => '409 declaration_required', \%undeclared);
 
     my %resent = (storefront_order_id => $another);
     done('resendEmail', \%resent, email => 'kept@example.com') for 1 .. 3;
@@ -218,6 +243,8 @@ sub orders
     my $rejected = held(%members);
     done('rejectOrder', $rejected);
     card(rejectOrder => '200', $rejected);
+    my $approved = held(%members);
+    card(approveOrder => '200', $approved);
     card($_ => '409 access_revoked', $rejected) for qw(getDownloadUrls resendEmail restoreOrder);
     return;
 }
@@ -268,8 +295,8 @@ sub kept_things
     my $product = catalog();
     orders($product);
     uploads();
-    no_room($full);
     jobs($slow);
+    no_room($full);
     versions();
     webhooks();
     references();

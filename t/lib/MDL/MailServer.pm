@@ -5,6 +5,7 @@
 #   … "DownloadsMailTransport smtp://127.0.0.1:" . $server->{port}
 #   my @lines = $server->lines;
 #       # [ time, 'open' | 'held' | 'taken' | 'quit' | 'closed', connection, address ]
+#       # [ time, 'ends', connection, URL ]: the List-Unsubscribe of the email that comes
 #
 # The first time that an address is named that begins with "held", the server does not answer before
 # release() is called, and from hold() on again.
@@ -99,6 +100,7 @@ sub answer
 {
     my ($c, $line, $note) = @_;
     if ($c->{data}) {
+        $note->('ends', $c->{id}, $1) if $line =~ m{^ <(\S+/u/[\w-]+)>$};
         return if $line ne '.';
         $c->{data} = 0;
         $note->('taken', $c->{id}, $c->{to});

@@ -71,7 +71,14 @@ sub link_of
         { title => label(), url => 'https://example.com/' . label() })->{id};
 }
 
+sub move_path
+{
+    my ($shop) = @_;
+    return join '/move-buyers/', '/mappings/' . mapping($shop)->{id}, mapping($shop)->{id};
+}
 sub mapping  { my ($shop, @files) = @_; return mapping_of($shop, \@files) }
+
+sub help_request { return help_asked($_[0], order($_[0])->{storefront_order_id}) }
 
 # A webhook endpoint that is told of nothing by itself, and whose URL takes everything.
 sub webhook
@@ -316,6 +323,8 @@ my %REQUESTS = (
     replaceMapping => sub { ('/mappings/' . mapping($_[0])->{id}, mapping_body($_[0])) },
     updateMapping  => sub { ('/mappings/' . mapping($_[0])->{id}, { download_limit => 5 }) },
     deleteMapping  => sub { '/mappings/' . mapping($_[0])->{id} },
+    countBuyers    => sub { move_path($_[0]) },
+    moveBuyers     => sub { (move_path($_[0]), { send_email => JSON::PP::true }) },
 
     listOrders      => sub { order($_[0]); '/orders' },
     getOrder        => sub { order_path($_[0], '') },
@@ -326,6 +335,11 @@ my %REQUESTS = (
         my ($shop) = @_;
         return ('/customers/' . order($shop, storefront_customer_id => digits())->{customer}{id},
             { email => label() . '@buyer.example' });
+    },
+    mergeCustomer => sub {
+        my ($shop) = @_;
+        my @ids = map { order($shop, storefront_customer_id => digits())->{customer}{id} } 1, 2;
+        return ("/customers/$ids[0]/merge", { into_customer_id => $ids[1] });
     },
     listAssignments => sub { order_path($_[0], '/assignments') },
     assignOrder     => sub {
@@ -341,6 +355,10 @@ my %REQUESTS = (
     getAssignment   => sub { assignment_path($_[0], '') },
     updateAssignment => sub { (assignment_path($_[0], ''), { quantity => 3 }) },
     getDownloadUrls => sub { assignment_path($_[0], '/download-urls') },
+    listHelpRequests  => sub { help_request($_[0]); '/help-requests' },
+    getHelpRequest    => sub { '/help-requests/' . help_request($_[0]) },
+    answerHelpRequest => sub { ('/help-requests/' . help_request($_[0]) . '/answer',
+        { answer => 'refuse', reason => label() }) },
     revokeOrder     => sub { (order_path($_[0], '/revoke'), { reason => label() }) },
     restoreOrder    => sub {
         my ($shop) = @_;
@@ -356,6 +374,7 @@ my %REQUESTS = (
     getOrderDiagnosis  => sub { order_path($_[0], '/diagnosis') },
     listOrderEvents    => sub { order_path($_[0], '/events') },
     listOrderDownloads => sub { order_path($_[0], '/downloads') },
+    getOrderEvidence   => sub { order_path($_[0], '/evidence') },
     listOrderEmails    => sub { order_path($_[0], '/emails') },
 
     listEmails         => sub { order($_[0], send_email => JSON::PP::true); '/emails' },
@@ -370,6 +389,7 @@ my %REQUESTS = (
     search => sub { '/search' },
 
     listEvents => sub { order($_[0]); '/events' },
+    listAudit  => sub { category($_[0]); '/audit' },
 
     getShop    => sub { '/shop' },
     updateShop => sub { ('/shop', { sender_name => label(), accent => '#aa3300' }) },
@@ -428,12 +448,13 @@ sub png
 }
 
 # Waits until no job runs or is due within ten minutes, the clean-up after cancelled ones included,
-# and every event has its number.
+# and every event has its number. What waits for an order's missing keys may do so for ever.
 sub settle
 {
     wait_for(sub {
-        my ($row) = sql("SELECT (SELECT count(*) FROM job WHERE status = 'running' OR due_at < "
-            . (time + 600) . '000000), (SELECT count(*) FROM event WHERE number IS NULL)');
+        my ($row) = sql("SELECT (SELECT count(*) FROM job WHERE type <> 'late_email' "
+            . "AND (status = 'running' OR due_at < " . (time + 600) . '000000)), '
+            . '(SELECT count(*) FROM event WHERE number IS NULL)');
         !$row->[0] && !$row->[1];
     }, 60, 'all due jobs to end');
     return;

@@ -24,7 +24,8 @@ use MDL::Instance;
 use MDL::Target qw(port slurp top_dir);
 use MDL::Test;
 
-our @EXPORT = qw(settings_server told visit submit sign_in form_token own_form origin);
+our @EXPORT = qw(settings_server settings_pages told visit submit sign_in form_token own_form
+    origin);
 
 my @USERS = (qw(owner staff reader operator nobody other), 'ada@staff.example');
 
@@ -91,6 +92,19 @@ sub settings_server
     write_to("$server->{folder}/users", join '', map { "$_:$password\n" } @USERS);
     write_to("$server->{folder}/session", 'a passphrase of the suites that is long enough');
     return $server->start;
+}
+
+# The pages and forms that the sources list: path => { get, post }.
+sub settings_pages
+{
+    my %pages;
+    for my $source (map { slurp($_) } glob top_dir() . '/mod_downloads/settings/*.c') {
+        while ($source =~ /^    \{"([^"]*)",((?:[^{}]|\n)*?\.(?:get|post)(?:[^{}]|\n)*)\}/gm) {
+            my ($path, $rest) = ($1, $2);
+            $pages{$path} = { map { $_ => scalar($rest =~ /\.$_ = /) } qw(get post) };
+        }
+    }
+    return %pages;
 }
 
 # What downloadsctl answers; dies if it fails.

@@ -151,7 +151,8 @@ sub says
 
 # Makes the database on PostgreSQL that those of the suites are copies of: to apply every migration
 # takes a second each time. No suite stops this cluster, so what it writes need not reach the disk.
-# The launcher of autovacuum would start a process for each suite's database every minute.
+# The launcher of autovacuum would start a process for each suite's database every minute. As in
+# most databases, lower() knows the letters of every language.
 sub make_template
 {
     my $params = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=template_downloads/r;
@@ -160,7 +161,8 @@ sub make_template
     my @commands = map { ('-c', $_) } 'ALTER SYSTEM SET fsync = off',
         'ALTER SYSTEM SET full_page_writes = off',
         $ENV{GROWTH} ? () : "ALTER SYSTEM SET autovacuum_naptime = '1h'",
-        'SELECT pg_reload_conf()', 'CREATE DATABASE template_downloads';
+        'SELECT pg_reload_conf()',
+        "CREATE DATABASE template_downloads TEMPLATE template0 LC_CTYPE 'C.UTF-8'";
     my $cluster = MDL::Database::patient($ENV{MDL_TEST_PGSQL});
     system(MDL::Database::psql(), $cluster, qw(-qX -o /dev/null), @commands) == 0
         && system("'$ENV{BUILD}/downloadsctl' -f '$logs/template.conf' migrate "
