@@ -5,7 +5,6 @@
 use strict;
 use warnings;
 
-use IO::Handle;
 use MDL::Instance;
 use MDL::Source;
 use MDL::Test;
@@ -133,39 +132,19 @@ if (database() eq 'pgsql') {
     };
 }
 
-# Begins another program's transaction, during which nobody else can write.
-sub lock_database
-{
-    my $params = MDL::Test::vars()->{db_params};
-    my $locked = MDL::Test::logs_dir() . '/locked';
-    my ($command, @lines)
-        = database() eq 'sqlite3'
-        ? ("sqlite3 -batch '$params'", '.timeout 5000', 'BEGIN EXCLUSIVE;')
-        : (MDL::Database::psql() . qq( -qAtX "$params"), 'BEGIN;', 'LOCK TABLE idempotency;');
-    open my $shell, '|-', "$command >'$locked' 2>&1" or die "$command: $!";
-    $shell->autoflush(1);
-    print $shell map { "$_\n" } @lines, "SELECT 'lock' || 'ed';";
-    wait_for(sub { (MDL::Test::slurp($locked) // '') =~ /locked/ }, 10, 'the lock');
-    return $shell;
-}
-
-sub unlock_database
-{
-    my ($shell) = @_;
-    print $shell "COMMIT;\n";
-    return close $shell;
-}
+# Another program's transaction, during which nobody else can write.
+sub lock_database { return MDL::Database::lock_tables('idempotency') }
 
 if (database() eq 'sqlite3') {
     subtest 'another program locks the SQLite database for a moment' => sub {
         my $before = processes();
         my $url    = $source->offer('busy', { size => 1000 });
-        my $shell  = lock_database();
+        my $lock   = lock_database();
         my $began  = time;
         my $child  = fork // die "fork: $!";
         if (!$child) {
             sleep 1.5;
-            print $shell "COMMIT;\n";
+            print { $lock->{in} } "COMMIT;\n";
             POSIX::_exit(0);
         }
         my @replies = parallel(12, sub {
@@ -173,7 +152,7 @@ if (database() eq 'sqlite3') {
             return $i % 2 ? import_of($url) : api('GET', '/ping', key => $key);
         });
         waitpid $child, 0;
-        close $shell;
+        MDL::Database::unlock($lock);
         is_deeply [ map { $_->{status} } @replies ], [ map { $_ % 2 ? 202 : 200 } 0 .. 11 ],
             'reads go on and writes wait' or diag explain \@replies;
         cmp_ok time - $began, '>', 1, 'the lock lasted';
@@ -185,7 +164,7 @@ if (database() eq 'sqlite3') {
     subtest 'another program locks the SQLite database for long' => sub {
         my $before = processes();
         my $url    = $source->offer('long', { size => 1000 });
-        my $shell  = lock_database();
+        my $lock   = lock_database();
         my ($worker) = worker_pids();
         my $used  = processor_time($worker);
         my $began = time;
@@ -200,7 +179,7 @@ if (database() eq 'sqlite3') {
         is api('GET', '/ping', key => $key)->{status}, 200, 'reads go on';
         $used = processor_time($worker) - $used;
         cmp_ok $used, '<', 0.2 * $took, "the background process waits quietly ($used s)";
-        unlock_database($shell);
+        MDL::Database::unlock($lock);
         my $reply = import_of($url);
         is $reply->{status}, 202, 'the first write afterwards succeeds';
         is wait_job($shop, $reply->{json}{job}{id}, 20)->{status}, 'succeeded', 'and so is its job';
@@ -223,10 +202,10 @@ END
     $key = new_shop()->{token};
     my $url = $source->offer('crowd', { size => 1000 });
     is import_of($url)->{status}, 202, 'a write';
-    my $shell   = lock_database();
+    my $lock    = lock_database();
     my @replies = parallel(8,
         sub { return import_of($url, timeout => 30, idem => "crowd-$_[0]-$$") });
-    unlock_database($shell);
+    MDL::Database::unlock($lock);
     my @took;
     wait_for(
         sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 8 }, 10,
