@@ -154,75 +154,57 @@ struct mdl_search_query_t {
     const char *others; /* a JSON array */
 };
 
+static int length_compare(const void *a, const void *b)
+{
+    apr_size_t first = strlen(*(const char *const *)a), second = strlen(*(const char *const *)b);
+
+    return (second > first) - (second < first);
+}
+
 mdl_search_query_t *mdl_search_query(const char *text, apr_pool_t *p)
 {
     const char *at = mdl_text_fold_search(text, p);
     const char *words[QUERY_MAX];
     mdl_json_t *others = mdl_json_array(p);
     mdl_search_query_t *query;
-    int count = 0, longest = 0;
+    int count = 0;
 
     while (count < QUERY_MAX && (words[count] = piece_next(&at, p)) != NULL) {
         words[count] = word_cut(words[count], p);
-        if (strlen(words[count]) > strlen(words[longest])) {
-            longest = count;
-        }
         count++;
     }
     if (count == 0) {
         return NULL;
     }
-    for (int i = 0; i < count; i++) {
-        if (i != longest) {
-            mdl_json_add_string(others, NULL, words[i]);
-        }
+    /* A long word is a rare one, most likely. */
+    qsort(words, (size_t)count, sizeof *words, length_compare);
+    for (int i = 1; i < count; i++) {
+        mdl_json_add_string(others, NULL, words[i]);
     }
     query = apr_palloc(p, sizeof *query);
-    query->longest = words[longest];
+    query->longest = words[0];
     query->others = mdl_json_text(others, NULL, p);
     return query;
 }
 
 apr_status_t mdl_search_ask(mdl_db_t *db, apr_int64_t shop_id, mdl_search_kind_t kind,
-                            const mdl_search_query_t *query, mdl_rows_t **rows, apr_pool_t *p)
+                            const mdl_search_query_t *query, int limit, mdl_rows_t **rows,
+                            apr_pool_t *p)
 {
     return mdl_db_select(db, rows, p,
                          MDL_Q(SEARCH_WORDS_FIND, .word = query->longest, .shop_id = shop_id,
                                .kind = kind, .behind = apr_pstrcat(p, query->longest, BEHIND, NULL),
-                               .limit = LOOKED, .others = query->others));
-}
-
-typedef struct {
-    int is_whole; /* the word is not only the beginning of one */
-    apr_int64_t ref;
-} found_t;
-
-static int found_compare(const void *a, const void *b)
-{
-    const found_t *first = a, *second = b;
-
-    if (first->is_whole != second->is_whole) {
-        return second->is_whole - first->is_whole;
-    }
-    return (second->ref > first->ref) - (second->ref < first->ref);
+                               .looked = LOOKED, .others = query->others, .limit = 2 * limit));
 }
 
 apr_array_header_t *mdl_search_read(mdl_rows_t *rows, int limit, apr_pool_t *p)
 {
-    apr_array_header_t *all = apr_array_make(p, 16, sizeof(found_t));
-    apr_array_header_t *ids = apr_array_make(p, limit, sizeof(apr_int64_t));
+    apr_array_header_t *ids = apr_array_make(p, 16, sizeof(apr_int64_t));
 
     while (mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(all, found_t) = (found_t){(int)MDL_INT(rows, search_words_find, is_whole),
-                                                 MDL_INT(rows, search_words_find, ref)};
-    }
-    if (all->nelts > 0) {
-        qsort(all->elts, (size_t)all->nelts, sizeof(found_t), found_compare);
-    }
-    for (int i = 0; i < all->nelts && ids->nelts < limit; i++) {
-        apr_int64_t ref = APR_ARRAY_IDX(all, i, found_t).ref;
+        apr_int64_t ref = mdl_rows_int(rows, 0);
 
-        if (!mdl_ids_has(ids, ref)) {
+        if (ids->nelts < limit && !mdl_ids_has(ids, ref)) {
             APR_ARRAY_PUSH(ids, apr_int64_t) = ref;
         }
     }

@@ -58,12 +58,13 @@ typedef struct mdl_search_query_t mdl_search_query_t;
 mdl_search_query_t *mdl_search_query(const char *text, apr_pool_t *p);
 
 /** Asks for a shop's things that have each word of the query, or one that begins with it: for its
-    first five words, among the first 1,000 rows of the longest. */
+    first five words, among the first 1,000 rows of the longest.  At most limit of them, first those
+    that have the longest word itself, and each time the newest first. */
 apr_status_t mdl_search_ask(mdl_db_t *db, apr_int64_t shop_id, mdl_search_kind_t kind,
-                            const mdl_search_query_t *query, mdl_rows_t **rows, apr_pool_t *p);
+                            const mdl_search_query_t *query, int limit, mdl_rows_t **rows,
+                            apr_pool_t *p);
 
-/** Reads the ids (apr_int64_t) of at most limit things: first those that have the longest word
-    itself, and each time the newest first. */
+/** Reads the ids (apr_int64_t) of what was asked for, with the same limit. */
 apr_array_header_t *mdl_search_read(mdl_rows_t *rows, int limit, apr_pool_t *p);
 
 #endif

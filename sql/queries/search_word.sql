@@ -38,17 +38,22 @@ char(1114111)
 -- dialect: pgsql
 chr(1114111)
 
--- The rows of a query's longest word, of things that have the others, too. Each is looked up by the index on
--- ref.
+-- Things that have a query's longest word, and the others, too: at most twice each. Each is looked up by the index
+-- on ref, until there are enough. Both databases keep the order of the inner query, whose LIMIT they obey.
 -- name: search_words_find
-SELECT f_rows.ref, CASE WHEN f_rows.word = %s:word THEN 1 ELSE 0 END AS is_whole
+SELECT c_rows.ref
 FROM (
-    SELECT word, ref FROM search_word
-    WHERE shop_id = %lld AND kind = %lld AND word >= %s:word AND word < %s:behind
-    ORDER BY word, ref LIMIT %lld
-) f_rows
+    SELECT DISTINCT f_rows.ref, CASE WHEN f_rows.word = %s:word THEN 1 ELSE 0 END AS is_whole
+    FROM (
+        SELECT word, ref FROM search_word
+        WHERE shop_id = %lld AND kind = %lld AND word >= %s:word AND word < %s:behind
+        ORDER BY word, ref LIMIT %lld:looked
+    ) f_rows
+    ORDER BY is_whole DESC, f_rows.ref DESC LIMIT %lld:looked
+) c_rows
 WHERE NOT EXISTS (
     SELECT 1 FROM {{other_words}} WHERE NOT EXISTS (
         SELECT 1 FROM search_word w
-        WHERE w.ref = f_rows.ref AND w.kind = %lld
+        WHERE w.ref = c_rows.ref AND w.kind = %lld
             AND w.word >= q_rows.value AND w.word < q_rows.value || {{last_character}}))
+LIMIT %lld

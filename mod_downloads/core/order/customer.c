@@ -62,7 +62,7 @@ apr_status_t mdl_customer_search(mdl_db_t *db, apr_pool_t *p, mdl_customer_searc
     if (query == NULL) {
         return APR_SUCCESS;
     }
-    rv = mdl_search_ask(db, search->shop_id, MDL_SEARCH_CUSTOMER, query, &rows, p);
+    rv = mdl_search_ask(db, search->shop_id, MDL_SEARCH_CUSTOMER, query, search->limit, &rows, p);
     return rv == APR_SUCCESS
                ? mdl_customers_read(db, search->shop_id, mdl_search_read(rows, search->limit, p),
                                     &search->found, p)

@@ -22,7 +22,7 @@ static apr_status_t found_read(mdl_db_t *db, const mdl_find_t *find, found_t *fo
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && query != NULL && i < KINDS; i++) {
-        rv = mdl_search_ask(db, find->shop_id, kinds[i], query, &rows[i], p);
+        rv = mdl_search_ask(db, find->shop_id, kinds[i], query, find->limit, &rows[i], p);
     }
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < KINDS; i++) {
         *ids[i] = query != NULL ? mdl_search_read(rows[i], find->limit, p)

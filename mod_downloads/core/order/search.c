@@ -279,8 +279,9 @@ static apr_status_t search_ids(mdl_db_t *db, const mdl_order_search_t *search, i
     if (query == NULL) {
         return APR_SUCCESS;
     }
-    if ((rv = mdl_search_ask(db, shop_id, MDL_SEARCH_ORDER, query, &orders, p)) != APR_SUCCESS ||
-        (rv = mdl_search_ask(db, shop_id, MDL_SEARCH_CUSTOMER, query, &customers, p)) !=
+    if ((rv = mdl_search_ask(db, shop_id, MDL_SEARCH_ORDER, query, look, &orders, p)) !=
+            APR_SUCCESS ||
+        (rv = mdl_search_ask(db, shop_id, MDL_SEARCH_CUSTOMER, query, NAMED, &customers, p)) !=
             APR_SUCCESS) {
         return rv;
     }
