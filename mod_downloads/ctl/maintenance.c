@@ -61,13 +61,17 @@ static int maintenance_wait(mdl_ctl_t *ctl, state_t *state)
 {
     apr_time_t until = mdl_clock_monotonic() + apr_time_from_sec(ctl->wait >= 0 ? ctl->wait : WAIT);
     mdl_problem_t problem = {0};
+    apr_status_t rv;
     int told = 0;
     int failed;
 
     apr_sleep(MDL_CLOSED_LEARN);
-    if ((failed = mdl_ctl_read(ctl, mdl_node_time_effect, &state->running.before, &problem)) ||
-        mdl_db_settle(ctl->db, follow_effect, NULL, ctl->p) != APR_SUCCESS) {
-        return failed ? failed : MDL_EXIT_DATABASE;
+    if ((failed = mdl_ctl_read(ctl, mdl_node_time_effect, &state->running.before, &problem))) {
+        return failed;
+    }
+    if ((rv = mdl_db_settle(ctl->db, follow_effect, NULL, ctl->p)) != APR_SUCCESS) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
+                            mdl_ctl_database_error(ctl, rv));
     }
     while (!(failed = mdl_ctl_read(ctl, state_effect, state, &problem)) &&
            still_runs(&state->running) && mdl_clock_monotonic() < until) {
