@@ -250,7 +250,7 @@ is_shape($queued->{json}{job}, 'job', 'the job of a version');
 is($queued->{json}{job}{asset_id}, $ready->{id}, 'the job belongs to the asset');
 like($queued->{headers}{location}, qr{/api/v1/jobs/\Q$queued->{json}{job}{id}\E\z},
     'Location is the job');
-wait_for(sub { get("/jobs/$queued->{json}{job}{id}")->{json}{progress}{bytes_received} }, 10,
+wait_for(sub { get("/jobs/$queued->{json}{job}{id}")->{json}{progress}{bytes_received} }, 60,
     'the first bytes');
 is_deeply(get("/assets/$ready->{id}")->{json}, $before,
     'the asset keeps its old bytes while the job runs');

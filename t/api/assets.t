@@ -216,7 +216,7 @@ my $running = wait_for(sub {
     my $look = job($id);
     return $look->{json}{status} eq 'running' && $look->{json}{progress}{bytes_received}
         ? $look : undef;
-}, 10, 'a job with progress');
+}, 60, 'a job with progress');
 is_shape($running->{json}, 'job', 'a running job');
 is_deeply($running->{json}{progress}, { bytes_received => 250, bytes_total => 1000, percent => 25 },
     'it has progress');

@@ -128,7 +128,7 @@ sub least
 {
     my ($kind, $times) = @_;
     my @costs;
-    wait_for(sub { (@costs = costs_of($kind)) >= $times }, 10, "$times lines of $kind");
+    wait_for(sub { (@costs = costs_of($kind)) >= $times }, 60, "$times lines of $kind");
     shift @costs;    # the first request also prepares the statements
     return [ map { my $i = $_; (sort { $a <=> $b } map { $_->[$i] } @costs)[0] } 0 .. 2 ];
 }

@@ -71,7 +71,7 @@ sub new_order
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
     wait_for(sub {
         api('GET', "/orders/$id", key => $shop->{token})->{json}{email}{status} eq 'sent';
-    }, 15,
+    }, 60,
         'the email to be sent');
     return ($id, map { $_->{id} } @{ $reply->{json}{assignments} });
 }
@@ -94,7 +94,7 @@ sub download
     wait_for(sub {
         !sql("SELECT 1 FROM download_session WHERE assignment_id = $assignment "
             . "AND status = 'open'");
-    }, 15, 'the download to be settled');
+    }, 60, 'the download to be settled');
     return $status;
 }
 
@@ -283,7 +283,7 @@ my ($job) = grep { ($_->{request_id} // '') eq $request }
 is($job->{type}, 'email', 'job list has it, too');
 wait_for(sub {
     error_log_since($log) =~ /MDL0340: email of job $job->{id} \(\Q$request\E\) was accepted/;
-}, 15, 'a line about the job with the request');
+}, 60, 'a line about the job with the request');
 my ($entry) = grep { ($_->{request_id} // '') eq $request } @{ (ctl('audit', '--shop', $of))[1] };
 is_deeply([ @$entry{qw(noun noun_id action)} ], [ 'order', $traced, 'assigned' ],
     'and so has the audit');

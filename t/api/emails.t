@@ -20,7 +20,7 @@ sub sent
         %more);
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
     wait_for(sub { api('GET', "/orders/$number", key => $of->{token})->{json}{email}{status}
-        eq 'sent' }, 20, "the email of $number");
+        eq 'sent' }, 60, "the email of $number");
     return;
 }
 
@@ -52,7 +52,7 @@ sent($other, 7001, customer => { email => 'ada@example.com' });
 is(api('POST', '/orders/7001/resend', key => $shop->{token}, json => { email => 'bo@example.com' })
         ->{status}, 202, 'an email is sent again');
 wait_for(sub { !grep { $_->{status} ne 'sent' }
-    @{ api('GET', '/emails', key => $shop->{token})->{json}{data} } }, 20, 'it has left');
+    @{ api('GET', '/emails', key => $shop->{token})->{json}{data} } }, 60, 'it has left');
 
 my ($further, @rest) = @{ api('GET', '/emails', key => $shop->{token})->{json}{data} };
 my $of_order = api('GET', '/orders/7001/emails', key => $shop->{token})->{json}{data}[0];

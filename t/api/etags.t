@@ -229,7 +229,7 @@ for my $action (qw(resend revoke restore rotate-link)) {
         "$action: it is replayed");
     is($replayed->{headers}{etag}, $acted->{headers}{etag}, "$action: with its ETag");
     if ($action eq 'resend') {
-        wait_for(sub { call('GET', $at)->{json}{email}{status} eq 'sent' }, 20, 'the email');
+        wait_for(sub { call('GET', $at)->{json}{email}{status} eq 'sent' }, 60, 'the email');
         $acted = call('GET', $at);
     }
     $tag = $acted->{headers}{etag};

@@ -31,7 +31,7 @@ sub next_events
     my $json;
     wait_for(
         sub { $json = events("?after=$after", $of)->{json}; return @{ $json->{data} } >= $count },
-        20, "$count events: $what");
+        60, "$count events: $what");
     is_shape($_, 'shop_event', "$what: $_->{type}") for @{ $json->{data} };
     is(join(' ', map { $_->{number} } @{ $json->{data} }), join(' ', $after + 1 .. $after + $count),
         "$what: the numbers go on without a gap");

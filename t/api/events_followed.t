@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 
 my $WRITES  = $ENV{EVENTS} // 800;
 my $WRITERS = 8;
-my $LIMIT   = $ENV{EVENTS} ? 1800 : 120;    # seconds
+my $LIMIT   = $ENV{EVENTS} ? 1800 : 600;    # seconds
 
 my @nodes = MDL::Instance->new(mpm => 'event');
 if (database() eq 'pgsql') {
@@ -38,6 +38,8 @@ assign($shop, $_, [$sold])->{status} == 201 or die "an order was not made\n" for
 my $done = logs_dir() . "/events-done-$$";
 unlink $done;
 
+# A function that makes requests by a kept connection, which the server may close meanwhile, and
+# repeats what it is told to.
 sub connection_of_shop
 {
     my $http = HTTP::Tiny->new(timeout => 60, keep_alive => 1,
@@ -45,9 +47,15 @@ sub connection_of_shop
             'content-type' => 'application/json' });
     return sub {
         my ($method, $path, $json) = @_;
-        my $reply = $http->request($method, base_url() . $path, {
-            headers => $method eq 'GET' ? {} : { 'idempotency-key' => idem('followed') },
-            defined $json ? (content => encode_json($json)) : () });
+        my %with = (headers => $method eq 'GET' ? {} : { 'idempotency-key' => idem('followed') },
+            defined $json ? (content => encode_json($json)) : ());
+        my $reply;
+        for (my $until = time + $LIMIT;;) {
+            $reply = $http->request($method, base_url() . $path, \%with);
+            my $again = MDL::Test::is_to_repeat({ %$reply, body => $reply->{content} });
+            last if time > $until || !$again && $reply->{status} != 599;
+            sleep $reply->{headers}{'retry-after'} // 1 if $again;
+        }
         die "$method $path: $reply->{status} $reply->{content}\n"
             if $reply->{status} !~ /^20[01]\z/;
         return decode_json($reply->{content});

@@ -84,7 +84,12 @@ subtest '/health is limited by network' => sub {
     my $reply = limited(sub { get('/health', '192.0.2.3') });
     is_error $reply, 429, 'rate_limited', 'a further one';
     like $reply->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'has Retry-After';
-    is get('/health/ready', '192.0.2.3')->{status}, 429, 'and /health/ready is counted with it';
+    my $ready;
+    for (1 .. 10) {    # a token may come back between the two
+        limited(sub { get('/health', '192.0.2.3') });
+        last if ($ready = get('/health/ready', '192.0.2.3'))->{status} == 429;
+    }
+    is $ready->{status}, 429, 'and /health/ready is counted with it';
     is get('/health', '192.0.2.4')->{status}, 200, 'another network is answered';
     is get('/ping', '192.0.2.3', $shop->{token})->{status}, 200, 'and so is a valid key';
     is get('/ping', '192.0.2.3', $wrong)->{status}, 401, 'refused keys are counted apart';

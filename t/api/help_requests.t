@@ -34,7 +34,7 @@ sub answer
 {
     my ($order, %members) = @_;
     return api('POST', "/help-requests/$order->{id}/answer", %key, json => \%members,
-        idem => idem());
+        idem => idem(), patient => 1);
 }
 
 sub get { my ($path) = @_; return api('GET', $path, %key)->{json} }

@@ -9,6 +9,7 @@ use Fcntl qw(:flock);
 use IO::Select;
 use MDL::Contract;
 use MDL::Test;
+use Socket qw(MSG_PEEK);
 use Test::More;
 
 my $shop  = new_shop();
@@ -221,7 +222,7 @@ sub processes_since
             seek $in, $offset, 0;
             my @found = grep { index($_, "\"POST $uri HTTP") >= 0 } <$in>;
             return @found >= $count ? \@found : undef;
-        }, 10, 'the lines of the access log')
+        }, 60, 'the lines of the access log')
     };
     my %seen = map { /(\d+)$/ ? ($1 => 1) : () } @lines;
     return scalar keys %seen;
@@ -244,7 +245,7 @@ sub hold_writes
                 . ' AND l.database = (SELECT oid FROM pg_database '
                 . 'WHERE datname = current_database())');
             $row->[0];
-        }, 10, 'the lock');
+        }, 60, 'the lock');
         return sub { print $psql "COMMIT;\n"; close $psql };
     }
     my $path = MDL::Test::vars()->{db_params} . '-writer';
@@ -253,17 +254,37 @@ sub hold_writes
     return sub { close $file };
 }
 
-# Sends the $n requests that $request describes, and holds up every write until all have been sent.
-# Returns the parts of each answer in which replays may differ.
+# How many of httpd's processes have accepted connections.
+sub busy_processes
+{
+    my $port = sprintf ':%04X', port();
+    my %accepted = map { /^\s*\d+: \w+$port \S+ 01 (?:\S+\s+){5}(\d+)/ ? ("socket:[$1]" => 1) : () }
+        split /\n/, MDL::Test::slurp('/proc/net/tcp');
+    return scalar grep {
+        grep { $accepted{ readlink($_) // '' } } glob "/proc/$_/fd/*";
+    } server_pids();
+}
+
+# Sends the $n requests that $request describes, and holds up every write until all have been sent,
+# to more than one process. Returns the parts of each answer in which replays may differ.
 sub all_at_once
 {
     my ($n, $request) = @_;
-    my $release  = hold_writes();
+    my $release;
+    my $begun = sub {
+        wait_for(sub { busy_processes() > 1 }, 60, 'several processes to take requests');
+        $release = hold_writes();
+    };
     my $complete = sub {
-        is_deeply([ IO::Select->new(@_)->can_read(0) ], [], "$n requests are under way at once");
+        my @answers = map { recv($_, my $bytes, 65_536, MSG_PEEK); $bytes }
+            IO::Select->new(@_)->can_read(0);
+        # Only those that have waited for too long.
+        is_deeply([ grep { !m{^HTTP/1\.1 (?:408|409|503) } } @answers ], [],
+            "$n requests are under way at once");
         $release->();
     };
-    my @replies = api_at_once($complete, map { $request->($_) } 1 .. $n);
+    my @replies = api_at_once({ begun => $begun, complete => $complete },
+        map { $request->($_) } 1 .. $n);
     return map { +{
         status   => $_->{status},
         body     => $_->{body},
@@ -333,7 +354,7 @@ cmp_ok(processes_since($log, '/api/v1/orders/9/assignments', 200), '>', 1,
     'several processes took part');
 wait_for(sub {
     api('GET', '/orders/9', key => $crowd->{token})->{json}{email}{status} eq 'sent'
-}, 20, 'the email to be sent');
+}, 60, 'the email to be sent');
 is(scalar mails($customer), 1, 'one email was sent');
 is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in table $_")
     for qw(customer orders email);

@@ -18,7 +18,11 @@ use constant MEMORY => 32 * 1024;    # KB
 my $server = MDL::Instance->new(mpm => 'event', single => 1)->start;
 my $shop   = new_shop();
 
-sub call { my ($method, $path, %opt) = @_; return api($method, $path, key => $shop->{token}, %opt) }
+sub call
+{
+    my ($method, $path, %opt) = @_;
+    return api($method, $path, key => $shop->{token}, timeout => 300, %opt);
+}
 
 sub memory
 {
@@ -35,7 +39,7 @@ sub costs_little
     $server->stop;
     $server->start;
     call('GET', '/ping');
-    my ($pid) = wait_for(sub { my @pids = $pids->(); @pids == 1 && $pids[0] }, 20, 'one process');
+    my ($pid) = wait_for(sub { my @pids = $pids->(); @pids == 1 && $pids[0] }, 60, 'one process');
     open my $refs, '>', "/proc/$pid/clear_refs" or die "clear_refs: $!";
     print $refs 5;    # VmHWM begins anew
     close $refs;
@@ -115,7 +119,7 @@ for my $case (
     my $id    = digits();
     my $email = "$id\@buyer.example";
     my $reply = costs_little("$what: assigned", \&server_pids,
-        sub { assign($shop, $id, \@items, customer => { email => $email }) });
+        sub { assign($shop, $id, \@items, customer => { email => $email }, timeout => 300) });
     is($reply->{status}, 201, 'accepted') or diag($reply->{body});
 
     my $order = costs_little("$what: the answer", \&server_pids, sub { call('GET', "/orders/$id") })
@@ -127,7 +131,8 @@ for my $case (
         200, 'listed');
 
     my $path = $order->{download_page_url} =~ s{^https?://[^/]+}{}r;
-    my $page = costs_little("$what: the page", \&server_pids, sub { page('GET', $path) });
+    my $page = costs_little("$what: the page", \&server_pids,
+        sub { page('GET', $path, timeout => 300) });
     is(() = $page->{body} =~ /<li\b[^>]*>/g, $files + $others, 'everything is on it');
     my ($style) = $page->{body} =~ m{<style>(.*?)</style>}s;
     like($page->{headers}{'content-security-policy'},
@@ -135,7 +140,7 @@ for my $case (
 
     my $mail = costs_little("$what: the email", \&worker_pids, sub {
         call('POST', "/orders/$id/resend", json => {});
-        return wait_mail($email, 60);
+        return wait_mail($email, 300);
     });
     is(() = $mail->{$_} =~ /(?:- |<bdi>)(?:\d+-(?:"|&quot;){250}|large-)/g, 10,
         "its $_ has ten files") for qw(text html);

@@ -21,7 +21,7 @@ sub call
 {
     my ($method, $path, %opt) = @_;
     my $of = delete $opt{of} // $shop;
-    return api($method, "/license-key-tags$path", key => $of->{token}, %opt);
+    return api($method, "/license-key-tags$path", key => $of->{token}, timeout => 300, %opt);
 }
 
 sub tag
@@ -48,7 +48,7 @@ sub bought
     my ($id, $quantity) = @_;
     my $mapping = mapping_of($shop, [], license_key_tag_ids => [$id]);
     my $order   = api('POST', '/orders/' . digits() . '/assignments', key => $shop->{token},
-        json => {
+        timeout => 300, json => {
         storefront_customer_id => '77',
         items => [ { storefront_product_id => $mapping->{storefront_product_id},
             quantity => $quantity } ],

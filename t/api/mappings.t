@@ -543,8 +543,8 @@ sub tally
 my $rush = product();
 my @made = parallel(8, sub {
     my ($i) = @_;
-    return { status => put(storefront_product_id => $rush, file_ids => [ $files[ $i % 3 ] ])
-        ->{status} };
+    return { status => call('POST', '/mappings', patient => 1,
+        json => { storefront_product_id => $rush, file_ids => [ $files[ $i % 3 ] ] })->{status} };
 });
 is(tally(@made), '200:7 201:1',
     'of eight requests for one mapping one creates it and seven update it');
@@ -557,7 +557,8 @@ is(kept('mapping_file', 'asset_id', $rushed->[0]) =~ tr/ //, 0, 'with the file o
 my @several = map { made('/mappings', { storefront_product_id => product() })->{id} } 1 .. 6;
 $rush = product();
 @made = parallel(6, sub {
-    return { status => replace($several[ $_[0] ], storefront_product_id => $rush)->{status} };
+    return { status => call('PUT', "/mappings/$several[ $_[0] ]", patient => 1,
+        json => { storefront_product_id => $rush })->{status} };
 });
 is(tally(@made), '200:1 409:5', 'of six mappings that are moved to one product one succeeds');
 
@@ -566,8 +567,8 @@ for my $turn (1 .. 5) {
     my @orders = map { digits() } 1 .. 6;
     my @mixed = parallel(6, sub {
         my ($i) = @_;
-        my $reply = $i == 3 ? call('DELETE', "/mappings/$mapped->{id}")
-            : assign($shop, $orders[$i], [ $mapped->{storefront_product_id} ]);
+        my $reply = $i == 3 ? call('DELETE', "/mappings/$mapped->{id}", patient => 1)
+            : assign($shop, $orders[$i], [ $mapped->{storefront_product_id} ], patient => 1);
         return { status => $reply->{status} };
     });
     like(tally(@mixed), qr/^(?:201:\d )?204:1(?: 422:\d)?\z/,
@@ -577,8 +578,9 @@ for my $turn (1 .. 5) {
     my @products = map { product() } 1 .. 4;
     @mixed = parallel(4, sub {
         my ($i) = @_;
-        my $reply = $i == 2 ? call('DELETE', "/packs/$pack")
-            : put(storefront_product_id => $products[$i], pack_ids => [$pack]);
+        my $reply = $i == 2 ? call('DELETE', "/packs/$pack", patient => 1)
+            : call('POST', '/mappings', patient => 1,
+            json => { storefront_product_id => $products[$i], pack_ids => [$pack] });
         return { status => $reply->{status} };
     });
     like(tally(@mixed), qr/^(?:204:1 422:3|201:3 409:1)\z/,

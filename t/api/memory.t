@@ -16,7 +16,7 @@ my $server = MDL::Instance->new(mpm => 'event', single => 1)->start;
 my $shop = new_shop();
 my $tag  = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
     ->{json}{id};
-my ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 20, 'one child');
+my ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 60, 'one child');
 
 # The child's memory in KB: VmRSS or VmHWM.
 sub memory

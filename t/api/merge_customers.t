@@ -72,10 +72,11 @@ is_deeply([ found('702') ],    [$ada], 'and is found by its number');
 is_deeply([ found('byron') ],  [$ada], 'and by its address');
 is_deeply([ listed('customer=702') ], [ $own, $second, $first ], 'so are the orders');
 my $told = wait_for(sub {
-    my @events = @{ api('GET', "/events?after=$event", %key)->{json}{data} };
-    return @events && \@events;
-}, 20, 'the event');
-is_deeply([ map { @$_{qw(type data)} } grep { $_->{type} eq 'customer.merged' } @$told ],
+    my @merged = grep { $_->{type} eq 'customer.merged' }
+        @{ api('GET', "/events?after=$event", %key)->{json}{data} };
+    return @merged && \@merged;
+}, 60, 'the event');
+is_deeply([ map { @$_{qw(type data)} } @$told ],
     [ 'customer.merged', { customer_id => $ada, merged_customer_id => $byron } ],
     'the shop gets an event');
 is((sql("SELECT count(*) FROM audit WHERE noun = 'customer' AND action = 'merged'"))[0][0], 1,
@@ -162,13 +163,13 @@ sql("INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, acc
     . "'busy' || id, 'active', 'not_checked', 1000 + id, 1000 + id FROM ("
     . join(' UNION ALL ', map { "SELECT $_ AS id" } 100 .. 549) . ") q");
 is_answer(merge($busy, $next), 200, 'one with 451 orders');
-wait_for(sub { (sql("SELECT count(*) FROM orders WHERE customer_id = $busy"))[0][0] == 0 }, 20,
+wait_for(sub { (sql("SELECT count(*) FROM orders WHERE customer_id = $busy"))[0][0] == 0 }, 60,
     'the orders');
 is((sql("SELECT count(*) FROM orders WHERE customer_id = $next "
         . "AND recipient = 'busy\@example.com'"))[0][0],
     451, 'all of them move, with their address');
 wait_for(sub { (sql('SELECT count(*) FROM customer WHERE merging > 0'))[0][0] == 0 },
-    20, 'the end');
+    60, 'the end');
 is_deeply([ listed('email=busy@example.com&limit=2') ], [ $seventh, '77549' ],
     'and are found by it');
 

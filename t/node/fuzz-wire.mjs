@@ -7,8 +7,15 @@
 //   wire.close()
 import http from 'node:http';
 
+const PATIENCE = 60_000;    // ms
+
 function quoted(text) {
     return `'${String(text).replaceAll("'", `'\\''`)}'`;
+}
+
+// Whether the machine is so busy that a client is to come again: a lock was waited for in vain.
+function isToRepeat({ status, headers, body }) {
+    return headers['retry-after'] && (status === 503 || body.includes('"idempotency_conflict_in_progress"'));
 }
 
 export class Wire {
@@ -31,7 +38,20 @@ export class Wire {
         return (url ?? this.base + path) + (query ? `?${query}` : '');
     }
 
-    exchange(url, method, headers, body) {
+    // The server may close an idle connection in the moment in which it is used again.
+    async exchange(url, method, headers, body) {
+        for (;;) {
+            try {
+                return await this.once(url, method, headers, body);
+            } catch (error) {
+                if (!['ECONNRESET', 'EPIPE'].includes(error.code) || !error.reused) {
+                    throw error;
+                }
+            }
+        }
+    }
+
+    once(url, method, headers, body) {
         return new Promise((resolve, reject) => {
             const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
             const sent = http.request(url, { method, agent: this.agent, headers: { ...headers, ...length } });
@@ -52,12 +72,14 @@ export class Wire {
         const began = performance.now();
         const headers = { ...this.authorization(request), ...given };
         try {
-            return await this.exchange(this.target(request), request.method, headers, request.body);
-        } catch (error) {
-            // The server may have closed an idle connection in this moment.
-            if (error.code === 'ECONNRESET' && error.reused) {
-                return this.send(request);
+            for (;;) {
+                const answer = await this.exchange(this.target(request), request.method, headers, request.body);
+                if (!isToRepeat(answer) || performance.now() - began > PATIENCE) {
+                    return answer;
+                }
+                await new Promise((resolve) => { setTimeout(resolve, 1000 * answer.headers['retry-after']); });
             }
+        } catch (error) {
             const ms = Math.round(performance.now() - began);
             return { status: 0, headers: {}, body: `${error} (${error.code}) after ${ms} ms` };
         }

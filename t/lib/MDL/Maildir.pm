@@ -28,7 +28,7 @@ sub mails
 sub wait_mail
 {
     my ($to, $seconds) = @_;
-    return wait_for(sub { my ($first) = mails($to); $first }, $seconds // 15, "an email to $to");
+    return wait_for(sub { my ($first) = mails($to); $first }, $seconds // 60, "an email to $to");
 }
 
 sub parse_part

@@ -51,7 +51,7 @@ sub client
     my (%opt) = @_;
     return HTTP::Tiny->new(
         max_redirect => 0,
-        timeout      => $opt{timeout} // 30,
+        timeout      => $opt{timeout} // 60,
         agent        => 'mod_downloads-tests',
         keep_alive   => $opt{keep_alive} // 0,
         max_size     => $opt{max_size},
@@ -80,7 +80,7 @@ sub reply_of
 #   json    => value to send, or body => bytes to send
 #   idem    => the Idempotency-Key; by default a write gets a new one, undef sends none
 #   headers => { … }, which replace those above; undef removes one
-#   timeout => seconds (30)
+#   timeout => seconds (60)
 #   patient => 1: repeats the request while the answer is one that tells a client to (contract,
 #              sections 3 and 4)
 sub api
@@ -98,11 +98,17 @@ sub asked
     my $until = time + 120;
     while (1) {
         my $reply = reply_of(client(%opt)->request($method, $url, $arguments));
-        return $reply if !$opt{patient} || time > $until
-            || $reply->{status} !~ /^(?:408|503)$/
-            && $reply->{body} !~ /"idempotency_conflict_in_progress"/;
+        return $reply if !$opt{patient} || time > $until || !is_to_repeat($reply);
         sleep $reply->{headers}{'retry-after'} // 1;
     }
+}
+
+# Whether an answer tells a client to send its request again.
+sub is_to_repeat
+{
+    my ($reply) = @_;
+    return $reply->{status} =~ /^(?:408|503)$/
+        || $reply->{body} =~ /"idempotency_conflict_in_progress"/;
 }
 
 sub headers_and_body
@@ -124,23 +130,31 @@ sub headers_and_body
 
 # Many requests to the API at once, each [ method, path, options ] with a body and on its own
 # connection. It sends all requests without their last byte first, then the last bytes; then it
-# calls $complete with the connections. Returns the replies in order.
+# calls $complete with the connections. Returns the replies in order; a request that is told so is
+# repeated. { begun => …, complete => … } instead of $complete has something done before the last
+# bytes, too.
 sub api_at_once
 {
     my ($complete, @requests) = @_;
-    my @bytes = map {
+    my %do = ref $complete eq 'HASH' ? %$complete : (complete => $complete);
+    my (@bytes, @again);
+    for (@requests) {
         my ($method, $path, %opt) = @$_;
         my ($headers, $body) = headers_and_body($method, %opt);
         my %all = (host => 'localhost', connection => 'close', %$headers,
             'content-length' => length $body);
-        join "\r\n", "$method /api/v1$path HTTP/1.1", (map { "$_: $all{$_}" } sort keys %all),
-            '', $body;
-    } @requests;
+        push @bytes, join "\r\n", "$method /api/v1$path HTTP/1.1",
+            (map { "$_: $all{$_}" } sort keys %all), '', $body;
+        push @again, [ $method, $path, %opt, idem => $headers->{'idempotency-key'}, patient => 1 ];
+    }
+    local $SIG{PIPE} = 'IGNORE';
     my @sockets = map { connection() } @bytes;
     print { $sockets[$_] } substr $bytes[$_], 0, -1 for 0 .. $#bytes;
+    $do{begun}->(@sockets) if $do{begun};
     print { $sockets[$_] } substr $bytes[$_], -1 for 0 .. $#bytes;
-    $complete->(@sockets);
-    return map { parse_reply(read_all($_, 60)) } @sockets;
+    $do{complete}->(@sockets);
+    my @replies = map { parse_reply(read_all($_, 120)) } @sockets;
+    return map { is_to_repeat($replies[$_]) ? api(@{ $again[$_] }) : $replies[$_] } 0 .. $#replies;
 }
 
 # Parses the bytes of an answer; returns it as api() would.
@@ -179,12 +193,12 @@ sub raw
     print $socket $bytes;
     $socket->flush;
     shutdown $socket, 1 if $opt{end};
-    return read_all($socket, $opt{timeout} // 30);
+    return read_all($socket, $opt{timeout} // 60);
 }
 
 sub connection
 {
-    return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 10)
+    return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 60)
         // die "no connection to the server: $!\n";
 }
 
@@ -264,7 +278,7 @@ sub wait_job
             my $job = $reply->{json} // {};
             $job = $job->{job} if ref $job->{job};
             return ($job->{status} // '') =~ /^(?:succeeded|failed|cancelled)$/ ? $job : undef;
-        }, $seconds // 30, "job $id");
+        }, $seconds // 60, "job $id");
     };
     die "$@last answer: $last\n" if !$job;
     return $job;
