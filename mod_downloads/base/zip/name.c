@@ -5,7 +5,7 @@
 
 #include <apr_strings.h>
 
-#include "base/crypto.h"
+#include "base/sha256.h"
 #include "base/text/fold.h"
 #include "base/text/utf8.h"
 
@@ -21,6 +21,7 @@ typedef struct {
 struct mdl_zip_names_t {
     apr_pool_t *pool;
     apr_pool_t *scratch;
+    mdl_sha256_t *sha;
     taken_t *taken; /* open addressing */
     apr_size_t mask;
     apr_size_t count;
@@ -172,7 +173,8 @@ static taken_t *names_look_up(const mdl_zip_names_t *names, const char *name, ap
     unsigned char digest[MDL_SHA256_LENGTH];
     taken_t *taken;
 
-    mdl_sha256(folded, strlen(folded), digest);
+    mdl_sha256_update(names->sha, folded, strlen(folded));
+    mdl_sha256_end(names->sha, digest);
     taken = names_slot(names, digest);
     if (taken->number == 0) {
         memcpy(taken->digest, digest, sizeof taken->digest);
@@ -188,6 +190,7 @@ mdl_zip_names_t *mdl_zip_names_begin(int expected, apr_pool_t *p)
     names->pool = p;
     apr_pool_create(&names->scratch, p);
     apr_pool_tag(names->scratch, "mdl_zip_names");
+    names->sha = mdl_sha256_begin(names->scratch);
     while (size * 3 / 4 < (apr_size_t)expected) {
         size *= 2;
     }

@@ -209,7 +209,8 @@ static void mark_whole(const mdl_offer_t *offer, const mdl_order_t *order, apr_t
         for (int j = 0; j < order->assignments->nelts && archive->is_all; j++) {
             const mdl_assignment_t *assignment = assignment_at(order, j);
 
-            archive->is_all = !is_same_product(archive->assignment, assignment) ||
+            archive->is_all = archive->assignment == assignment ||
+                              !is_same_product(archive->assignment, assignment) ||
                               !mdl_assignment_open(assignment, now) ||
                               has_files_of(archive->assignment, assignment, p);
         }
