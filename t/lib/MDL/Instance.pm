@@ -268,10 +268,10 @@ sub start
     eval {
         wait_for(
             sub {
-                my $status = HTTP::Tiny->new(timeout => 10)->get($health)->{status};
+                my $status = HTTP::Tiny->new(timeout => 60)->get($health)->{status};
                 return $opt{any} ? $status != 599 : $status == 200;
             },
-            20, "/health of $self->{name}"
+            120, "/health of $self->{name}"
         );
         1;
     } or die $@ . $self->tail;
@@ -313,7 +313,7 @@ sub stop
     my $pid   = $self->pid // return 0;
     my @seen = $self->processes;
     kill TERM => $pid;
-    wait_for(sub { !$self->processes && are_gone(@seen) }, 30, "the end of $self->{name}");
+    wait_for(sub { !$self->processes && are_gone(@seen) }, 60, "the end of $self->{name}");
     return time - $began;
 }
 
@@ -322,7 +322,7 @@ sub kill_all
 {
     my ($self) = @_;
     my %seen;
-    for (1 .. 500) {
+    for (my $until = time + 60; time < $until;) {
         my @left = $self->processes;
         last if !@left && are_gone(keys %seen);
         @seen{@left} = ();

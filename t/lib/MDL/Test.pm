@@ -51,7 +51,7 @@ sub client
     my (%opt) = @_;
     return HTTP::Tiny->new(
         max_redirect => 0,
-        timeout      => $opt{timeout} // 30,
+        timeout      => $opt{timeout} // 60,
         agent        => 'mod_downloads-tests',
         keep_alive   => $opt{keep_alive} // 0,
         max_size     => $opt{max_size},
@@ -80,7 +80,7 @@ sub reply_of
 #   json    => value to send, or body => bytes to send
 #   idem    => the Idempotency-Key; by default a write gets a new one, undef sends none
 #   headers => { … }, which replace those above; undef removes one
-#   timeout => seconds (30)
+#   timeout => seconds (60)
 #   patient => 1: repeats the request while the answer is one that tells a client to (contract,
 #              sections 3 and 4)
 sub api
@@ -179,12 +179,12 @@ sub raw
     print $socket $bytes;
     $socket->flush;
     shutdown $socket, 1 if $opt{end};
-    return read_all($socket, $opt{timeout} // 30);
+    return read_all($socket, $opt{timeout} // 60);
 }
 
 sub connection
 {
-    return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 10)
+    return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 60)
         // die "no connection to the server: $!\n";
 }
 
@@ -264,7 +264,7 @@ sub wait_job
             my $job = $reply->{json} // {};
             $job = $job->{job} if ref $job->{job};
             return ($job->{status} // '') =~ /^(?:succeeded|failed|cancelled)$/ ? $job : undef;
-        }, $seconds // 30, "job $id");
+        }, $seconds // 60, "job $id");
     };
     die "$@last answer: $last\n" if !$job;
     return $job;
