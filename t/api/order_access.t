@@ -227,8 +227,8 @@ my $now = time;
 $later = acted($id, 'grant-downloads',
     { extend_days => 1, downloads => 1, assignment_ids => [$second] }, 1,
     'granting time after the end');
-cmp_ok(abs(seconds($later->{assignments}[1]{expires_at}) - $now - 86400), '<', 10,
-    'counts from now');
+my $until = seconds($later->{assignments}[1]{expires_at}) - 86400;
+ok($now <= $until && $until <= time, 'counts from now') or diag("$now $until");
 is_answer(urls($id, $second), 200, 'and it can be downloaded again');
 sql("UPDATE assignment SET expires_at = 253402200000000000 WHERE id = $second");
 acted($id, 'grant-downloads', { extend_days => 3650 }, 1,
@@ -255,6 +255,7 @@ refused(act($id, 'grant-downloads',
 
 my ($to, $guest) = (new_address(), new_address());
 ($id) = new_order(customer => { email => $to });
+my $first_at = time;
 my $resent = acted($id, 'resend', undef, 1, 'resending the email of an order that had none');
 is_deeply([ @{ $resent->{email} }{qw(status to)} ], [ 'queued', $to ], 'queues it');
 wait_mail($to);
@@ -275,7 +276,8 @@ is(scalar keys %ids, 3, 'with its own Message-ID');
 unstored();
 my $limited = act($id, 'resend');
 refused($limited, 429, 'rate_limited', 'a fourth time in an hour');
-cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After is almost an hour');
+cmp_ok($limited->{headers}{'retry-after'}, '>=', 3599 - (time - $first_at),
+    'Retry-After is an hour from the first');
 cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'and not more');
 sub age_first_resend
 {
@@ -431,7 +433,7 @@ is(scalar(mails('late@buyer.example')), 0, 'none of them was sent');
 for my $round (1 .. 5) {
     for my $action (qw(revoke restore)) {
         my @before = trail($id);
-        my @replies = parallel(8, sub { act($id, $action, { reason => 'at once' }) });
+        my @replies = parallel(8, sub { act($id, $action, { reason => 'at once' }, patient => 1) });
         is(scalar(grep { $_->{status} == 200 } @replies), 8,
             "eight requests to $action at once all succeed");
         is(trail($id) - @before, 1, 'and recorded once');
@@ -443,7 +445,7 @@ for my $round (1 .. 5) {
 my @seen = parallel(6, sub {
     my ($i) = @_;
     if ($i == 0) {
-        act($id, $_ % 2 ? 'revoke' : 'restore') for 1 .. 40;
+        act($id, $_ % 2 ? 'revoke' : 'restore', undef, patient => 1) for 1 .. 40;
         return [];
     }
     my %seen;
