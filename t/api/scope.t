@@ -64,7 +64,7 @@ sub furnish
         assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' },
             send_email => JSON::PP::true()));
     wait_for(sub { made(api('GET', "/orders/$has{order}", key => $shop->{token}))->{email}{status}
-        eq 'sent' }, 20, 'an email');
+        eq 'sent' }, 60, 'an email');
     $has{assignment} = $order->{assignments}[0]{id};
     $has{version}    = 1;
     $has{help}       = help_asked($shop, $has{order});

@@ -117,7 +117,7 @@ sub webhook_delivery
     wait_for(sub {
         ($row) = sql("SELECT id, attempts FROM webhook_delivery WHERE endpoint_id = $endpoint");
         $row && $row->[1];
-    }, 20,
+    }, 60,
         'a delivery');
     sql("UPDATE webhook_delivery SET due_at = NULL, status = 'failed' "
         . "WHERE endpoint_id = $endpoint");
