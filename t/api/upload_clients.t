@@ -29,7 +29,7 @@ my $page_port = $listener->sockport;
 my $server = MDL::Instance->new(extra => <<"END")->start;
 DownloadsUploadOrigin http://127.0.0.1:$page_port
 SetEnvIf Request_URI "^/u/(.{24})" token=\$1
-LogFormat "%m %P %I %{token}e" received
+LogFormat "%m %P %I %{token}e %>s" received
 CustomLog "\@t_logs\@/received_log" received
 END
 my $shop = new_shop();
@@ -134,7 +134,7 @@ sub wait_offset
 {
     my ($upload, $bytes) = @_;
     my $offset;
-    wait_for(sub { ($offset = offset_of($upload) // 0) >= $bytes }, 60,
+    wait_for(sub { ($offset = offset_of($upload) // 0) >= $bytes }, 120,
         "$bytes bytes of an upload");
     return $offset;
 }
@@ -158,17 +158,19 @@ sub killed_after
 # --- the server's side ---------------------------------------------------------------------------
 
 # The finished requests of a method (and path, if given) since the log had a given length: { child,
-# bytes, path }, where bytes includes the request's head.
+# bytes, token, status }, where bytes includes the request's head.
 sub received
 {
     my ($method, $since, $path) = @_;
     my @lines = split /\n/, substr MDL::Test::slurp(logs_dir() . '/received_log'), $since;
     return map { !defined $path || index($path, "/u/$_->{token}") == 0 ? $_ : () }
-        map { /^$method (\d+) (\d+) (\S+)$/ ? { child => $1, bytes => $2, token => $3 } : () }
+        map { /^$method (\d+) (\d+) (\S+) (\d+)$/
+            ? { child => $1, bytes => $2, token => $3, status => $4 } : () }
             @lines;
 }
 
-sub bytes_received { return sum0 map { $_->{bytes} } received(@_) }
+# Without those of a client that came while the request before, which was cut, still had the upload.
+sub bytes_received { return sum0 map { $_->{bytes} } grep { $_->{status} != 423 } received(@_) }
 
 sub log_size { return -s logs_dir() . '/received_log' // 0 }
 
