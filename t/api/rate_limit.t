@@ -331,7 +331,9 @@ cmp_ok(ceil(time - $began), '>=', $refused->{headers}{'retry-after'},
 sleep limited($ask)->{headers}{'retry-after'};
 is($ask->()->{status}, 200, 'and no later');
 
+my %former = map { $_ => 1 } server_pids();
 httpd_graceful();
+wait_for(sub { !grep { $former{$_} } server_pids() }, 60, 'the former processes to end');
 is(left(api('GET', '/ping', key => $key->{token})), 1, 'after a restart the bucket is full');
 
 # --- Off -----------------------------------------------------------------------------------------

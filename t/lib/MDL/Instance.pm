@@ -117,7 +117,9 @@ sub make_database
             "CREATE DATABASE $self->{name}"
                 . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
             or die "the database $self->{name} can't be created\n";
-        $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
+        # Nobody stops this cluster, but it may be slow to begin a connection.
+        $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r
+            =~ s/\b(connect_timeout=)\d+/${1}30/r;
     }
     return;
 }
