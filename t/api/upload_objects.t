@@ -55,7 +55,7 @@ sub swept
         return 1 if $look->();
         sql('UPDATE stray_object SET due_at = 1 WHERE removed_at IS NOT NULL');
         return 0;
-    }, 180, $what);
+    }, 300, $what);
     return;
 }
 
