@@ -70,7 +70,7 @@ sub held
         (sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
             . "AND wait_event_type = 'Lock' AND application_name <> 'psql' "
             . "AND query LIKE '$statement'"))[0][0] == $count;
-    }, 30, "$count transactions to wait for a lock");
+    }, 60, "$count transactions to wait for a lock");
 }
 
 # Sends requests one after the other, each when the one before it waits for a lock; when all wait,
@@ -130,7 +130,10 @@ subtest 'Assignments and a second merge between the steps of a merge' => sub {
         . "fraud_decision, created_at, updated_at) SELECT $shop->{shop_id}, '77' || i, "
         . "$goes->{id}, 'busy' || i, 'active', 'not_checked', 1000 + i, 1000 + i "
         . 'FROM generate_series(100, 549) AS i');
-    my @paused = map { $_->aim; worker_pids() } $server, $other;
+    my @paused = map {
+        $_->aim;
+        wait_for(sub { (worker_pids())[0] }, 60, 'a background process');
+    } $server, $other;
     $server->aim;
     pause_process($_) for @paused;
     is(api(@{ merge($goes, $stays) })->{status}, 200, 'one with 451 orders is merged');

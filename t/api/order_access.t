@@ -227,8 +227,8 @@ my $now = time;
 $later = acted($id, 'grant-downloads',
     { extend_days => 1, downloads => 1, assignment_ids => [$second] }, 1,
     'granting time after the end');
-cmp_ok(abs(seconds($later->{assignments}[1]{expires_at}) - $now - 86400), '<', 10,
-    'counts from now');
+my $until = seconds($later->{assignments}[1]{expires_at}) - 86400;
+ok($now <= $until && $until <= time, 'counts from now') or diag("$now $until");
 is_answer(urls($id, $second), 200, 'and it can be downloaded again');
 sql("UPDATE assignment SET expires_at = 253402200000000000 WHERE id = $second");
 acted($id, 'grant-downloads', { extend_days => 3650 }, 1,
@@ -255,6 +255,7 @@ refused(act($id, 'grant-downloads',
 
 my ($to, $guest) = (new_address(), new_address());
 ($id) = new_order(customer => { email => $to });
+my $first_at = time;
 my $resent = acted($id, 'resend', undef, 1, 'resending the email of an order that had none');
 is_deeply([ @{ $resent->{email} }{qw(status to)} ], [ 'queued', $to ], 'queues it');
 wait_mail($to);
@@ -267,7 +268,7 @@ ok(scalar(grep { $_ eq $resent->{download_page_url} } @{ $mail->{urls} }),
     "it has the page's address");
 acted($id, 'resend', {}, 1, 'resending it a third time');
 my @emails = wait_for(
-    sub { my @all = emails($id); (grep { $_->{status} ne 'sent' } @all) ? undef : \@all }, 15,
+    sub { my @all = emails($id); (grep { $_->{status} ne 'sent' } @all) ? undef : \@all }, 60,
     'three emails to be sent')->@*;
 is_deeply([ map { $_->{to} } @emails ], [ $to, $guest, $to ], 'each is an email of its own');
 my %ids = map { $_->{message_id} => 1 } @emails;
@@ -275,7 +276,8 @@ is(scalar keys %ids, 3, 'with its own Message-ID');
 unstored();
 my $limited = act($id, 'resend');
 refused($limited, 429, 'rate_limited', 'a fourth time in an hour');
-cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After is almost an hour');
+cmp_ok($limited->{headers}{'retry-after'}, '>=', 3599 - (time - $first_at),
+    'Retry-After is an hour from the first');
 cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'and not more');
 sub age_first_resend
 {
@@ -287,8 +289,8 @@ sub age_first_resend
 age_first_resend();
 acted($id, 'resend', undef, 1, 'once the first is an hour old');
 age_first_resend();
-my @same = (POST => "/orders/$id/resend", key => $shop->{token}, json => {}, idem => idem());
-my @last = api_at_once(sub { }, [@same], [@same]);
+my $once = idem();
+my @last = parallel(2, sub { act($id, 'resend', {}, idem => $once, patient => 1) });
 is(join(' ', map { $_->{status} } @last), '202 202',
     'the last that is allowed, twice at once with one key: the second is a replay');
 is(scalar(grep { exists $_->{headers}{'retry-after'} } @last), 0, 'which is told no Retry-After');
@@ -418,7 +420,7 @@ for my $case ([ 'revoked', 'failed' ], [ 'rejected', 'failed' ], [ 'held', 'held
         . "'mail', $email, 'queued', 0, 5, 1, 0, 0, 1); COMMIT");
     assign($shop, $foreign, \@products, storefront_customer_id => $foreign);    # wakes the worker
     my $ended = wait_for(
-        sub { my $look = order($id)->{email}; $look->{status} eq $end ? $look : undef }, 15,
+        sub { my $look = order($id)->{email}; $look->{status} eq $end ? $look : undef }, 60,
         "the email to be $end");
     is($ended->{attempts}, $end eq 'failed' ? 1 : 0, "the email of a $status order is $end");
     like($ended->{last_error} // $end, qr/\b$status\b/, 'and names the status');
@@ -431,7 +433,7 @@ is(scalar(mails('late@buyer.example')), 0, 'none of them was sent');
 for my $round (1 .. 5) {
     for my $action (qw(revoke restore)) {
         my @before = trail($id);
-        my @replies = parallel(8, sub { act($id, $action, { reason => 'at once' }) });
+        my @replies = parallel(8, sub { act($id, $action, { reason => 'at once' }, patient => 1) });
         is(scalar(grep { $_->{status} == 200 } @replies), 8,
             "eight requests to $action at once all succeed");
         is(trail($id) - @before, 1, 'and recorded once');
@@ -443,7 +445,7 @@ for my $round (1 .. 5) {
 my @seen = parallel(6, sub {
     my ($i) = @_;
     if ($i == 0) {
-        act($id, $_ % 2 ? 'revoke' : 'restore') for 1 .. 40;
+        act($id, $_ % 2 ? 'revoke' : 'restore', undef, patient => 1) for 1 .. 40;
         return [];
     }
     my %seen;
@@ -563,7 +565,7 @@ act($moving, 'restore', {});
 is(moved_at($moving), 4102444800001000, 'it moves on when the clock was ahead');
 is(order($moving)->{updated_at}, '2100-01-01T00:00:00.001Z', 'and is shown');
 my ($mailed) = new_order(send_email => $true, customer => { email => new_address() });
-wait_for(sub { order($mailed)->{email}{status} eq 'sent' }, 20, 'the email');
+wait_for(sub { order($mailed)->{email}{status} eq 'sent' }, 60, 'the email');
 cmp_ok((sql('SELECT updated_at - created_at FROM orders o WHERE ' . where($mailed)))[0][0], '>', 0,
     'the fate of the email moves it');
 

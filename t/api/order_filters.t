@@ -48,7 +48,7 @@ order($shop, 104, '13', [$film], customer => { email => 'bob@example.com' },
 order($other, 901, '11', [$book], customer => { email => 'ada@example.com' });
 api('POST', '/orders/102/revoke', key => $shop->{token}, json => {});
 wait_for(sub { api('GET', '/orders/104', key => $shop->{token})->{json}{email}{status} eq 'sent' },
-    20, 'the email');
+    60, 'the email');
 
 # Times that lie apart, and the fates of emails.
 my %at = map { $_ => sprintf '2026-01-%02dT12:00:00.000Z', $_ } 1 .. 31;
@@ -58,7 +58,7 @@ sql("UPDATE orders SET created_at = " . micros($day{$_}) . ", updated_at = " . m
         . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$_'") for keys %day;
 order($shop, 105, '13', [$book], send_email => JSON::PP::true());
 wait_for(sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' },
-    20, 'the email');
+    60, 'the email');
 sql("UPDATE email SET bounced_at = 1 WHERE order_id = (SELECT id FROM orders "
     . "WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '104')");
 sql("UPDATE orders SET created_at = " . micros(5) . ", updated_at = " . micros(15)
@@ -155,7 +155,7 @@ for (1 .. 2) {
         'an email is sent again');
     wait_for(
         sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' },
-        20, 'the email');
+        60, 'the email');
 }
 sub fail_emails
 {

@@ -188,7 +188,7 @@ is_deeply($got->{email},
 my $sent = wait_for(sub {
     my $look = order('12345678901234567890')->{json};
     return $look->{email}{status} eq 'sent' ? $look : undef;
-}, 15, 'the email to be sent');
+}, 60, 'the email to be sent');
 is_shape($sent, 'whole_order', 'the order after the email');
 is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $customer, 1, undef ],
     'the email was sent at the first attempt');

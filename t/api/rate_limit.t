@@ -19,7 +19,8 @@ use constant BURST => 60;
 my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy
     ratelimit);
 
-# One token comes back each minute, so none comes back during a check of a few seconds.
+# One token comes back each minute, so none comes back during a check of a few seconds; came_back()
+# allows for a slow machine.
 # The shop's limit, which t/api/rate_limit_shop.t is about, is out of the way.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsRateLimit On
@@ -43,6 +44,21 @@ sub done { ctl('key', 'revoke', $_->{key_id}) for @_; return }
 sub headers_of { my ($reply) = @_; return join ' ', grep { exists $reply->{headers}{$_} } @HEADERS }
 
 sub left { my ($reply) = @_; return $reply->{headers}{'x-ratelimit-remaining'} }
+
+my $began;    # before the first request of the key
+
+# How many tokens may have come back since.
+sub came_back { return int((time - $began) / 60) }
+
+# Checks a number of tokens, or of what they pay for, each $cost.
+sub is_count
+{
+    my ($count, $expected, $name, $cost) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $most = int(($expected * ($cost // 1) + came_back()) / ($cost // 1));
+    return ok($count >= $expected && $count <= $most, $name)
+        || diag("$count, not $expected to $most");
+}
 
 # Uses up all tokens of the key but $keep.
 sub drain
@@ -73,7 +89,7 @@ sub standing
 # --- the headers ---------------------------------------------------------------------------------
 
 my $key   = fresh();
-my $began = time;
+$began = time;
 my $reply = api('GET', '/ping', key => $key->{token});
 my $is    = standing($reply);
 ok($is, 'an answer shows the state of its key in both forms') or diag(explain($reply->{headers}));
@@ -87,10 +103,11 @@ cmp_ok($is->{reset}, '<=', time + 60.1, 'and no later');
 is($is->{t}, 60, 't of RateLimit is when the next token comes, in whole seconds');
 
 $is = standing(api('POST', '/mappings', key => $key->{token}, json => {}));
-is($is->{remaining}, BURST - 3, 'a write takes two');
+is_count($is->{remaining}, BURST - 3, 'a write takes two');
 cmp_ok($is->{reset}, '>=', $began + 179.9, 'the bucket is full later then');
 cmp_ok($is->{t}, '<=', 60, 'but the next token comes no later');
-is(left(api('HEAD', '/ping', key => $key->{token})), BURST - 4, 'HEAD costs what GET costs');
+is_count(left(api('HEAD', '/ping', key => $key->{token})), BURST - 4,
+    'HEAD costs what GET costs');
 
 # --- every answer to a valid key -----------------------------------------------------------------
 
@@ -121,7 +138,7 @@ for (@told) {
     my ($name, $status, $cost, $answer) = @$_;
     is($answer->{status}, $status, "$name is answered $status") or diag($answer->{body});
     is(headers_of($answer), $all, "$name: every header is there");
-    is(left($answer), $before - $cost, "$name costs $cost");
+    is_count(left($answer), $before - $cost, "$name costs $cost");
     $before -= $cost;
 }
 is($told[3][3]{headers}{'idempotent-replayed'}, 'true', 'the replay is marked as one');
@@ -154,15 +171,17 @@ is(headers_of(api('GET', '/health', key => $key->{token})), '',
 is(headers_of(api('GET', '/nowhere', key => $key->{token})), '', 'nor one without a route');
 is(headers_of(api('DELETE', '/ping', key => $key->{token})), '', 'nor one to an unknown method');
 is(headers_of(api('OPTIONS', '/ping', key => $key->{token})), '', 'nor one to OPTIONS');
-is(left(api('GET', '/ping', key => $key->{token})), $before - 1,
+is_count(left(api('GET', '/ping', key => $key->{token})), $before - 1,
     'and none of these has cost anything');
 done($key, $reader);
 
 # --- the limit -----------------------------------------------------------------------------------
 
-$key = drain(fresh(), 1);
-is(left(api('GET', '/ping', key => $key->{token})), 0, 'the last token can be used');
-$reply = api('GET', '/ping', key => $key->{token});
+$began = time;
+$key   = drain(fresh(), 1);
+my $read = sub { api('GET', '/ping', key => $key->{token}) };
+is_count(left($read->()), 0, 'the last token can be used');
+$reply = limited($read);
 is_error($reply, 429, 'rate_limited', 'one more request');
 $is = standing($reply);
 ok($is, 'has all the headers') or diag(explain($reply->{headers}));
@@ -170,11 +189,15 @@ is($is->{remaining}, 0, 'nothing is left');
 like($reply->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'Retry-After is a number of seconds');
 cmp_ok($reply->{headers}{'retry-after'}, '<=', 60, 'until the token that the read needs');
 is($is->{t}, $reply->{headers}{'retry-after'}, 't of RateLimit is the same number');
-$reply = api('POST', '/mappings', key => $key->{token}, json => {});
+for (1 .. 5) {    # until no token has come back since the read that was refused
+    limited($read);
+    $reply = api('POST', '/mappings', key => $key->{token}, json => {});
+    last if $read->()->{status} == 429;
+}
 cmp_ok($reply->{headers}{'retry-after'}, '>', 60, 'a write has to wait for two tokens');
 cmp_ok($reply->{headers}{'retry-after'}, '<=', 120, 'and not longer');
-api('GET', '/ping', key => $key->{token}) for 1 .. 5;
-cmp_ok(api('GET', '/ping', key => $key->{token})->{headers}{'retry-after'}, '<=', 60,
+$read->() for 1 .. 5;
+cmp_ok(limited($read)->{headers}{'retry-after'}, '<=', 60,
     'refused requests cost nothing');
 cmp_ok(standing(api('GET', '/ping', key => $key->{token}))->{reset}, '<=', time + BURST * 60 + 0.1,
     'and the bucket is full no later');
@@ -183,6 +206,7 @@ is(api('GET', '/health', key => $key->{token})->{status}, 200,
 
 # --- the order of checks -------------------------------------------------------------------------
 
+limited($read);
 unstored();
 refused(api('POST', '/mappings', key => $key->{token}, idem => undef, body => 'x'), 429,
     'rate_limited', 'a write with other faults');
@@ -196,7 +220,7 @@ is_error(api('GET', '/ping', key => $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/01
     'unauthorized', 'a caller without the secret does not learn that the key is used up');
 is_error(api('GET', '/nowhere', key => $key->{token}), 404, 'not_found', 'an unknown path');
 $reader = drain(fresh('--scope', 'read'), 0);
-is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited',
+is_error(limited(sub { api('GET', '/ping', key => $reader->{token}) }), 429, 'rate_limited',
     'a read-only key without tokens');
 is_error(api('POST', '/mappings', key => $reader->{token}, json => {}), 403, 'insufficient_scope',
     'a write with it');
@@ -231,25 +255,36 @@ sub storm
 
 sub count { my ($status, @of) = @_; return scalar grep { $_ eq $status } @of }
 
-# The number of processes that have answered since the access log had a given size.
+# The number of processes that have answered so many requests since the access log had a given size.
 sub servers_since
 {
-    my ($offset) = @_;
-    my %seen = map { /(\d+)\z/ ? ($1 => 1) : () } split /\n/,
-        substr MDL::Test::slurp(logs_dir() . '/access_log'), $offset;
+    my ($offset, $requests) = @_;
+    my @lines;
+    wait_for(sub {
+        @lines = split /\n/, substr MDL::Test::slurp(logs_dir() . '/access_log'), $offset;
+        return @lines >= $requests;
+    }, 60, "$requests lines of the log");
+    my %seen = map { /(\d+)\z/ ? ($1 => 1) : () } @lines;
     return scalar keys %seen;
 }
 
-my $offset = -s logs_dir() . '/access_log';
-$key = fresh();
-my @statuses = storm(12, sub { api('GET', '/ping', key => $key->{token}) });
-is(count(200, @statuses), BURST,
-    'of many reads at once exactly as many succeed as there are tokens');
-is(count(200, @statuses) + count(429, @statuses), @statuses, 'and the others get 429');
-cmp_ok(servers_since($offset), '>', 1, 'more than one process has answered');
-done($key);
+my (@statuses, $servers);
+for (1 .. 5) {    # until the other process had its turn, too
+    my $offset = -s logs_dir() . '/access_log';
+    $key      = fresh();
+    $began    = time;
+    @statuses = storm(12, $read);
+    is_count(count(200, @statuses), BURST,
+        'of many reads at once exactly as many succeed as there are tokens');
+    is(count(200, @statuses) + count(429, @statuses), @statuses, 'and the others get 429');
+    done($key);
+    $servers = servers_since($offset, scalar @statuses);
+    last if $servers > 1;
+}
+cmp_ok($servers, '>', 1, 'more than one process has answered');
 
 $key      = fresh();
+$began    = time;
 @statuses = storm(
     12,
     sub {
@@ -257,12 +292,13 @@ $key      = fresh();
             json => { storefront_product_id => $product, is_active => \1 });
     }
 );
-is(count(200, @statuses), BURST / 2, 'of many writes at once half as many succeed');
+is_count(count(200, @statuses), BURST / 2, 'of many writes at once half as many succeed', 2);
 done($key);
 
 $key      = fresh();
-@statuses = parallel(BURST + 20, sub { api('GET', '/ping', key => $key->{token})->{status} });
-is(count(200, @statuses), BURST, 'the limit is exact if each client sends one request');
+$began    = time;
+@statuses = parallel(BURST + 20, sub { $read->()->{status} });
+is_count(count(200, @statuses), BURST, 'the limit is exact if each client sends one request');
 done($key);
 
 # --- tokens come back ----------------------------------------------------------------------------
@@ -276,9 +312,9 @@ DownloadsRateReadCost 3
 DownloadsRateWriteCost 4
 END
 $server->start;
-my $ask = sub { api('GET', '/ping', key => $key->{token}) };
+my $ask = $read;
 my $refused;
-for (1 .. 5) {    # until none could come back before the second request
+for (1 .. 20) {    # until none could come back before the second request
     $key   = fresh();
     $began = time;
     ($reply, $refused) = ($ask->(), $ask->());
@@ -289,13 +325,15 @@ $is = standing($reply);
 is_deeply([ @$is{qw(limit remaining q w t)} ], [ 4, 1, 4, 4, 1 ],
     'burst, refill and costs can be configured') or diag(explain($reply->{headers}));
 is_error($refused, 429, 'rate_limited', 'a request that costs more than what is left');
-wait_for(sub { $ask->()->{status} == 200 }, 10, 'tokens to come back');
+wait_for(sub { $ask->()->{status} == 200 }, 60, 'tokens to come back');
 cmp_ok(ceil(time - $began), '>=', $refused->{headers}{'retry-after'},
     'tokens come back not much earlier than Retry-After says');
 sleep limited($ask)->{headers}{'retry-after'};
 is($ask->()->{status}, 200, 'and no later');
 
+my %former = map { $_ => 1 } server_pids();
 httpd_graceful();
+wait_for(sub { !grep { $former{$_} } server_pids() }, 60, 'the former processes to end');
 is(left(api('GET', '/ping', key => $key->{token})), 1, 'after a restart the bucket is full');
 
 # --- Off -----------------------------------------------------------------------------------------

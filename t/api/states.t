@@ -38,7 +38,7 @@ sub order_of
     die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
     my %order = (id => $id, page => $reply->{json}{download_page_url}, asset => $asset,
         mapping => $mapping, assignment => $reply->{json}{assignments}[0]{id});
-    wait_for(sub { read_order(\%order)->{email}{status} eq 'sent' }, 15, 'the email');
+    wait_for(sub { read_order(\%order)->{email}{status} eq 'sent' }, 60, 'the email');
     $order{link} = press(\%order)->{headers}{location};
     return \%order;
 }
@@ -93,7 +93,7 @@ sub exhausted
         die "the download was answered with: $reply->{status}\n" if $reply->{status} != 200;
     }
     wait_for(sub { 2 == grep { $_->{status} eq 'counted' } @{ read_order($order)->{downloads} } },
-        15, 'two downloads');
+        60, 'two downloads');
     return;
 }
 

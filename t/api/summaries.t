@@ -85,7 +85,7 @@ order(203, '22', [ $years, $ever, $days ]);
 order(204, '22', [$days]);
 held_by_check($shop, 204);
 api('POST', '/orders/202/revoke', key => $shop->{token}, json => { reason => 'a mistake' });
-wait_for(sub { get('/orders/201')->{json}{email}{status} eq 'sent' }, 20, 'the email');
+wait_for(sub { get('/orders/201')->{json}{email}{status} eq 'sent' }, 60, 'the email');
 
 my $whole = all_of('/orders?limit=3', 'orders');
 my $brief = all_of('/orders?view=summary&limit=3', 'order_summaries');

@@ -60,7 +60,7 @@ sub begun
 {
     my ($upload, $method, $headers, $body, %with) = @_;
     my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 10)
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 60)
         or die "no connection to the server: $!";
     my @headers = map { "$_: $headers->{$_}" } sort keys %$headers;
     print $socket join("\r\n", "$method $path HTTP/1.1", 'Host: ' . ($with{host} // 'localhost'),
@@ -85,7 +85,7 @@ sub answer_on
 {
     my ($socket) = @_;
     local $SIG{ALRM} = sub { die "no answer in time\n" };
-    alarm 30;
+    alarm 120;
     my $answer = do { local $/; <$socket> };
     alarm 0;
     my $reply = parse_reply($answer);
@@ -421,14 +421,14 @@ sub patched_when_free
 {
     my ($upload, $offset, $piece) = @_;
     my $answer;
-    wait_for(sub { ($answer = patch_bytes($upload, $offset, $piece))->{status} != 423 }, 10,
+    wait_for(sub { ($answer = patch_bytes($upload, $offset, $piece))->{status} != 423 }, 60,
         'the end of the cut request');
     return $answer;
 }
 
 my $cut = begin_upload($shop, size => $size);
 close begun($cut, 'PATCH', patch_head(0, $size), substr $bytes, 0, 400_000);
-ok(wait_for(sub { (offset_of($cut) // 0) == 400_000 }, 10, 'the bytes of a cut piece'),
+ok(wait_for(sub { (offset_of($cut) // 0) == 400_000 }, 60, 'the bytes of a cut piece'),
     'after a cut piece HEAD shows what arrived');
 is(patched_when_free($cut, 400_000, substr $bytes, 400_000)->{status}, 204,
     'and the client goes on from there');
@@ -436,7 +436,7 @@ is(completed($cut), sha256_hex($bytes), 'the file is whole');
 
 my $cut_put = begin_upload($shop, size => $size);
 close begun($cut_put, 'PUT', { 'Content-Length' => $size }, substr $bytes, 0, 5);
-ok(wait_for(sub { (offset_of($cut_put) // 0) == 5 }, 10, 'the bytes of a cut PUT'),
+ok(wait_for(sub { (offset_of($cut_put) // 0) == 5 }, 60, 'the bytes of a cut PUT'),
     'five bytes of a cut PUT are kept');
 is(patched_when_free($cut_put, 5, substr $bytes, 5)->{status}, 204, 'tus goes on from there');
 is(completed($cut_put), sha256_hex($bytes), 'to a whole file');
@@ -446,7 +446,7 @@ patch_bytes($cut_checked, 0, 'abc');
 close begun($cut_checked, 'PATCH',
     { %{ patch_head(3, $size - 3) }, 'Upload-Checksum' => 'sha1 ' . padded(sha1_base64($bytes)) },
     substr $bytes, 0, 300_000);
-wait_for(sub { patch_bytes($cut_checked, 3, '')->{status} == 204 }, 10, 'the end of the cut piece');
+wait_for(sub { patch_bytes($cut_checked, 3, '')->{status} == 204 }, 60, 'the end of the cut piece');
 is(offset_of($cut_checked), 3, 'a cut piece with a checksum is not kept');
 
 my $timed = begin_upload($shop, size => 100);
@@ -465,7 +465,7 @@ is(offset_of($timed), 7, 'its bytes are kept');
 
 my $busy = begin_upload($shop, size => $size);
 my $slow = begun($busy, 'PATCH', patch_head(0, $size), substr $bytes, 0, 300_000);
-wait_for(sub { is_being_written($busy) }, 10, 'a request that writes');
+wait_for(sub { is_being_written($busy) }, 60, 'a request that writes');
 $reply = patch_bytes($busy, 0, 'x');
 is_error($reply, 423, 'upload_locked', 'a second request to the same upload');
 ok($reply->{headers}{'retry-after'}, 'has Retry-After');
@@ -482,7 +482,7 @@ is(completed($busy), sha256_hex($bytes), 'and its bytes are right');
 my $doomed = begin_upload($shop, size => $size);
 my $new    = reverse $bytes;
 $slow = begun($doomed, 'PATCH', patch_head(0, $size), substr $new, 0, 300_000);
-wait_for(sub { is_being_written($doomed) }, 10, 'a request that writes');
+wait_for(sub { is_being_written($doomed) }, 60, 'a request that writes');
 is(tus('DELETE', $doomed)->{status}, 204, 'an upload can be deleted while it is written');
 print $slow substr $new, 300_000;
 is_error(answer_on($slow), 409, 'upload_finished', 'the writing request is refused');
@@ -551,7 +551,7 @@ is(tus('HEAD', $plain, undef, Origin => 'https://app.example:8443')
 # Ten slow clients, and two connections to the database.
 my @slow = map { begun(begin_upload($shop, size => 10), 'PUT', { 'Content-Length' => 10 }, 'x') }
     1 .. 10;
-is(api('GET', '/ping', key => $shop->{token}, timeout => 3)->{status}, 200,
+is(api('GET', '/ping', key => $shop->{token}, timeout => 30)->{status}, 200,
     'slow uploads hold no connection to the database');
 print $_ 'x' x 9 for @slow;
 is(join(' ', map { answer_on($_)->{status} } @slow), join(' ', (204) x 10), 'and all succeed');
@@ -588,13 +588,13 @@ SKIP: {
     skip 'only PostgreSQL can be stopped', 4 if database() ne 'pgsql';
     my $away = begin_upload($shop, size => $size);
     my $last = begun($away, 'PATCH', patch_head(0, $size), substr $bytes, 0, 600_000);
-    wait_for(sub { is_being_written($away) }, 10, 'a request that writes');
+    wait_for(sub { is_being_written($away) }, 60, 'a request that writes');
     stop_database();
     print $last substr $bytes, 600_000;
     is_error(answer_on($last), 503, 'service_unavailable', 'an outage at the last byte');
     start_database();
-    wait_for(sub { api('GET', '/health')->{status} == 200 }, 30, 'the database');
-    is(wait_for(sub { offset_of($away) }, 30, 'the end of the write'), $size, 'loses no byte');
+    wait_for(sub { api('GET', '/health')->{status} == 200 }, 60, 'the database');
+    is(wait_for(sub { offset_of($away) }, 60, 'the end of the write'), $size, 'loses no byte');
     is(patch_bytes($away, $size, '')->{status}, 204, 'the client need not send anything again');
     is(completed($away), sha256_hex($bytes), 'and the upload becomes an asset');
 }

@@ -20,7 +20,7 @@ my $shop   = new_shop();
 sub begin
 {
     my (%members) = @_;
-    return api('POST', '/assets/uploads', key => $shop->{token},
+    return api('POST', '/assets/uploads', key => $shop->{token}, patient => 1,
         json => { filename => 'a', %members });
 }
 
@@ -47,7 +47,7 @@ sub chunked
 {
     my ($upload, $method, $bytes, %headers) = @_;
     my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 10)
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 60)
         or die "no connection to the server: $!";
     print $socket join("\r\n", "$method $path HTTP/1.1", 'Host: localhost', 'Connection: close',
         'Transfer-Encoding: chunked', (map { "$_: $headers{$_}" } sort keys %headers), '', '');
@@ -133,7 +133,7 @@ subtest 'an upload of unknown size counts with what comes' => sub {
     $shop = new_shop();
     my ($first, $second) = map { begin_upload($shop) } 1 .. 2;
     my $slow = chunked($first, 'PUT', 'a' x (100 * KB));
-    wait_for(sub { reserved($first) > 0 }, 10, 'the first bytes');
+    wait_for(sub { reserved($first) > 0 }, 60, 'the first bytes');
     is(reserved($first), 64 * MB + reserved_beyond($first), 'while it comes, with 64 MB more');
     unstored();
     refused(begin(size => 6 * MB), 422, 'storage_quota_exceeded', 'an upload beside it');
@@ -175,7 +175,7 @@ subtest 'pieces of an upload of unknown size count likewise' => sub {
         'Content-Type' => 'application/offset+octet-stream');
     close chunked($pieces, 'PATCH', 'c' x KB, %piece);
     wait_for(sub { (offset_of($pieces) // 0) == 9 * MB + KB && reserved($pieces) == 9 * MB + KB },
-        10, 'the end of a cut piece');
+        60, 'the end of a cut piece');
     is(reserved($pieces), 9 * MB + KB, 'a cut piece counts with what came');
     is(patch_bytes($pieces, 9 * MB + KB, 'c' x (MB - KB), 'Upload-Length' => 10 * MB)->{status},
         204, 'a length that just fits');
@@ -185,7 +185,7 @@ subtest 'pieces of an upload of unknown size count likewise' => sub {
     is(abort_upload($full), 204, 'an upload is aborted');
     my $late = begin_upload($shop);
     my $slow = chunked($late, 'PUT', 'd');
-    wait_for(sub { reserved($late) > 0 }, 10, 'the request to begin');
+    wait_for(sub { reserved($late) > 0 }, 60, 'the request to begin');
     sql("UPDATE upload SET expires_at = 1000000 WHERE id = '$late->{id}'");
     chunk($slow, 'd' x MB) for 1 .. 66;
     is_error(ended($slow), 409, 'upload_finished',

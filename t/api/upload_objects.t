@@ -55,7 +55,7 @@ sub swept
         return 1 if $look->();
         sql('UPDATE stray_object SET due_at = 1 WHERE removed_at IS NOT NULL');
         return 0;
-    }, 180, $what);
+    }, 300, $what);
     return;
 }
 
@@ -252,7 +252,10 @@ subtest 'a checksum of a piece with several parts' => sub {
 subtest 'a cut request' => sub {
     my $bytes = fresh(PART + 1000);
     my $upload = begin_upload($shop, size => length $bytes);
-    close begin_write($upload, length $bytes, substr($bytes, 0, PART + 500), method => 'PUT');
+    my $socket = begin_write($upload, length $bytes, substr($bytes, 0, PART + 500),
+        method => 'PUT');
+    wait_for(sub { (row($upload))[2] ne '' }, 60, 'the write');
+    close $socket;
     released($upload);
     is offset_of($upload), PART + 500, 'leaves every byte that had arrived';
     is patch_bytes($upload, PART + 500, substr $bytes, PART + 500)->{status}, 204, 'PATCH goes on';

@@ -252,7 +252,8 @@ is($two[1]{status}, 201, 'with the first status');
 my $race = begin_upload($shop, filename => 'race.bin');
 put_bytes($race, 'race');
 my @racers = parallel(8,
-    sub { my $got = complete_upload($shop, $race); [ $got->{status}, $got->{json}{asset}{id} ] });
+    sub { my $got = complete_upload($shop, $race, patient => 1);
+        [ $got->{status}, $got->{json}{asset}{id} ] });
 is(join(' ', sort map { $_->[0] } @racers), join(' ', (200) x 7, 201),
     'of eight completions at once one creates the asset');
 my %ids = map { $_->[1] => 1 } @racers;
@@ -304,12 +305,11 @@ sub is_aborted
     my ($one) = @_;
     return (sql("SELECT status FROM upload WHERE id = '$one->{id}'"))[0][0] eq 'aborted';
 }
-ok(wait_for(sub { is_aborted($late) && !-e partial($late) && !-e partial($gone) }, 15,
-    'the sweep'), 'the sweep removes their files');
+ok(wait_for(sub { is_aborted($late) && !grep { -e partial($_) } $late, $gone, $pieces, $wrong },
+    60, 'the sweep'), 'the sweep removes their files, and those of hashed uploads');
 is((sql("SELECT status FROM upload WHERE id = '$late->{id}'"))[0][0], 'aborted',
     'the expired upload is aborted');
 is(stored_bytes($kept), 5, 'the bytes of an open upload stay');
-ok(!-e partial($_), 'the file of a hashed upload is removed, too') for $pieces, $wrong;
 is((sql("SELECT count(*) FROM upload WHERE status = 'open' AND id = '$kept->{id}'"))[0][0], 1,
     'the open upload is open');
 

@@ -50,7 +50,7 @@ async function person({ who, user, language, noscript, agent }) {
         });
         const page = await context.newPage();
         const one = { page, wrong: [] };
-        page.setDefaultTimeout(30_000);
+        page.setDefaultTimeout(60_000);
         page.on('console', (message) => {
             if (message.type() === 'error' && !/^Failed to load resource: the server responded/.test(message.text())) {
                 one.wrong.push(message.text());

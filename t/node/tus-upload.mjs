@@ -12,7 +12,7 @@ const [uploadUrl, file, piece] = process.argv.slice(2);
 const upload = new Upload(createReadStream(file), {
     uploadUrl,
     chunkSize: Number(piece) || Infinity,
-    retryDelays: new Array(80).fill(250),
+    retryDelays: new Array(480).fill(250),
     onShouldRetry() {
         console.log('again');
         return true;

@@ -28,7 +28,7 @@ sub patient
     my ($params) = @_;
     $params //= vars()->{db_params};
     return $params =~ s/\b(connect_timeout=)\d+/${1}60/r
-        =~ s/\b(\w+(?<!connect)_timeout=)\d+/${1}60000/gr;
+        =~ s/\b(\w+(?<!connect)_timeout=)\d+/${1}300000/gr;
 }
 
 # Executes SQL; returns rows of columns as text.  Suites use it for checks, and for states that no

@@ -117,7 +117,9 @@ sub make_database
             "CREATE DATABASE $self->{name}"
                 . ($self->{empty} ? '' : ' TEMPLATE template_downloads')) == 0
             or die "the database $self->{name} can't be created\n";
-        $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
+        # Nobody stops this cluster, but it may be slow to begin a connection.
+        $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r
+            =~ s/\b(connect_timeout=)\d+/${1}30/r;
     }
     return;
 }
@@ -268,10 +270,10 @@ sub start
     eval {
         wait_for(
             sub {
-                my $status = HTTP::Tiny->new(timeout => 10)->get($health)->{status};
+                my $status = HTTP::Tiny->new(timeout => 60)->get($health)->{status};
                 return $opt{any} ? $status != 599 : $status == 200;
             },
-            20, "/health of $self->{name}"
+            120, "/health of $self->{name}"
         );
         1;
     } or die $@ . $self->tail;
@@ -313,7 +315,7 @@ sub stop
     my $pid   = $self->pid // return 0;
     my @seen = $self->processes;
     kill TERM => $pid;
-    wait_for(sub { !$self->processes && are_gone(@seen) }, 30, "the end of $self->{name}");
+    wait_for(sub { !$self->processes && are_gone(@seen) }, 60, "the end of $self->{name}");
     return time - $began;
 }
 
@@ -322,7 +324,7 @@ sub kill_all
 {
     my ($self) = @_;
     my %seen;
-    for (1 .. 500) {
+    for (my $until = time + 60; time < $until;) {
         my @left = $self->processes;
         last if !@left && are_gone(keys %seen);
         @seen{@left} = ();

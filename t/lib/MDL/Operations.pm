@@ -117,7 +117,7 @@ sub webhook_delivery
     wait_for(sub {
         ($row) = sql("SELECT id, attempts FROM webhook_delivery WHERE endpoint_id = $endpoint");
         $row && $row->[1];
-    }, 20,
+    }, 60,
         'a delivery');
     sql("UPDATE webhook_delivery SET due_at = NULL, status = 'failed' "
         . "WHERE endpoint_id = $endpoint");
@@ -210,16 +210,16 @@ sub source_job
         ->{json}{job}{id};
 }
 
-# A job that waits an hour for its second attempt.
+# A job that waits an hour for its next attempt.
 sub waiting_job
 {
     my ($shop) = @_;
     my $id = source_job($shop, 503);
+    # In one step: a further attempt may begin at any time.
     wait_for(sub {
-        my $job = api('GET', "/jobs/$id", key => $shop->{token})->{json};
-        $job->{status} eq 'queued' && $job->{attempts} == 1;
-    }, 20, "the first attempt of $id");
-    sql("UPDATE job SET due_at = due_at + 3600000000 WHERE id = '$id' AND status = 'queued'");
+        sql("UPDATE job SET due_at = due_at + 3600000000 WHERE id = '$id' AND status = 'queued' "
+            . 'AND attempts > 0 RETURNING id');
+    }, 60, "the first attempt of $id");
     return $id;
 }
 

@@ -127,7 +127,7 @@ sub run
                 if waitpid($pid, POSIX::WNOHANG()) != 0;
             IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->tls_port);
         },
-        20, $command[0]
+        60, $command[0]
     );
     return;
 }

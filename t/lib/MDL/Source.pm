@@ -120,7 +120,7 @@ sub sent
             @requests = $self->requests($name);
             return !grep { !$_->{ended} } @requests;
         },
-        10, "the end of the transfers of $name"
+        60, "the end of the transfers of $name"
     );
     my $sum = 0;
     $sum += $_->{sent} for @requests;

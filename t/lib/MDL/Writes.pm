@@ -280,7 +280,7 @@ sub try_write
     # Five at once.
     $key = idem($id);
     my @answers = parallel(5, sub {
-        brief(send_request($operation, $other, key => $shop->{token}, idem => $key, timeout => 60))
+        brief(send_request($operation, $other, key => $shop->{token}, idem => $key, patient => 1))
     });
     my %different = map { join("\n", map { $_ // 'none' } @$_{qw(died status location body)}) => 1 }
         @answers;
