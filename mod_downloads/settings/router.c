@@ -253,11 +253,74 @@ static apr_status_t router_identify(mdl_visit_t *visit)
     return user != NULL && *user != '\0' ? APR_SUCCESS : APR_ENOENT;
 }
 
+/* Whether a path leads to a page that can be opened, and not to the one that ends a session. */
+static int path_is_page(const char *path, apr_pool_t *p)
+{
+    const char *parameters[MDL_PATH_PARAMETERS] = {NULL};
+    const mdl_page_t *page = page_find(path, parameters, p);
+
+    return page != NULL && page->get != NULL && page != mdl_sign_in_pages;
+}
+
+/* The page that the browser names in Referer (RFC 9110, section 10.1.3) as the form's, below the
+   settings and decoded, and its query without what it has reported; NULL: none of ours. */
+static const char *referer_page(const mdl_visit_t *visit, const char **args)
+{
+    apr_pool_t *p = visit->r->pool;
+    const char *url = visit->service->settings->settings_url;
+    const char *referer = apr_table_get(visit->r->headers_in, "Referer");
+    apr_size_t length = strlen(url);
+    char *path, *query;
+
+    if (referer == NULL || strncmp(referer, url, length) != 0 || referer[length] != '/') {
+        return NULL;
+    }
+    path = apr_pstrdup(p, referer + length + 1);
+    if ((query = strchr(path, '?')) != NULL) {
+        *query++ = '\0';
+    }
+    if (ap_unescape_url(path) != OK || !path_is_page(path, p)) {
+        return NULL;
+    }
+    if (query != NULL && strncmp(query, "done=", 5) == 0) {
+        query = strchr(query, '&') != NULL ? strchr(query, '&') + 1 : NULL;
+    }
+    *args = query;
+    return path;
+}
+
+/* The page that a form of nobody's was sent from, so that whoever signs in gets there again.  A
+   form that was refused has the address that it was sent to, which is below its page's. */
+static const char *form_page(const mdl_visit_t *visit, const char *sent_to, const char **args)
+{
+    apr_pool_t *p = visit->r->pool;
+    const char *page;
+    char *path;
+
+    *args = NULL;
+    page = referer_page(visit, args);
+    if (page != NULL || sent_to == NULL) {
+        return page;
+    }
+    path = apr_pstrdup(p, sent_to);
+    while (*path != '\0' && !path_is_page(path, p)) {
+        char *slash = strrchr(path, '/');
+
+        *(slash != NULL ? slash : path) = '\0';
+    }
+    return path;
+}
+
 static int router_refuse_nobody(mdl_visit_t *visit, const char *path)
 {
+    const char *args = visit->r->args;
+
     visit->user = NULL;
     if (mdl_sign_in_is_ours(visit)) {
-        return mdl_sign_in_ask(visit, path);
+        if (visit->r->method_number != M_GET) {
+            path = form_page(visit, path, &args);
+        }
+        return mdl_sign_in_ask(visit, path, args);
     }
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, visit->r,
                   "MDL0504: the <Location> of the handler " MDL_SETTINGS_HANDLER
