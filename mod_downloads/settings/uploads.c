@@ -302,6 +302,27 @@ static apr_status_t uploads_find(mdl_visit_t *visit, mdl_upload_get_t *get)
     return rv == APR_SUCCESS && get->upload->begun_by == NULL ? APR_ENOENT : rv;
 }
 
+MDL_EFFECT(mdl_asset_use_read, mdl_asset_use_t *)
+
+/* Adds how many are told of the version that the upload has brought, if any are. */
+static apr_status_t uploads_add_told(mdl_json_t *to, mdl_visit_t *visit, const mdl_upload_t *upload)
+{
+    mdl_problem_t problem = {0};
+    mdl_asset_use_t use = {
+        .ref = {.shop_id = visit->shop->id, .id = upload->asset_id, .problem = &problem}};
+    apr_status_t rv;
+
+    if (upload->status != MDL_UPLOAD_COMPLETED || !upload->notify) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_visit_read(visit, mdl_asset_use_read_effect, &use);
+    if (rv == APR_SUCCESS) {
+        mdl_files_add_reach(to, visit, &use);
+        mdl_json_add_bool(to, "buyers_told", 1);
+    }
+    return rv == MDL_EPROBLEM || rv == APR_ENOENT ? APR_SUCCESS : rv; /* the file was deleted */
+}
+
 /* An upload that is over with what it became, else the form that brings its file. */
 static int uploads_show_one(mdl_visit_t *visit)
 {
@@ -333,6 +354,9 @@ static int uploads_show_one(mdl_visit_t *visit)
     mdl_json_add_int(data, "asset_id", upload->asset_id);
     mdl_present_size(data, "size", upload->size);
     mdl_present_size(data, "most", visit->service->settings->upload_max_size);
+    if ((rv = uploads_add_told(data, visit, upload)) != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
     return mdl_frame_send(visit, HTTP_OK, "upload.html", data, NULL);
 }
 
@@ -373,6 +397,7 @@ static int uploads_complete(mdl_visit_t *visit)
     }
     if (rv == APR_SUCCESS) {
         mdl_json_add_int(data, "asset_id", complete.asset->id);
+        mdl_json_add_bool(data, "told", get.upload->notify);
     }
     return uploads_end(visit, rv, data);
 }

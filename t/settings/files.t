@@ -238,7 +238,12 @@ unlike(file_page($song), qr/name="notify"/, 'unless nobody has the file');
     my $late = press($book, '/replace', { %long, note => 'x' x 1001 });
     is($late->{status}, 400, 'a note that is too long is refused');
     like($late->{body}, qr/A note has up to.*name="notify" value="1" checked/s, 'and nothing lost');
-    press($book, '/replace', { %long, note => "New:\r\na <b>chapter</b>" });
+    my $pressed = press($book, '/replace', { %long, note => "New:\r\na <b>chapter</b>" });
+    is($pressed->{headers}{location}, "/settings$LIST/$book?done=buyers_told",
+        'the button leads to the page');
+    my $told = qr/The buyer of the one order that has it will be told by email once the new/;
+    like(visit('staff', 'GET', "$LIST/$book?done=buyers_told")->{body},
+        qr/class="good" role="status">$told/, 'which says how many will be told');
     wait_job($shop, job_of($book));
     is(api('GET', "/assets/$book", %key)->{json}{note}, "New:\na <b>chapter</b>",
         'another is kept');

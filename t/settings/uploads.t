@@ -7,6 +7,7 @@ use strict;
 use warnings;
 
 use JSON::PP;
+use MDL::Contract;
 use MDL::Settings;
 use MDL::Test;
 use MDL::Upload;
@@ -94,6 +95,17 @@ subtest 'a script uploads by tus' => sub {
     is($asset->{note}, 'It is larger.', 'with what is said of it');
     like(visit('staff', 'GET', "$list?replaces=$asset->{id}")->{body},
         qr{<h1>Replace <bdi>a\.zip</bdi>}, 'the page says what is replaced');
+
+    assign($shop, 7001, [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ]);
+    my $news = begun(replaces => $asset->{id}, name => 'c.zip', size => 3, notify => 1);
+    patch_bytes($news, 0, 'two');
+    ok(script("$list/$news->{upload_id}/complete", {})->{told},
+        'and with whether buyers are told of it');
+    like(visit('staff', 'GET', "$list?replaces=$asset->{id}")->{body},
+        qr{data-told="The buyer of the one order that has it will be told}, 'which it can say');
+    my $open = begun(name => 'd.zip', size => 0);
+    patch_bytes($open, 0, '');
+    ok(!script("$list/$open->{upload_id}/complete", {})->{told}, 'unless nobody is');
 
     my $left = begun(name => 'left.zip');
     is(script("$list/$left->{upload_id}/abort", {})->{status}, 200, 'an upload can be cancelled');
