@@ -122,6 +122,12 @@ static apr_status_t role_lookup_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+/* The most bytes of its form. */
+static apr_size_t page_max_length(const mdl_page_t *page)
+{
+    return page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH;
+}
+
 /* Admits a form only from our origin and with a token that was made for this user.  Returns OK, or
    the status of the message *refusal. */
 static int form_admit(mdl_visit_t *visit, const char **refusal)
@@ -144,10 +150,10 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
         return HTTP_FORBIDDEN;
     }
     status = page->has_file
-                 ? mdl_file_form_read(visit, owner, page->max_length)
-                 : mdl_request_body_form(
-                       r, owner, page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH,
-                       page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS, &visit->fields);
+                 ? mdl_file_form_read(visit, owner, page_max_length(page))
+                 : mdl_request_body_form(r, owner, page_max_length(page),
+                                         page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS,
+                                         &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;
@@ -178,6 +184,9 @@ static int page_post(mdl_visit_t *visit)
                                  .action = page->action,
                                  .via = MDL_VIA_SETTINGS,
                                  .user = visit->user};
+    if (status == HTTP_REQUEST_ENTITY_TOO_LARGE) {
+        return mdl_frame_too_large(visit, page_max_length(page));
+    }
     return status == OK ? page->post(visit) : mdl_frame_message(visit, status, refusal);
 }
 

@@ -228,8 +228,11 @@ subtest 'A guess is answered alike, whoever it is about' => sub {
     is sign_in($_->[0], password => $_->[1], elsewhere())->{status}, 403, "$_->[2] is refused"
         for [ '', 'secret', 'no name' ], [ 'owner', '', 'no password' ],
         [ 'x' x 256, 'secret', 'a long name' ], [ 'owner', 'x' x 1025, 'a long password' ];
-    is visit(undef, 'POST', '/sign-in', form => { name => 'x' x 17000 },
-        headers => { origin => origin() })->{status}, 413, 'a long form, too';
+    my $large = visit(undef, 'POST', '/sign-in', form => { name => 'x' x 17000 },
+        headers => { origin => origin() });
+    is $large->{status}, 413, 'a long form, too';
+    like $large->{body}, qr/<h1>The text is too long.*together may have 16\.4\S+kB at most/s,
+        'with how much it may have';
     is sign_in('owner', password => $_, elsewhere())->{status}, 403,
         'a byte more is another password' for 'secret ', 'Secret';
     like slurp(error_log()),
