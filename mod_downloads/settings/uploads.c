@@ -19,6 +19,7 @@
 /* What upload/ and the pages below say was wrong; a word for each. */
 static const char *const problems[] = {"upload_form_faulty",
                                        "upload_form_file",
+                                       "upload_form_name",
                                        "upload_form_title",
                                        "storage_quota_exceeded",
                                        "insufficient_storage",
@@ -159,9 +160,13 @@ static apr_status_t uploads_take_file(mdl_visit_t *visit, mdl_upload_t *upload)
     const char *name = mdl_visit_field(visit, "name");
     const char *size = mdl_visit_field(visit, "size");
 
+    if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
+        return uploads_refuse(visit, HTTP_BAD_REQUEST, "upload_form_name",
+                              "The file’s name is too long: any of up to 63 characters fits.");
+    }
     if (name == NULL || !mdl_asset_filename_valid(name)) {
         return uploads_refuse(visit, HTTP_BAD_REQUEST, "upload_form_file",
-                              "A file’s name has 1 to 255 bytes, and no path.");
+                              "A file has a name, without a folder.");
     }
     upload->filename = upload->title = name;
     upload->size = mdl_identifier_parse(size);

@@ -133,9 +133,14 @@ for my $case (
     like($refused->{body}, qr/role="alert"[^>]*>\s*[^<]*$case->[2].*value="Kept"/s,
         'with a sentence, and what was typed');
 }
-is(submit('staff', visit('staff', 'GET', $LIST), $LIST,
-    { source_url => $source->offer('p', { body => 'x' }), filename => 'a/b' })->{status}, 400,
-    'a name with a path is refused');
+for my $case ([ 'a/b', qr/Give the file a name, without a folder/ ],
+    [ "\x{9577}" x 86, qr/This file name is too long: any of up to 63 characters fits/ ])
+{
+    my $refused = submit('staff', visit('staff', 'GET', $LIST), $LIST,
+        { source_url => $source->offer('p', { body => 'x' }), filename => $case->[0] });
+    is($refused->{status}, 400, 'a name with a path is refused, and a long one');
+    like($refused->{body}, qr/role="alert"[^>]*>\s*$case->[1]/, 'in plain words');
+}
 
 # --- what failed ---------------------------------------------------------------------------------
 

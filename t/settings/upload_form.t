@@ -144,7 +144,7 @@ subtest 'what is refused leaves nothing' => sub {
         [ 'a file that is none', ended(part('file', 'text')), 'upload_form_file' ],
         [ 'no chosen file', ended(file('', '')), 'upload_form_file' ],
         [ 'a name that is none', ended(file($small, '..')), 'upload_form_file' ],
-        [ 'a name that is too long', ended(file($small, 'n' x 256)), 'upload_form_file' ],
+        [ 'a name that is too long', ended(file($small, 'n' x 256)), 'upload_form_name' ],
         [ 'a field behind the file', ended(file($small), part('title', 'A')) ],
         [ 'two files', ended(file($small), file($small)) ],
         [ 'no last boundary', file($small) ],

@@ -116,7 +116,11 @@ subtest 'a script uploads by tus' => sub {
 
 subtest 'what can\'t be begun' => sub {
     is(begun(name => $_)->{problem}, 'upload_form_file', 'a name that is none is refused')
-        for '', '..', 'a/b', 'n' x 256;
+        for '', '..', 'a/b';
+    is(begun(name => 'n' x 256)->{problem}, 'upload_form_name', 'and one that is too long');
+    like(visit('staff', 'GET', $list)->{body},
+        qr{data-code="upload_form_name">The file\S+s name is too long[^<]*63 characters fits},
+        'whose sentence says what fits');
     is(begun(size => $_)->{problem}, 'upload_form_file', "a size of '$_' is refused")
         for '', '-1', '1e3', '9' x 20;
     is(begun(size => 2**20 + 1)->{problem}, 'request_too_large', 'a file that is too large is');
