@@ -39,6 +39,15 @@ static void customer_add(mdl_json_t *to, const mdl_customer_t *customer, apr_poo
                             customer->storefront_customer_id, p);
 }
 
+/* The number of the order whose page has led here; NULL: none has. */
+static const char *merging_order(const mdl_visit_t *visit)
+{
+    const char *number = visit->fields != NULL ? mdl_visit_field(visit, "order")
+                                               : mdl_visit_parameter(visit, "order");
+
+    return number != NULL && mdl_identifier_is_digits(number) ? number : NULL;
+}
+
 static int merging_send(mdl_visit_t *visit, int status)
 {
     apr_pool_t *p = visit->r->pool;
@@ -61,6 +70,7 @@ static int merging_send(mdl_visit_t *visit, int status)
     mdl_visit_end(visit);
     data = mdl_frame_data(visit);
     customer_add(data, merging.ref.entity, p);
+    mdl_json_add_string(data, "order_id", merging_order(visit));
     mdl_json_add_string(data, "typed_q", merging.search.text);
     choices = mdl_json_add_array(data, "choices");
     for (int i = 0; i < merging.search.found->nelts; i++) {
@@ -81,6 +91,19 @@ static int merging_show(mdl_visit_t *visit)
 
 MDL_EFFECT(mdl_customer_merge, mdl_merge_t *)
 
+/* Leads to the one who stays, and keeps the way back to the order. */
+static int merging_done(mdl_visit_t *visit, apr_int64_t into_id)
+{
+    const char *order = merging_order(visit);
+
+    return mdl_frame_redirect(
+        visit,
+        mdl_frame_path(visit, "%" APR_INT64_T_FMT "/customers/%" APR_INT64_T_FMT "/merge",
+                       visit->shop->id, into_id),
+        order != NULL ? apr_pstrcat(visit->r->pool, visit->page->done, "&order=", order, NULL)
+                      : visit->page->done);
+}
+
 static int merging_act(mdl_visit_t *visit)
 {
     mdl_merge_t merge = {.ref = {.shop_id = visit->shop->id,
@@ -89,11 +112,10 @@ static int merging_act(mdl_visit_t *visit)
                          .into_id = mdl_identifier_parse(mdl_visit_field(visit, "into"))};
     apr_status_t rv = mdl_visit_write(visit, mdl_customer_merge_effect, &merge);
 
-    return rv == MDL_EPROBLEM && visit->problem.status != HTTP_NOT_FOUND
-               ? merging_send(visit, visit->problem.status)
-               : mdl_frame_done(visit, rv,
-                                apr_psprintf(visit->r->pool, "customers/%" APR_INT64_T_FMT "/merge",
-                                             merge.into_id));
+    if (rv == MDL_EPROBLEM && visit->problem.status != HTTP_NOT_FOUND) {
+        return merging_send(visit, visit->problem.status);
+    }
+    return rv == APR_SUCCESS ? merging_done(visit, merge.into_id) : mdl_frame_failure(visit, rv);
 }
 
 const mdl_page_t mdl_customer_merge_pages[] = {

@@ -220,8 +220,16 @@ static int file_replace(mdl_visit_t *visit)
     if (rv == APR_SUCCESS) {
         rv = mdl_files_read_news(visit, &version.news);
     }
-    return file_done(
-        visit, rv == APR_SUCCESS ? mdl_visit_write(visit, mdl_version_queue_effect, &version) : rv);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_visit_write(visit, mdl_version_queue_effect, &version);
+    }
+    return rv == APR_SUCCESS && version.news.notify
+               ? mdl_frame_redirect(visit,
+                                    mdl_frame_path(visit,
+                                                   "%" APR_INT64_T_FMT "/files/%" APR_INT64_T_FMT,
+                                                   visit->shop->id, ref.id),
+                                    "buyers_told")
+               : file_done(visit, rv);
 }
 
 MDL_EFFECT(mdl_asset_restore, mdl_asset_restore_t *)

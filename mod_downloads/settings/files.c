@@ -91,9 +91,13 @@ apr_status_t mdl_files_check_names(mdl_visit_t *visit, const char *title, const 
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    if (filename != NULL && strlen(filename) > MDL_FILENAME_MAX) {
+        return mdl_problem_set(&visit->problem, 400, "filename_too_long",
+                               "This file name is too long: any of up to 63 characters fits.");
+    }
     if (filename != NULL && !mdl_asset_filename_valid(filename)) {
         return mdl_problem_set(&visit->problem, 400, "invalid_filename",
-                               "A file's name has at most 255 bytes, and no path.");
+                               "Give the file a name, without a folder.");
     }
     return APR_SUCCESS;
 }

@@ -31,7 +31,7 @@ apr_status_t mdl_files_read_news(mdl_visit_t *visit, mdl_asset_news_t *news);
 void mdl_files_add_reach(mdl_json_t *to, const mdl_visit_t *visit, const mdl_asset_use_t *use);
 
 /** Checks a form's title and filename; NULL: not given.  Refused: 400 invalid_title,
-    invalid_filename. */
+    invalid_filename, filename_too_long. */
 apr_status_t mdl_files_check_names(mdl_visit_t *visit, const char *title, const char *filename);
 
 #endif

@@ -9,6 +9,7 @@
 #include <http_main.h>
 
 #include "base/http/accept_language.h"
+#include "base/text/present.h"
 #include "base/text/templates.h"
 #include "core/closed.h"
 #include "core/write.h"
@@ -226,14 +227,26 @@ int mdl_frame_answer(mdl_visit_t *visit, int status, mdl_json_t *data)
     return OK;
 }
 
-int mdl_frame_message(mdl_visit_t *visit, int status, const char *state)
+static int frame_message(mdl_visit_t *visit, int status, const char *state, mdl_json_t *data)
 {
-    mdl_json_t *data = mdl_frame_data(visit);
-
     mdl_json_add_bool(data, state, 1);
     mdl_json_add_string(data, "state", state);
     mdl_json_add_int(data, "status", status);
     return mdl_frame_send(visit, status, "message.html", data, NULL);
+}
+
+int mdl_frame_message(mdl_visit_t *visit, int status, const char *state)
+{
+    return frame_message(visit, status, state, mdl_frame_data(visit));
+}
+
+int mdl_frame_too_large(mdl_visit_t *visit, apr_size_t most)
+{
+    mdl_json_t *data = mdl_frame_data(visit);
+
+    mdl_present_size(data, "most", (apr_int64_t)most);
+    return frame_message(visit, HTTP_REQUEST_ENTITY_TOO_LARGE,
+                         visit->page->has_file ? "file_too_large" : "form_too_large", data);
 }
 
 int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)

@@ -47,6 +47,9 @@ int mdl_frame_answer(mdl_visit_t *visit, int status, mdl_json_t *data);
 /** Sends message.html with the member state set, such as "not_found". */
 int mdl_frame_message(mdl_visit_t *visit, int status, const char *state);
 
+/** Sends the message that the visit's form, or the file in it, has more than most bytes. */
+int mdl_frame_too_large(mdl_visit_t *visit, apr_size_t most);
+
 /** Sends the message for an error that no other page shows. */
 int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv);
 

@@ -10,6 +10,7 @@
 #include "core/catalog/product.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
+#include "core/identifier.h"
 #include "core/order/doubt.h"
 #include "core/order/help.h"
 #include "core/order/history.h"
@@ -139,6 +140,32 @@ static void order_add_keys(mdl_json_t *item, const mdl_visit_t *visit,
     mdl_json_add_int_if(item, "more_keys", all - i, all > i);
 }
 
+/* Adds what was typed into a form that is shown again. */
+static void form_add_typed(mdl_json_t *to, const mdl_visit_t *visit)
+{
+    static const char *const fields[] = {"reason", "to", "downloads", "days", "quantity"};
+
+    mdl_json_add_bool(to, "typed", 1);
+    for (apr_size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        mdl_json_add_string(to, apr_pstrcat(visit->r->pool, "typed_", fields[i], NULL),
+                            mdl_visit_field(visit, fields[i]));
+    }
+}
+
+/* The same of a form of one item, and which one it was, since an item has several. */
+static void item_add_typed(mdl_json_t *item, const mdl_visit_t *visit, apr_int64_t id)
+{
+    const char *field = mdl_visit_field(visit, "item");
+
+    if (field != NULL && mdl_identifier_parse(field) == id) {
+        form_add_typed(item, visit);
+        mdl_json_add_bool(item, "typed_into_quantity",
+                          strcmp(visit->audit.action, "quantity_changed") == 0);
+        mdl_json_add_bool(item, "typed_into_grant",
+                          strcmp(visit->audit.action, "downloads_granted") == 0);
+    }
+}
+
 static void order_add_items(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order,
                             apr_time_t now)
 {
@@ -163,6 +190,7 @@ static void order_add_items(mdl_json_t *to, const mdl_visit_t *visit, const mdl_
         mdl_json_add_int(item, "give_days", expired ? EXTEND_DAYS : 0);
         mdl_present_date(item, "expires", each->expires_at);
         mdl_json_add_int_if(item, "links", each->links->nelts, each->links->nelts > 0);
+        item_add_typed(item, visit, each->id);
         order_add_keys(item, visit, each, &keys);
         order_add_files(item, each, &files);
     }
@@ -307,18 +335,6 @@ static const struct {
     {"revoke", "revoked", IN(ACTIVE), 1},
     {"restore", "restored", IN(REVOKED), 0},
 };
-
-/* Adds what was typed into a form that is shown again. */
-static void form_add_typed(mdl_json_t *to, const mdl_visit_t *visit)
-{
-    static const char *const fields[] = {"reason", "to", "downloads", "days"};
-
-    mdl_json_add_bool(to, "typed", 1);
-    for (apr_size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        mdl_json_add_string(to, apr_pstrcat(visit->r->pool, "typed_", fields[i], NULL),
-                            mdl_visit_field(visit, fields[i]));
-    }
-}
 
 static void order_add_forms(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
 {

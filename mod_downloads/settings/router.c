@@ -122,6 +122,12 @@ static apr_status_t role_lookup_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+/* The most bytes of its form. */
+static apr_size_t page_max_length(const mdl_page_t *page)
+{
+    return page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH;
+}
+
 /* Admits a form only from our origin and with a token that was made for this user.  Returns OK, or
    the status of the message *refusal. */
 static int form_admit(mdl_visit_t *visit, const char **refusal)
@@ -144,10 +150,10 @@ static int form_admit(mdl_visit_t *visit, const char **refusal)
         return HTTP_FORBIDDEN;
     }
     status = page->has_file
-                 ? mdl_file_form_read(visit, owner, page->max_length)
-                 : mdl_request_body_form(
-                       r, owner, page->max_length != 0 ? page->max_length : FORM_MAX_LENGTH,
-                       page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS, &visit->fields);
+                 ? mdl_file_form_read(visit, owner, page_max_length(page))
+                 : mdl_request_body_form(r, owner, page_max_length(page),
+                                         page->max_fields != 0 ? page->max_fields : FORM_MAX_FIELDS,
+                                         &visit->fields);
     if (status != OK) {
         *refusal = "faulty_form";
         return status;
@@ -178,6 +184,9 @@ static int page_post(mdl_visit_t *visit)
                                  .action = page->action,
                                  .via = MDL_VIA_SETTINGS,
                                  .user = visit->user};
+    if (status == HTTP_REQUEST_ENTITY_TOO_LARGE) {
+        return mdl_frame_too_large(visit, page_max_length(page));
+    }
     return status == OK ? page->post(visit) : mdl_frame_message(visit, status, refusal);
 }
 
@@ -253,11 +262,74 @@ static apr_status_t router_identify(mdl_visit_t *visit)
     return user != NULL && *user != '\0' ? APR_SUCCESS : APR_ENOENT;
 }
 
+/* Whether a path leads to a page that can be opened, and not to the one that ends a session. */
+static int path_is_page(const char *path, apr_pool_t *p)
+{
+    const char *parameters[MDL_PATH_PARAMETERS] = {NULL};
+    const mdl_page_t *page = page_find(path, parameters, p);
+
+    return page != NULL && page->get != NULL && page != mdl_sign_in_pages;
+}
+
+/* The page that the browser names in Referer (RFC 9110, section 10.1.3) as the form's, below the
+   settings and decoded, and its query without what it has reported; NULL: none of ours. */
+static const char *referer_page(const mdl_visit_t *visit, const char **args)
+{
+    apr_pool_t *p = visit->r->pool;
+    const char *url = visit->service->settings->settings_url;
+    const char *referer = apr_table_get(visit->r->headers_in, "Referer");
+    apr_size_t length = strlen(url);
+    char *path, *query;
+
+    if (referer == NULL || strncmp(referer, url, length) != 0 || referer[length] != '/') {
+        return NULL;
+    }
+    path = apr_pstrdup(p, referer + length + 1);
+    if ((query = strchr(path, '?')) != NULL) {
+        *query++ = '\0';
+    }
+    if (ap_unescape_url(path) != OK || !path_is_page(path, p)) {
+        return NULL;
+    }
+    if (query != NULL && strncmp(query, "done=", 5) == 0) {
+        query = strchr(query, '&') != NULL ? strchr(query, '&') + 1 : NULL;
+    }
+    *args = query;
+    return path;
+}
+
+/* The page that a form of nobody's was sent from, so that whoever signs in gets there again.  A
+   form that was refused has the address that it was sent to, which is below its page's. */
+static const char *form_page(const mdl_visit_t *visit, const char *sent_to, const char **args)
+{
+    apr_pool_t *p = visit->r->pool;
+    const char *page;
+    char *path;
+
+    *args = NULL;
+    page = referer_page(visit, args);
+    if (page != NULL || sent_to == NULL) {
+        return page;
+    }
+    path = apr_pstrdup(p, sent_to);
+    while (*path != '\0' && !path_is_page(path, p)) {
+        char *slash = strrchr(path, '/');
+
+        *(slash != NULL ? slash : path) = '\0';
+    }
+    return path;
+}
+
 static int router_refuse_nobody(mdl_visit_t *visit, const char *path)
 {
+    const char *args = visit->r->args;
+
     visit->user = NULL;
     if (mdl_sign_in_is_ours(visit)) {
-        return mdl_sign_in_ask(visit, path);
+        if (visit->r->method_number != M_GET) {
+            path = form_page(visit, path, &args);
+        }
+        return mdl_sign_in_ask(visit, path, args);
     }
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, visit->r,
                   "MDL0504: the <Location> of the handler " MDL_SETTINGS_HANDLER

@@ -83,18 +83,18 @@ static int path_is_search(const char *path)
 }
 
 /* What is searched for may be a license key, which no log may get with the form's address. */
-int mdl_sign_in_ask(mdl_visit_t *visit, const char *path)
+int mdl_sign_in_ask(mdl_visit_t *visit, const char *path, const char *args)
 {
-    request_rec *r = visit->r;
-    const char *args = path_is_search(path) ? NULL : r->args;
-    const char *query = "?ended"; /* what a form sent is lost */
+    apr_pool_t *p = visit->r->pool;
+    const char *target = path != NULL ? ap_os_escape_path(p, path, 1) : "";
+    int ended = visit->r->method_number != M_GET; /* what a form sent is lost */
+    const char *query = ended ? "?ended" : "";
 
-    if (r->method_number == M_GET) {
-        path = path != NULL ? ap_os_escape_path(r->pool, path, 1) : "";
-        path = target_check(apr_pstrcat(r->pool, path, args != NULL ? "?" : "", args, NULL));
-        query = *path != '\0'
-                    ? apr_pstrcat(r->pool, "?to=", ap_escape_urlencoded(r->pool, path), NULL)
-                    : "";
+    args = path_is_search(path) ? NULL : args;
+    target = target_check(apr_pstrcat(p, target, args != NULL ? "?" : "", args, NULL));
+    if (*target != '\0') {
+        query = apr_pstrcat(p, query, ended ? "&to=" : "?to=", ap_escape_urlencoded(p, target),
+                            NULL);
     }
     return mdl_frame_redirect(visit, mdl_frame_path(visit, "sign-in%s", query), NULL);
 }
@@ -113,12 +113,13 @@ static int form_send(mdl_visit_t *visit, int status, const char *state, const ch
     return mdl_frame_send(visit, status, "sign_in.html", data, NULL);
 }
 
-/* The query "out" or "ended" tells why the form is shown. */
+/* "out" or "ended", with which the query begins, tells why the form is shown. */
 static int sign_in_show(mdl_visit_t *visit)
 {
     const char *query = visit->r->args != NULL ? visit->r->args : "";
-    const char *state = strcmp(query, "out") == 0     ? "out"
-                        : strcmp(query, "ended") == 0 ? "ended"
+    const char *first = apr_pstrmemdup(visit->r->pool, query, strcspn(query, "&"));
+    const char *state = strcmp(first, "out") == 0     ? "out"
+                        : strcmp(first, "ended") == 0 ? "ended"
                                                       : NULL;
 
     return form_send(visit, HTTP_OK, state, NULL, mdl_visit_parameter(visit, "to"));

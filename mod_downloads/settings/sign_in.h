@@ -15,8 +15,8 @@ int mdl_sign_in_is_ours(const mdl_visit_t *visit);
 /** Finds the request's session and sets visit->user; APR_ENOENT when there is none. */
 apr_status_t mdl_sign_in_find(mdl_visit_t *visit);
 
-/** Redirects a user without a session to the form, and from there back to path, which is below the
-    settings, or NULL. */
-int mdl_sign_in_ask(mdl_visit_t *visit, const char *path);
+/** Redirects a user without a session to the form, and from there on to a page: its path below the
+    settings, decoded, and its query, or NULL. */
+int mdl_sign_in_ask(mdl_visit_t *visit, const char *path, const char *args);
 
 #endif

@@ -19,6 +19,7 @@
 /* What upload/ and the pages below say was wrong; a word for each. */
 static const char *const problems[] = {"upload_form_faulty",
                                        "upload_form_file",
+                                       "upload_form_name",
                                        "upload_form_title",
                                        "storage_quota_exceeded",
                                        "insufficient_storage",
@@ -159,9 +160,13 @@ static apr_status_t uploads_take_file(mdl_visit_t *visit, mdl_upload_t *upload)
     const char *name = mdl_visit_field(visit, "name");
     const char *size = mdl_visit_field(visit, "size");
 
+    if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
+        return uploads_refuse(visit, HTTP_BAD_REQUEST, "upload_form_name",
+                              "The file’s name is too long: any of up to 63 characters fits.");
+    }
     if (name == NULL || !mdl_asset_filename_valid(name)) {
         return uploads_refuse(visit, HTTP_BAD_REQUEST, "upload_form_file",
-                              "A file’s name has 1 to 255 bytes, and no path.");
+                              "A file has a name, without a folder.");
     }
     upload->filename = upload->title = name;
     upload->size = mdl_identifier_parse(size);
@@ -302,6 +307,27 @@ static apr_status_t uploads_find(mdl_visit_t *visit, mdl_upload_get_t *get)
     return rv == APR_SUCCESS && get->upload->begun_by == NULL ? APR_ENOENT : rv;
 }
 
+MDL_EFFECT(mdl_asset_use_read, mdl_asset_use_t *)
+
+/* Adds how many are told of the version that the upload has brought, if any are. */
+static apr_status_t uploads_add_told(mdl_json_t *to, mdl_visit_t *visit, const mdl_upload_t *upload)
+{
+    mdl_problem_t problem = {0};
+    mdl_asset_use_t use = {
+        .ref = {.shop_id = visit->shop->id, .id = upload->asset_id, .problem = &problem}};
+    apr_status_t rv;
+
+    if (upload->status != MDL_UPLOAD_COMPLETED || !upload->notify) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_visit_read(visit, mdl_asset_use_read_effect, &use);
+    if (rv == APR_SUCCESS) {
+        mdl_files_add_reach(to, visit, &use);
+        mdl_json_add_bool(to, "buyers_told", 1);
+    }
+    return rv == MDL_EPROBLEM || rv == APR_ENOENT ? APR_SUCCESS : rv; /* the file was deleted */
+}
+
 /* An upload that is over with what it became, else the form that brings its file. */
 static int uploads_show_one(mdl_visit_t *visit)
 {
@@ -333,6 +359,9 @@ static int uploads_show_one(mdl_visit_t *visit)
     mdl_json_add_int(data, "asset_id", upload->asset_id);
     mdl_present_size(data, "size", upload->size);
     mdl_present_size(data, "most", visit->service->settings->upload_max_size);
+    if ((rv = uploads_add_told(data, visit, upload)) != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
     return mdl_frame_send(visit, HTTP_OK, "upload.html", data, NULL);
 }
 
@@ -373,6 +402,7 @@ static int uploads_complete(mdl_visit_t *visit)
     }
     if (rv == APR_SUCCESS) {
         mdl_json_add_int(data, "asset_id", complete.asset->id);
+        mdl_json_add_bool(data, "told", get.upload->notify);
     }
     return uploads_end(visit, rv, data);
 }

@@ -75,9 +75,12 @@ static apr_status_t form_begin_file(form_t *form, const mdl_multipart_part_t *pa
     const char *name = mdl_filename_of_disposition(part->disposition, r->pool);
     apr_status_t rv;
 
+    if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
+        return form_refuse(form, "upload_form_name",
+                           "The file's name is too long: any of up to 63 characters fits.");
+    }
     if (name == NULL || !mdl_asset_filename_valid(name)) {
-        return form_refuse(form, "upload_form_file",
-                           "Choose a file whose name has up to 255 bytes.");
+        return form_refuse(form, "upload_form_file", "Choose a file that has a name.");
     }
     form->description.filename = name;
     form->description.content_type = form_content_type(part->content_type);

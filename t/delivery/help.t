@@ -72,7 +72,8 @@ for ([ \&expired, 'access_expired' ], [ \&used_up, 'allowance_used_up' ],
     is(requests($order), "asked:$finding", 'and the shop is asked, with what is wrong');
     my $html = shown($order);
     is(has_button($html), 0, 'the page has no button any more');
-    like($html, qr/You asked the shop for help on <time/, 'and says since when it is asked');
+    like($html, qr/You asked the shop for help on <time.*The shop has not answered you yet/,
+        'and says since when it is asked, and who has not answered');
 }
 
 subtest 'A request is there once' => sub {

@@ -1,12 +1,14 @@
 // Uploads files on the settings' page in a browser, over connections that it cuts.
 //
 //   node t/node/browser-tus.mjs '{ "page": "http://127.0.0.1:1234/settings/1/files/uploads", "user": "staff",
-//       "port": 2345, "server": 1234, "small": ["…"], "large": "…", "size": 200000000, "plain": "…" }'
+//       "port": 2345, "server": 1234, "small": ["…"], "large": "…", "size": 200000000, "plain": "…",
+//       "replaced": 1 }'
 //
 // port is that of the upload URLs, which the script passes on to the server's. Writes the result as a line of
 // JSON: the ids of the assets that "small", "large" and "plain", a file of a browser without JavaScript, became;
-// "buttons", how many those that are there still show; "cuts"; "bar" and "offset" of the large file while it was paused, as parts of it; and "wrong", what the console
-// complained about.
+// "buttons", how many those that are there still show; "cuts"; "told", what a new version of the asset
+// "replaced" says of its buyers; "bar" and "offset" of the large file while it was paused, as parts of it; and
+// "wrong", what the console complained about.
 import { createServer, connect } from 'node:net';
 
 import { chromium } from 'playwright-core';
@@ -144,6 +146,14 @@ async function uploadPlain(page) {
     result.plain = idOf(await page.getByRole('link', { name: 'See the file' }).getAttribute('href'));
 }
 
+async function replace(page) {
+    await page.goto(`${wish.page}?replaces=${wish.replaced}`);
+    await page.locator('[name=notify]').check();
+    await page.setInputFiles('#files', wish.plain);
+    await ended(page, 1);
+    result.told = await page.locator('#running .said').textContent();
+}
+
 await new Promise((resolve) => { relay.listen(wish.port, '127.0.0.1', resolve); });
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
 try {
@@ -154,6 +164,7 @@ try {
     await page.reload();
     await uploadLarge(page);
     await uploadPlain(await open(browser, { javaScriptEnabled: false }));
+    await replace(page);
     console.log(JSON.stringify(result));
 } finally {
     await browser.close();

@@ -133,9 +133,14 @@ for my $case (
     like($refused->{body}, qr/role="alert"[^>]*>\s*[^<]*$case->[2].*value="Kept"/s,
         'with a sentence, and what was typed');
 }
-is(submit('staff', visit('staff', 'GET', $LIST), $LIST,
-    { source_url => $source->offer('p', { body => 'x' }), filename => 'a/b' })->{status}, 400,
-    'a name with a path is refused');
+for my $case ([ 'a/b', qr/Give the file a name, without a folder/ ],
+    [ "\x{9577}" x 86, qr/This file name is too long: any of up to 63 characters fits/ ])
+{
+    my $refused = submit('staff', visit('staff', 'GET', $LIST), $LIST,
+        { source_url => $source->offer('p', { body => 'x' }), filename => $case->[0] });
+    is($refused->{status}, 400, 'a name with a path is refused, and a long one');
+    like($refused->{body}, qr/role="alert"[^>]*>\s*$case->[1]/, 'in plain words');
+}
 
 # --- what failed ---------------------------------------------------------------------------------
 
@@ -238,7 +243,12 @@ unlike(file_page($song), qr/name="notify"/, 'unless nobody has the file');
     my $late = press($book, '/replace', { %long, note => 'x' x 1001 });
     is($late->{status}, 400, 'a note that is too long is refused');
     like($late->{body}, qr/A note has up to.*name="notify" value="1" checked/s, 'and nothing lost');
-    press($book, '/replace', { %long, note => "New:\r\na <b>chapter</b>" });
+    my $pressed = press($book, '/replace', { %long, note => "New:\r\na <b>chapter</b>" });
+    is($pressed->{headers}{location}, "/settings$LIST/$book?done=buyers_told",
+        'the button leads to the page');
+    my $told = qr/The buyer of the one order that has it will be told by email once the new/;
+    like(visit('staff', 'GET', "$LIST/$book?done=buyers_told")->{body},
+        qr/class="good" role="status">$told/, 'which says how many will be told');
     wait_job($shop, job_of($book));
     is(api('GET', "/assets/$book", %key)->{json}{note}, "New:\na <b>chapter</b>",
         'another is kept');

@@ -80,7 +80,8 @@ like($reports->{expires_at}, qr/^20\d\d-/, 'and expire');
 my $faulty = submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys",
     { name => ('x' x 101), scope => 'read', expires => '90' });
 is($faulty->{status}, 400, 'a name that is too long is refused');
-like($faulty->{body}, qr/1 to 100 bytes/, 'with a sentence');
+like($faulty->{body}, qr/>This name is too long: any of up to 25 characters fits\.</,
+    'with a sentence');
 like($faulty->{body}, qr/value="x{101}"/, 'and what was typed is still there');
 like($faulty->{body}, qr/value="read" checked.*value="90" selected/s, 'all of it');
 for my $field ([ scope => 'all' ], [ expires => '7' ], [ expires => '-1' ]) {
@@ -242,11 +243,14 @@ my @both = parallel(2, sub {
 is(join(' ', sort @both), '303 412', 'of two at the same moment one does it');
 submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove", { user => 'two' });
 
-my $german = visit('owner', 'POST', "/$id/members", form => {
-    form_token => form_token(visit('owner', 'GET', "/$id/members")), user => '', role => 'staff' },
-    headers => { origin => origin(), 'accept-language' => 'de' });
-like($german->{body}, qr/role="alert">Ein Name hat 1 bis 255 Bytes/,
-    'what is wrong with a form is said in the language of the page');
+for my $case ([ '', qr/Geben Sie den Namen an, mit dem sich/ ],
+    [ "\x{9577}" x 86, qr/Dieser Name ist zu lang: Jeder mit bis zu 63 Zeichen passt/ ])
+{
+    my $german = submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members",
+        { user => $case->[0], role => 'staff' }, 'accept-language' => 'de');
+    like($german->{body}, qr/role="alert">$case->[1]/,
+        'what is wrong with a form is said in the language of the page');
+}
 my $top = MDL::Target::top_dir();
 my %said = map { $_ => 1 }
     MDL::Target::slurp("$top/conf/templates/de.words") =~ /^problem\.(\w+) = /mg;

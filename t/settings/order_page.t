@@ -181,6 +181,28 @@ for my $wrong ($foreign, 'x', 0) {
     is(act('revoke', item => $wrong), 422, "item $wrong is refused");
     is(act('quantity', item => $wrong, quantity => 2), 404, 'for its quantity, too');
 }
+# The folds of the items' forms, as they are sent: open or not, and the fold.
+sub folds { my ($page) = @_; return $page->{body} =~ m{<details(\ open|)>\s*
+    <summary>Change[^<]*<span\ class="unseen">(.*?)</details>}gsx }
+
+my @folds = folds(seen($number));
+is_deeply([ @folds[ 0, 2 ] ], [ '', '' ], 'each item has a fold with its forms');
+my $refused = submit('staff', seen($number), "/$id/orders/$number/quantity",
+    { item => $item[1], quantity => '50000' });
+is($refused->{status}, 400, 'a quantity of 50,000 is refused');
+@folds = folds($refused);
+is_deeply([ @folds[ 0, 2 ] ], [ '', ' open' ], 'the page has the fold of that item open');
+like($folds[3], qr{<p\ class="problem">The\ quantity\ is\ 1\ to\ 1000\.</p>
+    .*name="quantity"\ value="50000".*name="downloads"\ value="1"}sx,
+    'with the reason and what was typed, in that form alone');
+unlike($folds[1], qr/class="problem"|50000/, 'and nothing in the other');
+$refused = submit('staff', seen($number), "/$id/orders/$number/grant",
+    { item => $item[0], downloads => '', days => 'ten' });
+@folds = folds($refused);
+is_deeply([ $refused->{status}, @folds[ 0, 2 ] ], [ 400, ' open', '' ],
+    'so with downloads and days');
+like($folds[1], qr{<p\ class="problem">Give\ 1\ to .*name="quantity"\ value="1"
+    .*name="downloads"\ value="".*name="days"\ value="ten"}sx, 'as they were typed');
 is(act('quantity', item => $item[0], quantity => 0), 400, 'a quantity of 0 is refused');
 is(items(), '1 active 3 active', 'nothing of which changes anything');
 

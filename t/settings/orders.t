@@ -44,8 +44,13 @@ sub found
 
 # --- finding -------------------------------------------------------------------------------------
 
-like(visit('reader', 'GET', "/$id/orders")->{body}, qr/There is no order yet/,
-    'without orders the page says so');
+like(visit('reader', 'GET', "/$id/orders")->{body},
+    qr{<p>There is no order yet\. Orders appear here [^<]*storefront[^<]*API key[^<]*to them\.</p>},
+    'without orders the page says what brings them');
+like(visit('staff', 'GET', "/$id/orders")->{body},
+    qr{class="button" href="[^"]*/orders/new".*to them\. Or create one by hand: [^<]+</p>}s,
+    'and to staff, who can create one, that, too');
+unlike(visit('staff', 'GET', "/$id/orders")->{body}, qr/Show all orders/, 'there is nothing else');
 my $first = order(7001, storefront_customer_id => '501', send_email => JSON::PP::true(),
     customer => { email => 'Ada@Example.com', first_name => "Ada $XSS", last_name => 'Lovelace' });
 order(7002,  storefront_customer_id => '502', customer => { email => 'bob@example.com' });
@@ -68,6 +73,11 @@ is(visit('reader', 'GET', "/$other->{shop_id}/orders")->{status}, 404,
 api('POST', '/orders/7002/revoke', key => $shop->{token}, json => {});
 is_deeply(found('reader', 'state=revoked'), ['7002'], 'by the state');
 is_deeply(found('reader', 'state=held'), [], 'which may have none');
+for my $query ('state=held', 'q=nobody%40example.com') {
+    like(visit('reader', 'GET', "/$id/orders?$query")->{body},
+        qr{<p>No order matches.*<a href="/settings/$id/orders">Show all orders</a>}s,
+        "$query: the page says so, and leads to all orders");
+}
 is_deeply(found('reader', "product=" . ($product =~ s{/}{%2F}gr)), [qw(7100 70021 7002 7001)],
     'by what was bought');
 is_deeply(found('reader', 'product=nothing'), [], 'which may be nothing');

@@ -418,6 +418,9 @@ shown('order-evidence-crowd', 'staff',
     "/$id{crowd}/orders/" . number($order_of_crowd) . '/evidence');
 my $merge = "$in/customers/" . customer_of($order{bounced}) . '/merge';
 my $merge_of_crowd = "/$id{crowd}/customers/" . customer_of($order_of_crowd) . '/merge';
+shown('merge-from-order', 'staff', "$merge?order=" . number($order{bounced}));
+shown('orders-none-found', 'staff', "$in/orders?q=nobody%40example.com");
+shown('file-done-told', 'staff', "$in/files/$book->{id}?done=buyers_told");
 shown('customer-merge',       'staff', $merge);
 shown('customer-merge-found', 'staff', "$merge?q=ada");
 shown('customer-merge-none',  'staff', "$merge?q=nobody");

@@ -154,6 +154,14 @@ is(send_logo('owner', { body => '' }, png())->{status}, 403, 'a form without a t
 is(send_logo('owner', shown(), png(), map { ("more$_" => 1) } 1 .. 4)->{status}, 400,
     'and one with more fields');
 is(send_logo('staff', shown(), png())->{status}, 403, 'and one of staff');
+for ([ 2**21 + 1, qr/role="alert"[^>]*>A logo may have at most 2 MiB: make it smaller/ ],
+    [ 3 * 2**20, qr/<h1>The picture is too large.*may have 2\.1\S+MB at most.*make it smaller/s ])
+{
+    my ($size, $says) = @$_;
+    my $large = send_logo('owner', shown(), png() . 'x' x ($size - length png()));
+    is($large->{status}, 413, "a logo of $size bytes is too large");
+    like($large->{body}, $says, 'which the page says, with the bound and what helps');
+}
 is(send_logo('owner', shown(), png())->{status}, 303, 'an owner sends a logo');
 wait_for(sub { shop()->{logo}{status} eq 'ready' }, 120, 'the logo is ready');
 my $with = shown();

@@ -111,6 +111,37 @@ subtest 'The form leads nowhere else' => sub {
         'no field of mod_auth_form does';
 };
 
+subtest 'A form whose session has ended leads back to its page' => sub {
+    my $id = $shop->{shop_id};
+    my $settings = origin() . '/settings';
+    my $to = sub {
+        my ($path, $referer) = @_;
+        return place(visit(undef, 'POST', $path, form => {},
+            headers => { origin => origin(), defined $referer ? (referer => $referer) : () }));
+    };
+    my $by_hand = "$settings/$id/orders/new?q=b%20c";
+    my $ask = $to->("/$id/orders/new", $by_hand);
+    is $ask, "/sign-in?ended&to=$id%2forders%2fnew%3fq%3db%2520c", 'where it was, with the query';
+    my ($target) = visit(undef, 'GET', $ask)->{body} =~ /name="to" value="([^"]+)"/;
+    is place(sign_in('owner', to => $target)), "/$id/orders/new?q=b%20c",
+        'and who signs in gets there';
+    is $to->("/$id/orders/7001/grant", "$settings/$id/orders/7001?done=order_revoked"),
+        "/sign-in?ended&to=$id%2forders%2f7001", 'without what that page has told';
+    is $to->("/$id/customers/5/merge", "$settings/$id/customers/5/merge?done=x&order=1"),
+        "/sign-in?ended&to=$id%2fcustomers%2f5%2fmerge%3forder%3d1", 'but with the rest';
+    is $to->("/$id/shop", "$settings/$id/search?q=K7Q2-X9PL"),
+        "/sign-in?ended&to=$id%2fsearch", 'nor with what was searched for';
+    is $to->("/$id/orders/7001/grant", $_), "/sign-in?ended&to=$id%2forders%2f7001",
+        'the page above the form\'s address, if the browser names '
+        . ($_ // 'none') for undef, 'https://evil.example/settings/1/keys',
+        origin() . '.evil.example/settings/1/keys', "${settings}x/1/keys",
+        origin() . '/api/v1/ping',
+        "$settings/$id/orders/7001/grant", "$settings/$id/nothing", "$settings/sign-out",
+        "$settings/$id/orders/%2fevil.example", "$settings//evil.example";
+    is $to->("/$id/nothing/at/all", undef), '/sign-in?ended', 'the first page, if there is none';
+    is $to->('/sign-out', undef), '/sign-in?ended', 'and nobody is led to sign out again';
+};
+
 subtest 'Signing out ends the session, for everybody who has its cookie' => sub {
     my $cookie = sign_in('owner')->{cookie};
     my $other  = sign_in('owner')->{cookie};
@@ -130,9 +161,12 @@ subtest 'Signing out ends the session, for everybody who has its cookie' => sub 
     like visit(undef, 'GET', '/sign-in?out')->{body}, qr/role="status">You are signed out/,
         'which the form says';
     is visit($cookie, 'GET', $keys)->{status}, 303, 'a copy of the cookie opens nothing';
-    is place(submit($cookie, $page, $keys, { name => 'Late', scope => 'full', expires => '' })),
-        '/sign-in?ended', 'nor does a form';
-    like visit(undef, 'GET', '/sign-in?ended')->{body}, qr/was not saved/, 'which is told';
+    my $late =
+        place(submit($cookie, $page, $keys, { name => 'Late', scope => 'full', expires => '' }));
+    is $late, "/sign-in?ended&to=$shop->{shop_id}%2fkeys", 'nor does a form';
+    like visit(undef, 'GET', $late)->{body}, qr/was not saved.*page opens again/s, 'which is told';
+    unlike visit(undef, 'GET', '/sign-in?ended')->{body}, qr/page opens again/,
+        'and what happens then, if it does';
     is visit($other, 'GET', $keys)->{status}, 200, 'the same user goes on in another browser';
     is visit("__Host-downloads=$_", 'GET', $keys)->{status}, 303,
         'another id opens nothing: ' . substr $_, 0, 8 for '', 'x', 'x' x 43, 'x' x 5000;
@@ -194,8 +228,11 @@ subtest 'A guess is answered alike, whoever it is about' => sub {
     is sign_in($_->[0], password => $_->[1], elsewhere())->{status}, 403, "$_->[2] is refused"
         for [ '', 'secret', 'no name' ], [ 'owner', '', 'no password' ],
         [ 'x' x 256, 'secret', 'a long name' ], [ 'owner', 'x' x 1025, 'a long password' ];
-    is visit(undef, 'POST', '/sign-in', form => { name => 'x' x 17000 },
-        headers => { origin => origin() })->{status}, 413, 'a long form, too';
+    my $large = visit(undef, 'POST', '/sign-in', form => { name => 'x' x 17000 },
+        headers => { origin => origin() });
+    is $large->{status}, 413, 'a long form, too';
+    like $large->{body}, qr/<h1>The text is too long.*together may have 16\.4\S+kB at most/s,
+        'with how much it may have';
     is sign_in('owner', password => $_, elsewhere())->{status}, 403,
         'a byte more is another password' for 'secret ', 'Secret';
     like slurp(error_log()),

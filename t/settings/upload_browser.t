@@ -10,6 +10,7 @@ use warnings;
 
 use Digest::SHA;
 use JSON::PP;
+use MDL::Contract;
 use MDL::Ports;
 use MDL::Settings;
 use MDL::Test;
@@ -59,6 +60,8 @@ sub asset
 my @small = map { file("small-$_.bin", $_ * MB + $_) } 1 .. 5;
 my $large = file('large.bin', $size);
 my $plain = file('plain.bin', ($ENV{LARGE} ? 500 : 3) * MB);
+my $sold  = ready_asset($shop, 'sold.bin', 'version 1')->{id};
+assign($shop, 7001, [ mapping_of($shop, [$sold])->{storefront_product_id} ]);
 my $wish  = JSON::PP->new->encode({
     page   => origin() . "/settings/$shop->{shop_id}/files/uploads",
     user   => 'staff',
@@ -68,6 +71,7 @@ my $wish  = JSON::PP->new->encode({
     large  => $large->{path},
     size   => $size,
     plain  => $plain->{path},
+    replaced => $sold,
 });
 open my $from, '-|', map({ top_dir() . "/$_" } 'tools/node', 't/node/browser-tus.mjs'), $wish
     or die "node: $!\n";
@@ -88,6 +92,9 @@ cmp_ok(abs($result->{bar} - $result->{offset}), '<=', 0.01,
 cmp_ok($result->{offset}, '>', 0.1, 'which was more than nothing');
 cmp_ok($result->{sent}, '<', 2 * $size, 'what had come was not sent once more');
 is(asset($result->{plain})->{sha256}, $plain->{sha256}, 'a file came without JavaScript');
+like($result->{told},
+    qr/^The file is uploaded\. The buyer of the one order .* will be told by email/,
+    'a new version says who will be told of it');
 
 unlink map { $_->{path} } @small, $large, $plain;
 $server->stop;

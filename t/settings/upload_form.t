@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
+use MDL::Contract;
 use MDL::Settings;
 use MDL::Test;
 use MDL::Target qw(logs_dir wait_for);
@@ -125,6 +126,14 @@ subtest 'a file without bytes, and new bytes for a file' => sub {
     is($now->{sha256}, sha256_hex('version two'), 'which it has');
     is($now->{version}, 2, 'as its second version');
     is($now->{filename}, 'a.bin', 'under its name');
+    my $page = "/$id/files/uploads/$new->{id}";
+    unlike(visit('staff', 'GET', $page)->{body}, qr/told by email/, 'of which nobody is told');
+    assign($shop, 7001, [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ]);
+    $new = form_upload(replaces => $asset->{id}, notify => 1);
+    post($new, ended(file('version three')));
+    like(visit('staff', 'GET', "/$id/files/uploads/$new->{id}")->{body},
+        qr{role="status">The file is uploaded\. The buyer of the one order [^<]*will be told by},
+        'unless the form asked for it, as its page then says');
 };
 
 subtest 'what is refused leaves nothing' => sub {
@@ -135,7 +144,7 @@ subtest 'what is refused leaves nothing' => sub {
         [ 'a file that is none', ended(part('file', 'text')), 'upload_form_file' ],
         [ 'no chosen file', ended(file('', '')), 'upload_form_file' ],
         [ 'a name that is none', ended(file($small, '..')), 'upload_form_file' ],
-        [ 'a name that is too long', ended(file($small, 'n' x 256)), 'upload_form_file' ],
+        [ 'a name that is too long', ended(file($small, 'n' x 256)), 'upload_form_name' ],
         [ 'a field behind the file', ended(file($small), part('title', 'A')) ],
         [ 'two files', ended(file($small), file($small)) ],
         [ 'no last boundary', file($small) ],

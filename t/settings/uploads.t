@@ -7,6 +7,7 @@ use strict;
 use warnings;
 
 use JSON::PP;
+use MDL::Contract;
 use MDL::Settings;
 use MDL::Test;
 use MDL::Upload;
@@ -95,6 +96,17 @@ subtest 'a script uploads by tus' => sub {
     like(visit('staff', 'GET', "$list?replaces=$asset->{id}")->{body},
         qr{<h1>Replace <bdi>a\.zip</bdi>}, 'the page says what is replaced');
 
+    assign($shop, 7001, [ mapping_of($shop, [ $asset->{id} ])->{storefront_product_id} ]);
+    my $news = begun(replaces => $asset->{id}, name => 'c.zip', size => 3, notify => 1);
+    patch_bytes($news, 0, 'two');
+    ok(script("$list/$news->{upload_id}/complete", {})->{told},
+        'and with whether buyers are told of it');
+    like(visit('staff', 'GET', "$list?replaces=$asset->{id}")->{body},
+        qr{data-told="The buyer of the one order that has it will be told}, 'which it can say');
+    my $open = begun(name => 'd.zip', size => 0);
+    patch_bytes($open, 0, '');
+    ok(!script("$list/$open->{upload_id}/complete", {})->{told}, 'unless nobody is');
+
     my $left = begun(name => 'left.zip');
     is(script("$list/$left->{upload_id}/abort", {})->{status}, 200, 'an upload can be cancelled');
     is(patch_bytes($left, 0, 'bytes')->{status}, 410, 'and takes nothing then');
@@ -104,7 +116,11 @@ subtest 'a script uploads by tus' => sub {
 
 subtest 'what can\'t be begun' => sub {
     is(begun(name => $_)->{problem}, 'upload_form_file', 'a name that is none is refused')
-        for '', '..', 'a/b', 'n' x 256;
+        for '', '..', 'a/b';
+    is(begun(name => 'n' x 256)->{problem}, 'upload_form_name', 'and one that is too long');
+    like(visit('staff', 'GET', $list)->{body},
+        qr{data-code="upload_form_name">The file\S+s name is too long[^<]*63 characters fits},
+        'whose sentence says what fits');
     is(begun(size => $_)->{problem}, 'upload_form_file', "a size of '$_' is refused")
         for '', '-1', '1e3', '9' x 20;
     is(begun(size => 2**20 + 1)->{problem}, 'request_too_large', 'a file that is too large is');

@@ -134,7 +134,8 @@ wait_for(sub {
 }, 20, 'the result, which is the only one');
 my ($delivery) = @{ of_api('GET', "$first->{id}/deliveries")->{data} };
 $page = visit('owner', 'GET', "$own?done=webhook_tested");
-like($page->{body}, qr/role="status">A test is on its way/, 'the page says so');
+like($page->{body}, qr/role="status">A test is on its way.*see what your system has answered/,
+    'the page says so, and who answers');
 like($page->{body}, qr{A test<br><code>\Q$delivery->{event_id}\E<}, 'the event is in the list');
 like($page->{body},
     qr{>failing</span>\ <span\ class="soft">1\ try,
@@ -152,6 +153,16 @@ wait_for(sub { (of_api('GET', "$first->{id}/deliveries")->{data}[0]{status}) eq 
     'success');
 like(visit('owner', 'GET', "$own?done=webhook_resent")->{body},
     qr{The event is on its way again.*>delivered<}s, 'and taken');
+{
+    my ($row) = sql("SELECT id, status, attempts FROM webhook_delivery "
+        . "WHERE endpoint_id = $first->{id} ORDER BY id DESC LIMIT 1");
+    my $set = sub { sql("UPDATE webhook_delivery SET status = '$_[0]', attempts = $_[1], "
+        . "due_at = $_[2] WHERE id = $row->[0]") };
+    $set->('pending', 0, 9_000_000_000_000_000);
+    like(visit('owner', 'GET', $own)->{body}, qr/>not sent yet</,
+        'what has not been sent is not what waits for an answer');
+    $set->(@$row[ 1, 2 ], 'NULL');
+}
 is(send_form($own, "$own/resend", delivery => 999_999)->{status}, 404,
     'a delivery that is not there');
 is(send_form($own, "$own/resend", delivery => 'x')->{status}, 404, 'or is none');

@@ -92,9 +92,13 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
     const char *body;
     apr_status_t rv;
 
+    if (strlen(key->name) > MDL_KEY_NAME_MAX) {
+        return mdl_problem_set(create->problem, 400, "key_name_too_long",
+                               "This name is too long: any of up to 25 characters fits.");
+    }
     if (!mdl_utf8_is_name(key->name, MDL_KEY_NAME_MAX)) {
         return mdl_problem_set(create->problem, 400, "invalid_key_name",
-                               "A key's name has 1 to 100 bytes and no control characters.");
+                               "Give the key a name, in one line.");
     }
     if ((rv = key_check_shop(db, create, p)) != APR_SUCCESS) {
         return rv;

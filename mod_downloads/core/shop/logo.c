@@ -51,8 +51,9 @@ static apr_status_t logo_check(mdl_logo_put_t *put)
 
     if (put->length > MDL_LOGO_MAX_BYTES) {
         mdl_problem_count(put->problem, MDL_LOGO_MAX_BYTES, (apr_int64_t)put->length);
-        return mdl_problem_set(put->problem, 413, "request_too_large",
-                               "A logo may have at most 2 MiB.");
+        return mdl_problem_set(
+            put->problem, 413, "request_too_large",
+            "A logo may have at most 2 MiB: make it smaller, or save it as a JPEG.");
     }
     put->fault = mdl_image_header(put->image, put->length, &header);
     return put->fault == MDL_IMAGE_GOOD ? APR_SUCCESS

@@ -1,5 +1,7 @@
 #include "core/shop/member.h"
 
+#include <string.h>
+
 #include <apr_time.h>
 
 #include "base/mail/mime.h"
@@ -18,9 +20,13 @@ static apr_status_t member_check(mdl_member_put_t *put)
 {
     const mdl_member_t *member = &put->member;
 
+    if (strlen(member->user) > MDL_MEMBER_USER_MAX) {
+        return mdl_problem_set(put->problem, 400, "user_too_long",
+                               "This name is too long: any of up to 63 characters fits.");
+    }
     if (!mdl_utf8_valid(member->user) || !mdl_utf8_is_name(member->user, MDL_MEMBER_USER_MAX)) {
         return mdl_problem_set(put->problem, 400, "invalid_user",
-                               "A user's name has 1 to 255 bytes and no control characters.");
+                               "Give the name that the user signs in with, in one line.");
     }
     if ((member->role == MDL_ROLE_OPERATOR) != (member->shop_id == 0)) {
         return mdl_problem_set(put->problem, 400, "invalid_role",
