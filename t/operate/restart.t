@@ -17,6 +17,7 @@ use Time::HiRes qw(sleep time);
 use constant { MB => 1024 * 1024, LOAD => $ENV{FULL} ? 60 : 30, PIECES => $ENV{FULL} ? 10 : 5 };
 
 # The poll interval is so long that jobs start in time only because the worker is woken up.
+$MDL::Target::patience = 40;
 my $slow_poll = "DownloadsPollInterval 60\nDownloadsLeaseTime 120\n";
 my $server = MDL::Instance->new(extra => $slow_poll)->start;
 my $source = MDL::Source->new;
