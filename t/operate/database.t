@@ -120,8 +120,8 @@ sub outage
     is $job->{status}, 'succeeded', 'the import that was running succeeds' or diag explain $job;
     is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded',
         'and so does the new one';
-    # Each of the two imports moves once to the lane for large files, with a second request. One whose
-    # lease a busy machine has let end goes on from where it was.
+    # Each of the two imports moves once to the lane for large files, with a second request. One
+    # whose lease a busy machine has let end goes on from where it was.
     my @requests = $source->requests("held-$mode");
     is scalar(grep { !$_->{range} } @requests), 4, 'neither started from the beginning'
         or diag explain \@requests;
@@ -227,8 +227,8 @@ END
     MDL::Database::unlock($lock);
     my @took;
     wait_for(
-        sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 16 }, 60,
-        'the access log');
+        sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 16 },
+        60, 'the access log');
     my @refused = grep { $_->{status} == 503 } @replies;
     cmp_ok scalar(@refused), '>=', 13, 'most requests that wait for the only connection get 503'
         or diag explain [ map { $_->{status} } @replies ];

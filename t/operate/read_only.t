@@ -69,7 +69,7 @@ my $told = database() eq 'pgsql' ? qr/read-only transaction$/ : qr/readonly data
 like $server->error_log, qr/MDL0110: .*$told/m, 'the log says why';
 # The server notices a moment later that a client has closed its connection.
 my $open;
-eval { wait_for(sub { ($open = sockets()) < $before + TRIES / 2 }, 60, 'the connections to close') };
+eval { wait_for(sub { ($open = sockets()) < $before + TRIES / 2 }, 60, 'connections to close') };
 cmp_ok $open, '<', $before + TRIES / 2, 'and no socket stays open' or diag "$before before";
 
 is page('GET', $buy->{path})->{status}, database() eq 'pgsql' ? 200 : 503,

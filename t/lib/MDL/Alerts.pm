@@ -5,7 +5,7 @@
 #   round_over($server);                                      # and that is noted, too
 #   my @all = told($server);                                  # "name state", sorted by the name
 #   forget_told($server);
-#   touch($server, 'hang');                                   # the command hangs once; 'fail': it fails
+#   touch($server, 'hang');      # the command hangs once; 'fail': it fails, until that is unlinked
 #   on_telling($server, "…");                                 # a shell does this before it tells
 package MDL::Alerts;
 
@@ -18,7 +18,8 @@ use File::Path qw(make_path);
 use MDL::Instance;
 use MDL::Test;
 
-our @EXPORT = qw(alerting told wait_told round_over forget_told touch on_telling log_count other_node);
+our @EXPORT = qw(alerting told wait_told round_over forget_told touch on_telling log_count
+    other_node);
 
 # A server whose command writes a line for each alert, unless a file has it hang or fail.
 sub alerting
@@ -83,8 +84,8 @@ sub touch { my ($node, $name) = @_; return MDL::Instance::write_file("$node->{fo
 
 sub log_count { my ($node, $what) = @_; return scalar(() = $node->error_log =~ /$what/gm) }
 
-# Notes another node: the name of its pid file, its build (SQL), and how old its heartbeat is; one that
-# is to seem alive needs a heartbeat of the future.
+# Notes another node: the name of its pid file, its build (SQL), and how old its heartbeat is; one
+# that is to seem alive needs a heartbeat of the future.
 sub other_node
 {
     my ($name, $build, $age) = @_;
