@@ -80,8 +80,8 @@ sub waiting
         . "WHERE kind = 'help' AND due_at IS NOT NULL");
     # An email of before may come twice, if a kill was before that it had left was noted.
     wait_for(sub {
-        for my $mail (grep { $_->{headers}{subject} =~ /^What happened/ } mails('staff@home.example'))
-        {
+        for my $mail (mails('staff@home.example')) {
+            next if $mail->{headers}{subject} !~ /^What happened/;
             my %links = $mail->{text} =~ /^- Order (\d+), .*\r?\n\s+(\S+)/mg;
             $_->{link} //= $links{ $_->{number} } for @waiting;
         }
