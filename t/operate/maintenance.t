@@ -69,6 +69,7 @@ my $made   = api('POST', '/categories', key => $shop->{token}, idem => $key,
 settle();
 page('GET', $buy->{path});
 wait_for(sub { sql('SELECT 1 FROM order_visit') }, 20, 'the visit');
+wait_for(sub { !sql('SELECT 1 FROM download_transfer') }, 60, 'the end of each transfer');
 
 # --- it begins, and waits for what runs -----------------------------------------------------------
 
