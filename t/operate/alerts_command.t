@@ -39,7 +39,6 @@ subtest 'a command that hangs' => sub {
     is wait_job($shop, api('POST', '/assets', key => $shop->{token},
             json => { source_url => source('while.bin', 'bytes') })->{json}{job}{id})->{status},
         'succeeded', 'holds up no job';
-    unlink "$folder/hang";
     wait_told($server, 'bounces failed');
     is log_count($server, 'could not tell of "bounces failed": it did not end in time and was'),
         1, 'is killed and run again';

@@ -25,7 +25,7 @@ $secret->(q{'strange'});
 chmod 0500, "$one->{folder}/storage/partial";
 wait_told($_, 'storage failed') for $one, $two;
 wait_for(sub { grep { /secret/ } $both->() }, 30, 'told: secret failed');
-wait_for(sub { log_count($_, 'MDL0394: .* round 12$') }, 60, 'more rounds') for $one, $two;
+wait_for(sub { log_count($_, 'MDL0394: .* round 12$') }, 180, 'more rounds') for $one, $two;
 is_deeply [ $both->() ], [ 'secret failed', ('storage failed') x 2 ],
     'what concerns both is told by one, a folder by each';
 chmod 0700, "$one->{folder}/storage/partial";
@@ -39,7 +39,7 @@ is_deeply [ $both->() ],
 $two->stop;
 forget_told($one);
 touch($one, 'fail');
-other_node('old', q{'0.0.9'}, 0);
+other_node('old', q{'0.0.9'}, -3_600_000_000);
 wait_for(sub { log_count($one, 'could not tell of "version failed"') }, 30, 'one that can not');
 $one->stop;
 forget_told($two);

@@ -22,6 +22,7 @@ subtest 'settings that let no file in' => sub {
     wait_told($server, 'imports failed');
     like((told($server, 'imports'))[0], qr/No file can get in: DownloadsIngestAllowHost names no/,
         'are told');
+    round_over($server);
     $server->configure(without => undef);
     httpd_graceful();
     wait_told($server, 'imports well');

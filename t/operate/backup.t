@@ -130,6 +130,7 @@ is_deeply [ @$restored{qw(files faulty emails_set_aside)} ], [ 8, 0, 1 ],
     'every file was read again' or diag explain $restored;
 ok !-e "$storage/restoring", 'nothing is left over';
 $server->start;
+wait_heartbeat();
 is +(ctl('check'))[0], 0, 'downloadsctl check finds nothing' or diag explain [ ctl('check') ];
 
 orders_are_whole('every order has its page and its file', @orders);
@@ -142,7 +143,7 @@ subtest 'what may have happened since is not done again' => sub {
     is_deeply [ @$row[ 0 .. 2 ] ], [ 'failed', 'failed', 'restored' ],
         'an email that waited has failed';
     like $row->[3], qr/restored from the backup of 20/, 'and says why';
-    is scalar(grep { /ada\@example/ } mails()), 0, 'it is not sent';
+    is scalar(mails('ada@example.com')), 0, 'it is not sent';
     is_deeply [ sql('SELECT count(*) FROM news_item') ], [ [0] ], 'no buyer is told twice';
     is_deeply [ sql('SELECT count(*) FROM news_address WHERE due_at IS NOT NULL') ], [ [0] ],
         'nor looked at';

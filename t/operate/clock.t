@@ -22,8 +22,8 @@ use constant { MB => 1024 * 1024, HOUR => 3600 };
 my $server = MDL::Instance->new(clock => 1, cluster => 1, extra => <<'END')->start;
 Timeout 7200
 DownloadsPollInterval 1
-DownloadsLeaseTime 3
-DownloadsRetryDelay 3000
+DownloadsLeaseTime 10
+DownloadsRetryDelay 10000
 DownloadsSessionIdle 8
 END
 my $source = MDL::Source->new;

@@ -13,7 +13,10 @@ use MDL::OpenApi;
 use MDL::Operations;
 use MDL::Test;
 use MDL::Upload;
+use POSIX ();
 use Test::More;
+
+use constant { F_SETPIPE_SZ => 1031, FIONREAD => 0x541B, LINES => 100 };
 
 my $ORDERS = $ENV{ORDERS} // 0;
 my $server = MDL::Instance->new->start;
@@ -123,19 +126,43 @@ sub database_at
     return $server->aim;
 }
 
+# Begins a command, and kills it once it has written a line. Its output goes to a pipe that has room
+# for a few lines alone, so that it waits there and does not end before.
+sub killed
+{
+    my (@command) = @_;
+    pipe my $out, my $in or die "pipe: $!\n";
+    my $filled = 0;
+    if (!$ORDERS) {
+        my $size = fcntl $in, F_SETPIPE_SZ, 4096 or die "F_SETPIPE_SZ: $!\n";
+        $filled = syswrite $in, '-' x ($size - LINES);
+    }
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDOUT, '>&', $in;
+        exec @command or POSIX::_exit(127);
+    }
+    close $in;
+    wait_for(sub {
+        my $waiting = pack 'i', 0;
+        ioctl $out, FIONREAD, $waiting or die "FIONREAD: $!\n";
+        return unpack('i', $waiting) > $filled;
+    }, 120, 'a line of the copy');
+    sleep $ORDERS / 100_000;
+    kill KILL => $pid;
+    waitpid $pid, 0;
+    my $how = $? & 127;
+    return ($how, join '', <$out>);
+}
+
 # Copies to a database; kills the copy once it has copied a table, and has it go on.
 sub copied
 {
     my ($to) = @_;
     my @command = ("$vars->{build}/downloadsctl", '-f', $vars->{conf_file}, 'copy-database',
         @$to{qw(db_driver db_params)});
-    my $pid = open my $out, '-|', @command or die "$command[0]: $!\n";
-    my $line = <$out>;
-    sleep $ORDERS / 100_000;
-    kill KILL => $pid;
-    my $rest = join '', <$out>;
-    close $out;
-    is $? & 127, 9, 'the copy is killed' or diag $line . $rest;
+    my ($how, $said) = killed(@command);
+    is $how, 9, 'the copy is killed' or diag $said;
 
     my %from = %$vars;
     database_at($to);
@@ -187,7 +214,7 @@ subtest 'a terminal sees how far it is' => sub {
     my $command = "$vars->{build}/downloadsctl -f $vars->{conf_file} copy-database sqlite3 "
         . "$server->{folder}/seen.db";
     my $seen = qx(script -qec '$command' /dev/null);
-    like $seen, qr/^\r[#.]+ +\d+ %, \d+ of \d+ rows\r +\r\w+: \d+ rows copied/, 'by a line';
+    like $seen, qr/^(?:\r[#.]+ +\d+ %, \d+ of \d+ rows)+\r +\r\w+: \d+ rows copied/, 'by a line';
     like $seen, qr/%, \d+ of \d+ rows compared.*\r +\rAll \d+ rows/, 'also when it compares';
 };
 subtest 'to SQLite' => sub { copied(\%sqlite) };

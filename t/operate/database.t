@@ -13,11 +13,14 @@ use Time::HiRes qw(sleep time);
 
 use constant MB => 1024 * 1024;
 
-# Prefork would start and end children with the number of requests.
+# No child is started or ended because of the number of requests.
 my $server = MDL::Instance->new(cluster => 1, extra => <<'END')->start;
 DownloadsLeaseTime 2
 DownloadsPollInterval 1
 LogLevel dbd:crit
+<IfModule !mpm_prefork_module>
+    MinSpareThreads 1
+</IfModule>
 <IfModule mpm_prefork_module>
     ServerLimit 30
     StartServers 30
@@ -99,11 +102,13 @@ sub outage
     # during the transfer.
     $source->release("held-$mode") if $mode eq 'fast';
     my ($worker) = worker_pids();
+    my $began = time;
     my $used = processor_time($worker);
     sleep 3;
     $used = processor_time($worker) - $used;
-    cmp_ok $used, '<', 0.6,
-        "the background process waits quietly ($used s of processor time in 3 s)";
+    my $took = time - $began;
+    cmp_ok $used, '<', 0.2 * $took,
+        "the background process waits quietly ($used s of processor time in $took s)";
 
     start_database();
     all_answer(200, 202, 24, 'the first requests afterwards succeed, in every process');
@@ -115,9 +120,11 @@ sub outage
     is $job->{status}, 'succeeded', 'the import that was running succeeds' or diag explain $job;
     is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded',
         'and so does the new one';
-    # Each of the two imports moves once to the lane for large files, with a second request.
+    # Each of the two imports moves once to the lane for large files, with a second request. One
+    # whose lease a busy machine has let end goes on from where it was.
     my @requests = $source->requests("held-$mode");
-    is scalar(@requests), 4, 'neither started from the beginning' or diag explain \@requests;
+    is scalar(grep { !$_->{range} } @requests), 4, 'neither started from the beginning'
+        or diag explain \@requests;
     is_deeply processes(), $before, 'no process of httpd was started or ended';
     return;
 }
@@ -135,27 +142,39 @@ if (database() eq 'pgsql') {
 # Another program's transaction, during which nobody else can write.
 sub lock_database { return MDL::Database::lock_tables('idempotency') }
 
+# Requests while the database is locked for 1.5 s; returns how long it was, and the replies.
+sub locked_for_a_moment
+{
+    my ($url)  = @_;
+    my $lock   = lock_database();
+    my $began  = time;
+    my $child  = fork // die "fork: $!";
+    if (!$child) {
+        sleep 1.5;
+        print { $lock->{in} } "COMMIT;\n";
+        POSIX::_exit(0);
+    }
+    my @replies = parallel(12, sub {
+        my ($i) = @_;
+        return $i % 2 ? import_of($url) : api('GET', '/ping', key => $key);
+    });
+    waitpid $child, 0;
+    MDL::Database::unlock($lock);
+    return (time - $began, @replies);
+}
+
 if (database() eq 'sqlite3') {
     subtest 'another program locks the SQLite database for a moment' => sub {
         my $before = processes();
         my $url    = $source->offer('busy', { size => 1000 });
-        my $lock   = lock_database();
-        my $began  = time;
-        my $child  = fork // die "fork: $!";
-        if (!$child) {
-            sleep 1.5;
-            print { $lock->{in} } "COMMIT;\n";
-            POSIX::_exit(0);
+        my ($took, @replies);
+        for my $try (1 .. 5) {
+            ($took, @replies) = locked_for_a_moment($url);
+            last if $took < 4;    # a write waits 5 s
         }
-        my @replies = parallel(12, sub {
-            my ($i) = @_;
-            return $i % 2 ? import_of($url) : api('GET', '/ping', key => $key);
-        });
-        waitpid $child, 0;
-        MDL::Database::unlock($lock);
         is_deeply [ map { $_->{status} } @replies ], [ map { $_ % 2 ? 202 : 200 } 0 .. 11 ],
             'reads go on and writes wait' or diag explain \@replies;
-        cmp_ok time - $began, '>', 1, 'the lock lasted';
+        cmp_ok $took, '>', 1, 'the lock lasted';
         is wait_job($shop, $_->{json}{job}{id}, 20)->{status}, 'succeeded', 'the import succeeds'
             for grep { $_->{status} == 202 } @replies;
         is_deeply processes(), $before, 'no process of httpd was started or ended';
@@ -203,20 +222,23 @@ END
     my $url = $source->offer('crowd', { size => 1000 });
     is import_of($url)->{status}, 202, 'a write';
     my $lock    = lock_database();
-    my @replies = parallel(8,
-        sub { return import_of($url, timeout => 30, idem => "crowd-$_[0]-$$") });
+    my @replies = parallel(16,
+        sub { return import_of($url, timeout => 120, idem => "crowd-$_[0]-$$") });
     MDL::Database::unlock($lock);
     my @took;
     wait_for(
-        sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 8 }, 10,
-        'the access log');
+        sub { @took = MDL::Test::slurp(logs_dir() . '/took') =~ /^(\d+) crowd-/mg; @took == 16 },
+        60, 'the access log');
     my @refused = grep { $_->{status} == 503 } @replies;
-    cmp_ok scalar(@refused), '>=', 5, 'most requests that wait for the only connection get 503'
+    cmp_ok scalar(@refused), '>=', 13, 'most requests that wait for the only connection get 503'
         or diag explain [ map { $_->{status} } @replies ];
     is $_->{json}{error}{code}, 'service_unavailable', 'with the code of the API' for @refused;
     like $_->{json}{error}{message}, qr/^[A-Z].*\btry again\.$/, 'with a sentence' for @refused;
     like $_->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'and Retry-After' for @refused;
-    is_deeply [ grep { $_ >= 13_000_000 } @took ], [], 'the last one is answered within twice 5 s';
+    # If one after the other had the connection for 5 s, the last would take 80 s.
+    @took = sort { $a <=> $b } @took;
+    cmp_ok $took[0], '<', 13_000_000, 'the first ones are answered after 5 s';
+    cmp_ok $took[-1], '<', 30_000_000, 'and so are the others, not one after the other';
     like $server->error_log, qr/MDL0121: all DBDMax connections were in use for 5 s/,
         'the log says why';
     if (database() eq 'pgsql') {

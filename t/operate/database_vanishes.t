@@ -18,8 +18,9 @@ use MDL::Vanishing;
 
 my $drops = MDL::Vanishing->own_network;
 
-# More requests at once than the server has connections, fewer than it has threads.
-use constant { THREADS => 48, REQUESTS => 36, ROUNDS => 3 };
+# More requests at once than the server has connections, fewer than it has threads. A client's whole
+# patience is of one that may come late because its machine is busy.
+use constant { THREADS => 48, REQUESTS => 36, ROUNDS => 3, TRIES => 3, PATIENCE => 120 };
 
 my $server = MDL::Instance->new(mpm => 'event');
 my $host   = MDL::Vanishing->new($server->{vars}{db_params});
@@ -46,25 +47,25 @@ my $page   = 'http://127.0.0.1:' . $server->tls_port . '/page.txt';
 my $file   = $source->offer('file', { size => 1000 });
 MDL::Instance::write_file("$server->{folder}/source/page.txt", 'a page');
 
-# Requests of each kind at once. Their clients wait so many seconds for the service, and for the
-# other host's page. Returns the statuses, and how long the slowest took.
+# Requests of each kind at once. Returns the statuses, how long the slowest took, and the slowest of
+# the other host's page.
 sub at_once
 {
-    my ($patience, $patience_page) = @_;
     my @kinds = (
-        sub { api('GET', '/health', timeout => $patience) },
-        sub { api('GET', '/mappings', key => $key, timeout => $patience) },
+        sub { api('GET', '/health', timeout => PATIENCE) },
+        sub { api('GET', '/mappings', key => $key, timeout => PATIENCE) },
         sub {
-            api('POST', '/assets', key => $key, timeout => $patience,
+            api('POST', '/assets', key => $key, timeout => PATIENCE,
                 json => { source_url => $file });
         },
-        sub { HTTP::Tiny->new(timeout => $patience_page)->get($page) },
+        sub { HTTP::Tiny->new(timeout => PATIENCE)->get($page) },
     );
     my @answers = parallel(REQUESTS, sub {
         my $began = time;
         return { status => $kinds[ $_[0] % @kinds ]->()->{status}, took => time - $began };
     });
-    return ([ map { $_->{status} } @answers ], max map { $_->{took} } @answers);
+    return ([ map { $_->{status} } @answers ], max(map { $_->{took} } @answers),
+        max(map { $_->{took} } @answers[ grep { $_ % @kinds == 3 } 0 .. $#answers ]));
 }
 
 # What to expect of them.
@@ -74,27 +75,45 @@ sub each_gets
     return map { $statuses[ $_ % @statuses ] } 0 .. REQUESTS - 1;
 }
 
-sub vanishes
+# Returns the rounds in which an answer or a page came late.
+sub once_away
 {
     my ($how, $limit) = @_;
     my @worker = worker_pids();
-    my ($statuses, $took) = at_once(30, 30);
+    my ($statuses, $took) = at_once();
     is_deeply $statuses, [ each_gets(200, 200, 202, 200) ], 'requests succeed before';
     # What a busy machine may add, unless it is as much as to wait twice.
     my $more = min(1 + 2 * $took, $limit - 0.5);
+    my @late;
     $host->$how;
     for my $round (1 .. ROUNDS) {
-        ($statuses) = at_once($limit + $more, 1 + $more);
+        ($statuses, $took, my $took_page) = at_once();
         is_deeply $statuses, [ each_gets(503, 503, 503, 200) ],
-            "each gets 503 in time, and the other host's pages are served, round $round";
+            "each gets 503, and the other host's pages are served, round $round";
+        push @late, sprintf 'round %d: %.1f s, pages %.1f s, of %.1f s', $round, $took, $took_page,
+            $limit + $more
+            if $took > $limit + $more || $took_page > 1 + $more;
     }
     $host->come_back;
     my $reply = api('POST', '/assets', key => $key, json => { source_url => $file });
     is $reply->{status}, 202, 'the first request afterwards succeeds';
-    ($statuses) = at_once(30, 30);
+    ($statuses) = at_once();
     is_deeply $statuses, [ each_gets(200, 200, 202, 200) ], 'and so do many';
-    is wait_job($shop, $reply->{json}{job}{id}, 30)->{status}, 'succeeded', 'the job is done';
+    is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'the job is done';
     is_deeply [ worker_pids() ], \@worker, 'by the same background process';
+    return @late;
+}
+
+# A busy machine is late now and then, a service that waits too long each time.
+sub vanishes
+{
+    my ($how, $limit) = @_;
+    my @late;
+    for my $try (1 .. TRIES) {
+        @late = once_away($how, $limit) or last;
+        diag "late, $_" for @late;
+    }
+    is_deeply \@late, [], 'each answer and each page came in time';
     return;
 }
 

@@ -44,7 +44,7 @@ wait_log(qr/MDL0348: .*MDL0349: .*MDL0332: /s,
 is httpd_pid(), $parent, 'httpd goes on';
 limit_processes($most);
 
-wait_for(sub { my ($pid) = worker_pids(); $pid && $pid != $worker }, 40, 'a background process');
+wait_for(sub { my ($pid) = worker_pids(); $pid && $pid != $worker }, 120, 'a background process');
 pass 'once there is room for a process, there is one';
 my $url   = source('any', 'x' x 1000);
 my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });

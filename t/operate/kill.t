@@ -34,7 +34,7 @@ sub job { my ($id) = @_; return api('GET', "/jobs/$id", key => $key)->{json} }
 sub wait_progress
 {
     my ($id, $bytes) = @_;
-    return wait_for(sub { (job($id)->{progress}{bytes_received} // 0) >= $bytes }, 60,
+    return wait_for(sub { (job($id)->{progress}{bytes_received} // 0) >= $bytes }, 300,
         "$bytes bytes of $id");
 }
 
@@ -64,7 +64,7 @@ subtest 'the background process is killed in the middle of a large import' => su
         kill KILL => $worker;
         isnt next_worker($worker), $worker, 'another one is started';
     }
-    my $job = wait_job($shop, $id, 60);
+    my $job = wait_job($shop, $id, 300);
     is $job->{status}, 'succeeded', 'the import succeeds' or diag explain $job;
     is $job->{progress}{bytes_received}, LARGE, 'with all bytes';
     my $path = storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";

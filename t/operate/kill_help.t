@@ -64,7 +64,6 @@ sub ended
 
 # Ten orders that wait for an answer: { …, answer, id, link }.
 my @waiting;
-my $told = 0;
 sub waiting
 {
     return shift @waiting if @waiting;
@@ -79,14 +78,17 @@ sub waiting
     sql('DELETE FROM staff_email_budget');    # a day allows fewer emails than all writes need
     sql('UPDATE notice SET sent_at = sent_at - 3600000000, due_at = due_at - 3600000000 '
         . "WHERE kind = 'help' AND due_at IS NOT NULL");
-    my @notices;
+    # An email of before may come twice, if a kill was before that it had left was noted.
     wait_for(sub {
-        @notices = grep { $_->{headers}{subject} =~ /^What happened/ } mails('staff@home.example');
-        return @notices > $told;
-    }, 30, 'the links');
-    $told = @notices;
-    my %links = $notices[-1]{text} =~ /^- Order (\d+), .*\r?\n\s+(\S+)/mg;
-    $_->{link} = $links{ $_->{number} } for @waiting;
+        for my $mail (mails('staff@home.example')) {
+            next if $mail->{headers}{subject} !~ /^What happened/;
+            my %links = $mail->{text} =~ /^- Order (\d+), .*\r?\n\s+(\S+)/mg;
+            $_->{link} //= $links{ $_->{number} } for @waiting;
+        }
+        return !grep { !$_->{link} } @waiting;
+    }, 60, 'the links');
+    wait_for(sub { !sql("SELECT 1 FROM notice WHERE kind = 'help' AND due_at IS NOT NULL") }, 60,
+        'a note that they have left');
     return shift @waiting;
 }
 

@@ -69,6 +69,7 @@ my $made   = api('POST', '/categories', key => $shop->{token}, idem => $key,
 settle();
 page('GET', $buy->{path});
 wait_for(sub { sql('SELECT 1 FROM order_visit') }, 20, 'the visit');
+wait_for(sub { !sql('SELECT 1 FROM download_transfer') }, 60, 'the end of each transfer');
 
 # --- it begins, and waits for what runs -----------------------------------------------------------
 
@@ -168,8 +169,10 @@ unchanged($before, 'none of this has changed a row');
 my ($job) = map { $_->[0] } sql("SELECT min(id) FROM job WHERE type = 'asset_import'");
 sql("UPDATE job SET due_at = 1, status = 'queued', attempts = 0 WHERE id = '$job'");
 $before = everything();
+wait_for(sub { $server->error_log =~ /MDL0388/ }, 60, 'the background process');
+my $log = error_log_size();
 httpd_graceful();
-wait_for(sub { $server->error_log =~ /MDL0388.*MDL0388/s }, 20, 'the new background process');
+wait_for(sub { error_log_since($log) =~ /MDL0388/ }, 60, 'the new background process');
 unchanged($before, 'a due job waits, also after a restart');
 is((ctl('maintenance', 'off'))[0], 0, 'it is over');
 is api('POST', '/categories', key => $shop->{token}, json => { name => 'after' })->{status}, 201,

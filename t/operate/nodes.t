@@ -15,7 +15,7 @@ use Test::More;
 
 plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
-use constant { MB => 1024 * 1024, LEASE => 6, JOBS => 12 };
+use constant { MB => 1024 * 1024, LEASE => 10, JOBS => 12 };
 
 my $conf = <<"END";
 DownloadsPollInterval 1
@@ -104,7 +104,7 @@ sub wait_running
     return wait_for(sub {
         my @there = jobs_of('updated_at - started_at', $ids);
         return @there == grep { defined $_->[0] && $_->[0] > $seconds * 1e6 } @there;
-    }, 60, "leases that were renewed for $seconds s");
+    }, 120, "leases that were renewed for $seconds s");
 }
 
 each_clock('Jobs', sub {
@@ -130,9 +130,10 @@ each_clock('A node that stands still', sub {
     wait_running($ids, 0);
     my $has = sub { scalar grep { my $fd = readlink($_) // ''; grep { $fd =~ /$_/ } values %$ids }
         glob "/proc/$_[0]/fd/*" };
-    is $has->($worker) + $has->($other), JOBS, 'two nodes have the jobs';
+    ok wait_for(sub { $has->($worker) + $has->($other) == JOBS }, 60, 'their files to be open'),
+        'two nodes have the jobs';
     pause_process($worker);
-    wait_for(sub { $has->($other) == JOBS }, 60, 'the other node to take them over');
+    wait_for(sub { $has->($other) == JOBS }, 120, 'the other node to take them over');
     $source->release($_) for keys %$ids;
     is_deeply [ map { wait_job($shop, $_, 30)->{status} } values %$ids ], [ ('succeeded') x JOBS ],
         'the other node does them once their leases have ended';

@@ -22,7 +22,7 @@ use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime and the sanitizers wait for each other' if $ENV{SANITIZER_RUNTIME};
 
-use constant { MB => 1024 * 1024, LEASE => 4, AHEAD => 60, DOWNLOADERS => 2 };
+use constant { MB => 1024 * 1024, LEASE => 10, AHEAD => 60, DOWNLOADERS => 2 };
 
 my $seed    = $ENV{SEED}  // ($ENV{CHAOS} ? time ^ $$ : 1);
 my $seconds = $ENV{CHAOS} // 0;    # 0: a few things, once
@@ -126,8 +126,7 @@ my %given_up = jobs_end();
 wait_for(sub {
     my ($row) = sql("SELECT count(*) FROM download_session WHERE status = 'open'");
     $row->[0] == 0;
-}, 60,
-    'the end of all sessions');
+}, 120, 'the end of all sessions');
 
 my @refused  = grep { $_->{refused} } @lines;
 is_deeply [ map { $_->{refused} } @refused ], [], 'no request is refused';

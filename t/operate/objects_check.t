@@ -73,7 +73,9 @@ subtest 'a store that is away stops nothing' => sub {
         [ 503, { status => 'failing', folder => 'ok', objects => 'failing' } ],
         'so does /health/storage' or diag $reply->{body};
     is api('GET', '/health')->{status}, 200, 'which balancers do not ask';
-    is api('GET', '/health/ready')->{status}, 200, 'nor does a readiness check see it';
+    # Once the background process has said that it works.
+    ok wait_for(sub { api('GET', '/health/ready')->{status} == 200 }, 60, 'readiness'),
+        'nor does a readiness check see it';
     is_deeply [ sql('SELECT place FROM storage') ], [ ['folder'] ], 'no bucket is adopted yet';
     $proxy->heal;
     wait_for(sub { api('GET', '/health/storage')->{status} == 503 }, 20, 'an answer');

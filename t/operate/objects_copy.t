@@ -46,8 +46,8 @@ sub copy_until
 {
     my ($signal, $more, $of, @copy) = @_;
     my $had = count($of);
-    my $pid = begin_ctl('storage', 'copy', @copy, '--rate', 300 * KB);
-    wait_for(sub { count($of) >= $had + $more }, 60, "$more files");
+    my $pid = begin_ctl('storage', 'copy', @copy, '--rate', 150 * KB);
+    wait_for(sub { count($of) >= $had + $more }, 120, "$more files");
     kill $signal => $pid;
     waitpid $pid, 0;
     return $?;
@@ -105,7 +105,7 @@ sub end_downloads
     return;
 }
 
-# A customer who downloads one file after the other, until told to end.
+# A customer who downloads one file after the other, until told to end, but each once at least.
 my @orders = map { buy($shop, $_, limit => 1000) } @files;
 my $customer;
 
@@ -116,7 +116,7 @@ sub begin_customer
     if (!$pid) {
         close $told;
         my ($count, $wrong) = (0, 0);
-        while (!IO::Select->new($tells)->can_read(0)) {
+        while ($count <= @orders || !IO::Select->new($tells)->can_read(0)) {
             my $order = $orders[ $count++ % @orders ];
             my $reply = page('GET', link_of($order), timeout => 120);
             $wrong++ if $reply->{status} != 200
@@ -203,7 +203,8 @@ subtest 'objects into the folder' => sub {
     my %there = $store->objects;
     is_deeply [ grep { $_ ne 'identity' && !$stray{$_} } keys %there ], [],
         'the objects are to be removed';
-    wait_for(sub { !glob(storage_dir() . '/partial/copy_*') }, 90, 'the partial files to go');
+    wait_for(sub { my @left = glob storage_dir() . '/partial/copy_*'; !@left }, 180,
+        'the partial files to go');
     is +(ctl('storage', 'verify', '--full'))[0], 0, 'storage verify finds no fault';
     end_customer();
     end_downloads('downloads that began before get their files');
@@ -224,7 +225,7 @@ subtest 'all strays are removed in the end' => sub {
     wait_for(sub {
         my %there = $store->objects;
         keys %there == 1 && !$store->uploads;
-    }, 120, 'an empty bucket');
+    }, 300, 'an empty bucket');
     pass 'the bucket is empty but for its identity';
 };
 

@@ -52,6 +52,7 @@ subtest 'session pooling' => sub {
     my $shop   = new_shop();
     is_deeply writes($shop), { 201 => 24 }, 'writes succeed';
     is runs_again(), 0, 'and none runs twice';
+    wait_heartbeat();
     my ($code, $line, $text) = check_database();
     is $code, 0, 'check finds nothing' or diag $text;
     like $line->{message}, qr/ \d+ of \d+ connections in use/, 'and counts the connections';

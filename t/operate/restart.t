@@ -17,6 +17,7 @@ use Time::HiRes qw(sleep time);
 use constant { MB => 1024 * 1024, LOAD => $ENV{FULL} ? 60 : 30, PIECES => $ENV{FULL} ? 10 : 5 };
 
 # The poll interval is so long that jobs start in time only because the worker is woken up.
+$MDL::Target::patience = 40;
 my $slow_poll = "DownloadsPollInterval 60\nDownloadsLeaseTime 120\n";
 my $server = MDL::Instance->new(extra => $slow_poll)->start;
 my $source = MDL::Source->new;
@@ -118,10 +119,10 @@ subtest "a large import does not start from the beginning after @{[PIECES]} rest
         sha256 => $sha256);
     my $partial = storage_dir() . "/partial/$id";
     for my $i (1 .. PIECES) {
-        wait_for(sub { (-s $partial // 0) > $i * 15 * MB }, 30, "part $i of the import");
+        wait_for(sub { (-s $partial // 0) > $i * 15 * MB }, 120, "part $i of the import");
         $i % 2 ? httpd_graceful() : httpd_restart();
     }
-    my $job = wait_job($shop, $id, 60);
+    my $job = wait_job($shop, $id, 300);
     is $job->{status}, 'succeeded', 'it succeeds' or diag explain $job;
     is $job->{attempts}, 1, 'the restarts cost it no attempt';
     my $sent = $source->sent('large');

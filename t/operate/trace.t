@@ -74,8 +74,7 @@ subtest 'an order and its email' => sub {
         [ $trace->{jobs}[0]{email_id}, $to, 'sent', $order ], 'with what became of it');
     is_deeply([ map { $_->{type} } @{ $trace->{events} } ], [ 'order.assigned', 'email.sent' ],
         'what it and its job told');
-    cmp_ok(scalar(log_lines($trace)), '>', 0, 'its lines in the log')
-        or diag($trace->{log_pattern});
+    ok(wait_for(sub { log_lines($trace) }, 60, $trace->{log_pattern}), 'its lines in the log');
 
     my $later = api('POST', "/orders/$order/resend", key => $shop->{token});
     my $again = trace(id_of($later));
@@ -127,6 +126,7 @@ subtest 'a download' => sub {
     is_deeply([ @$download{qw(storefront_order_id asset_id status bytes size)} ],
         [ $buy->{id}, $file->{id}, 'counted', 5000, 5000 ], 'is traced by its request');
     is_deeply([ $trace->{audit}, $trace->{jobs} ], [ [], [] ], 'and changed nothing else');
+    wait_for(sub { log_lines($trace) }, 60, $trace->{log_pattern});
     like((log_lines($trace))[0], qr/MDL0405: download of asset $file->{id} /,
         'which the log names');
 };

@@ -14,7 +14,7 @@ use MDL::Test;
 use MDL::Upload;
 use Test::More;
 
-use constant { MB => 1024 * 1024, PART => 8 * 1024 * 1024, DEAD => 90 };
+use constant { MB => 1024 * 1024, PART => 8 * 1024 * 1024, DEAD => 180 };
 
 my $store = MDL::Swift->new;
 my $conf  = object_store($store) . "DownloadsPollInterval 1\n";
@@ -121,6 +121,9 @@ subtest 'a node that is killed while it writes' => sub {
     $other->kill_all;
     close $cut;
     is offset_of(at($first, $upload)), 2 * PART, 'the other node has all but what made no part';
+    # As if it had been killed just now, and not a while ago.
+    sql('UPDATE meter SET alive_until = alive_until + 1 WHERE id = '
+        . "(SELECT writer FROM upload WHERE id = '$upload->{id}')");
     is_error(patch_bytes(at($first, $upload), 2 * PART, 'x'), 423, 'upload_locked',
         'which nobody may go on with at first');
     is patched($first, $upload, 2 * PART, substr $bytes, 2 * PART)->{status}, 204,

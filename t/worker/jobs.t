@@ -16,6 +16,7 @@ use Time::HiRes qw(time);
 use constant { KB => 1024, MB => 1024 * 1024 };
 
 # The poll interval is so long that what happens at once here depends on a wake-up.
+$MDL::Target::patience = 40;
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 60
 DownloadsLeaseTime 300

@@ -13,6 +13,7 @@ use Test::More;
 
 # So long a poll interval that nothing happens here but by a wake-up, and a look for idle downloads
 # each second (sweeps).
+$MDL::Target::patience = 40;
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsLeaseTime 300
 DownloadsPollInterval 60

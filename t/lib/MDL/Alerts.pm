@@ -2,9 +2,11 @@
 #
 #   my $server = alerting("DownloadsAlertEmail $TO\n");      # not started
 #   wait_told($server, 'storage failed');
+#   round_over($server);                                      # and that is noted, too
 #   my @all = told($server);                                  # "name state", sorted by the name
 #   forget_told($server);
-#   touch($server, 'hang');                                   # the command hangs; 'fail': it fails
+#   touch($server, 'hang');      # the command hangs once; 'fail': it fails, until that is unlinked
+#   on_telling($server, "…");                                 # a shell does this before it tells
 package MDL::Alerts;
 
 use strict;
@@ -16,7 +18,8 @@ use File::Path qw(make_path);
 use MDL::Instance;
 use MDL::Test;
 
-our @EXPORT = qw(alerting told wait_told forget_told touch log_count other_node);
+our @EXPORT = qw(alerting told wait_told round_over forget_told touch on_telling log_count
+    other_node);
 
 # A server whose command writes a line for each alert, unless a file has it hang or fail.
 sub alerting
@@ -27,8 +30,9 @@ sub alerting
     make_path(map { "$folder/bounces/$_" } qw(new cur tmp));
     MDL::Instance::write_file("$folder/told.sh", <<"END");
 #!/bin/sh
-[ -e '$folder/hang' ] && { touch '$folder/hangs'; exec sleep 600; }
+mv '$folder/hang' '$folder/hangs' 2>/dev/null && exec sleep 600
 [ -e '$folder/fail' ] && { echo trying; echo 'no network'; exit 3; }
+[ -e '$folder/first' ] && . '$folder/first'
 printf '%s|%s|%s|%s\\n' "\$#" "\$@" >>'$folder/told'
 END
     chmod 0755, "$folder/told.sh";
@@ -54,7 +58,24 @@ sub told
 sub wait_told
 {
     my ($node, $what, $seconds) = @_;
-    return wait_for(sub { grep { $_ eq $what } told($node) }, $seconds // 60, "told: $what");
+    return wait_for(sub { grep { $_ eq $what } told($node) }, $seconds // 180, "told: $what");
+}
+
+# Waits for the end of the round that is under way: what the command was told is noted by then.
+sub round_over
+{
+    my ($node) = @_;
+    my $before = log_count($node, 'MDL0394');
+    return wait_for(sub { log_count($node, 'MDL0394') > $before }, 120, 'the end of a round');
+}
+
+# The command is run with the name and the state of an alert in $1 and $2; no round is under way
+# meanwhile but its own.
+sub on_telling
+{
+    my ($node, $shell) = @_;
+    MDL::Instance::write_file("$node->{folder}/first.new", "$shell\n");
+    return rename "$node->{folder}/first.new", "$node->{folder}/first";
 }
 
 sub forget_told { my ($node) = @_; unlink "$node->{folder}/told"; return }
@@ -63,7 +84,8 @@ sub touch { my ($node, $name) = @_; return MDL::Instance::write_file("$node->{fo
 
 sub log_count { my ($node, $what) = @_; return scalar(() = $node->error_log =~ /$what/gm) }
 
-# Notes another node: the name of its pid file, its build (SQL), and how old its heartbeat is.
+# Notes another node: the name of its pid file, its build (SQL), and how old its heartbeat is; one
+# that is to seem alive needs a heartbeat of the future.
 sub other_node
 {
     my ($name, $build, $age) = @_;

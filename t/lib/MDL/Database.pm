@@ -109,10 +109,11 @@ sub hold_lock
 {
     my ($statement) = @_;
     my $sqlite  = database() eq 'sqlite3';
-    my @command = $sqlite ? ('sqlite3', '-batch', '-cmd', '.timeout 30000') : (psql(), '-qAtX');
+    my @command = $sqlite ? ('sqlite3', '-batch', '-cmd', '.timeout 60000') : (psql(), '-qAtX');
     my $pid = open2(my $out, my $in, @command, $sqlite ? vars()->{db_params} : patient());
     print $in $sqlite ? "BEGIN IMMEDIATE;\n"
-        : "BEGIN;\nSET LOCAL lock_timeout = '60s';\n$statement;\n", "SELECT 'locked';\n";
+        : "BEGIN;\nSET LOCAL lock_timeout = '60s';\n"
+        . "SET LOCAL idle_in_transaction_session_timeout = 0;\n$statement;\n", "SELECT 'locked';\n";
     while (my $line = <$out>) {
         return { pid => $pid, in => $in } if $line eq "locked\n";
     }

@@ -11,7 +11,7 @@ use MDL::Database;
 use MDL::Target qw(:DEFAULT slurp vars);
 
 our @EXPORT = qw(httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids
-    pause_process);
+    wait_heartbeat pause_process);
 
 sub httpd_pid
 {
@@ -73,6 +73,15 @@ sub children
 
 sub server_pids { my ($servers) = children(); return @$servers }
 sub worker_pids { my (undef, $workers) = children(); return @$workers }
+
+# Waits until the background process has written its heartbeat down.
+sub wait_heartbeat
+{
+    return wait_for(sub {
+        my @pids = worker_pids() or return;
+        return (sql('SELECT count(*) FROM node WHERE pid IN (' . join(', ', @pids) . ')'))[0][0];
+    }, 60, 'a heartbeat');
+}
 
 # Whether a process may hold a lock of the database: on SQLite its own of the file for writers; on
 # PostgreSQL anybody's transaction counts, but for a suite's.

@@ -47,7 +47,7 @@ sub new
 sub run
 {
     my ($self, $i, $watch, $keep_alive) = @_;
-    my $http = HTTP::Tiny->new(keep_alive => $keep_alive, timeout => 20, max_redirect => 0);
+    my $http = HTTP::Tiny->new(keep_alive => $keep_alive, timeout => 120, max_redirect => 0);
     open my $out, '>>', "$self->{file}.$i" or die "$self->{file}.$i: $!";
     my $bits = '';
     vec($bits, fileno($watch), 1) = 1;
@@ -56,7 +56,7 @@ sub run
         my $again = 0;
         if ($keep_alive && $n && $answer->{status} == 599
             && $answer->{content} =~ /Unexpected end of stream|Could not write|reset by peer/) {
-            $http  = HTTP::Tiny->new(keep_alive => 1, timeout => 20, max_redirect => 0);
+            $http  = HTTP::Tiny->new(keep_alive => 1, timeout => 120, max_redirect => 0);
             $answer = $self->ask($http, $n, $idem);
             $again  = 1;
         }
@@ -106,7 +106,7 @@ sub wait_for_more
 {
     my ($self, $more) = @_;
     my $wanted = @{ $self->result->{jobs} } + $more;
-    MDL::Test::wait_for(sub { @{ $self->result->{jobs} } >= $wanted }, 30, "$more imports more");
+    MDL::Test::wait_for(sub { @{ $self->result->{jobs} } >= $wanted }, 120, "$more imports more");
     return;
 }
 

@@ -78,7 +78,7 @@ sub write_to
 sub query
 {
     my ($self, $expression) = @_;
-    my $http  = HTTP::Tiny->new(timeout => 10);
+    my $http  = HTTP::Tiny->new(timeout => 60);
     my $query = $http->www_form_urlencode({ query => $expression });
     my $reply = $http->get("http://127.0.0.1:$self->{port}/api/v1/query?$query");
     die "$expression: $reply->{status} $reply->{content}\n" if $reply->{status} != 200;

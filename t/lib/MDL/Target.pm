@@ -21,6 +21,10 @@ our @EXPORT_OK = qw(aim slurp suite_dir top_dir vars);
 # Seconds between two looks of wait_for(): they grow, to leave the processor to others.
 use constant { POLL => 0.01, POLL_MORE => 1.25, POLL_MOST => 0.15 };
 
+# Seconds that wait_for() waits at least, for the machine may be busy. Where DownloadsPollInterval
+# has to be longer than any wait, a suite sets it to less.
+our $patience = 60;
+
 my $top = getcwd();
 my $aimed;
 
@@ -73,15 +77,18 @@ sub error_log_since
     return substr slurp(error_log()) // '', $offset;
 }
 
-# Calls $look until it returns something true, and returns that; dies after $seconds.
+# Calls $look until it returns something true, and returns that; dies after $seconds, or $patience
+# if that is more, behind a last look.
 sub wait_for
 {
     my ($look, $seconds, $what) = @_;
+    $seconds = $patience if $seconds < $patience;
     my $until = time + $seconds;
     for (my $pause = POLL;; $pause *= POLL_MORE) {
+        my $last   = time >= $until;
         my $result = $look->();
         return $result if $result;
-        die "waited $seconds s in vain for $what\n" if time >= $until;
+        die "waited $seconds s in vain for $what\n" if $last;
         sleep($pause < POLL_MOST ? $pause : POLL_MOST);
     }
 }
