@@ -23,6 +23,7 @@
 import { createInterface } from 'node:readline';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { setTimeout } from 'node:timers/promises';
 
 import { HtmlValidate } from 'html-validate/node';
 import { chromium } from 'playwright-core';
@@ -31,7 +32,8 @@ import { chromium } from 'playwright-core';
 const rules = { 'long-title': 'off', 'no-redundant-role': 'off' };
 const validator = new HtmlValidate({ extends: ['html-validate:recommended'], rules });
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+const PATIENCE = 60_000;
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false, timeout: PATIENCE });
 const people = {};
 
 // A dark page differs from a light one of the same size in its colours alone.
@@ -87,6 +89,25 @@ async function fill(page, values) {
     }
 }
 
+// Whether a click leads to another page, by itself and without a script.
+function leadsOn(element) {
+    const link = element.closest('a[href]');
+    if (link) {
+        return !link.hash || link.href.split('#')[0] !== location.href.split('#')[0];
+    }
+    const { form, type } = element.closest('button') ?? {};
+    return Boolean(form) && type === 'submit' && (form.noValidate || form.checkValidity());
+}
+
+// Clicks, and waits until the page to which that leads has loaded.
+async function follow(page, target) {
+    if (await target.evaluate(leadsOn)) {
+        await Promise.all([page.waitForNavigation(), target.click()]);
+    } else {
+        await target.click();
+    }
+}
+
 async function press(page, name) {
     const candidates = [
         page.locator('button').filter({ hasText: name }).locator('visible=true'),
@@ -96,8 +117,7 @@ async function press(page, name) {
     ];
     for (const candidate of candidates) {
         if (await candidate.count() > 0) {
-            await candidate.first().click();
-            await page.waitForLoadState();
+            await follow(page, candidate.first());
             return;
         }
     }
@@ -108,8 +128,17 @@ async function press(page, name) {
 async function click(page, { role, name }) {
     const all = role === 'summary' ? page.locator('summary').and(page.getByText(name, { exact: true }))
         : page.getByRole(role, { name, exact: true });
-    await all.click();
-    await page.waitForLoadState();
+    await follow(page, all);
+}
+
+// A browser gives the focus to what is marked for it when it draws the page, which may be after the load.
+async function focused(page) {
+    const until = Date.now() + PATIENCE;
+    while (Date.now() < until && await page.evaluate(() =>
+        document.querySelector('[autofocus]') !== null && document.activeElement === document.body)) {
+        await setTimeout(20);
+    }
+    return page.evaluate(() => document.activeElement.innerText);
 }
 
 // Sends a form as a browser would that checks nothing: with these values and no others of their names. Those
@@ -265,7 +294,7 @@ async function run(task) {
         title: await page.title(),
         html: await page.content(),
         text: await page.locator('body').innerText(),
-        focused: await page.evaluate(() => document.activeElement.innerText),
+        focused: await focused(page),
         wrong: [...one.wrong],
     };
 }

@@ -9,7 +9,9 @@
 // "buttons", how many those that are there still show; "cuts"; "told", what a new version of the asset
 // "replaced" says of its buyers; "bar" and "offset" of the large file while it was paused, as parts of it; and
 // "wrong", what the console complained about.
+import { readFile } from 'node:fs/promises';
 import { createServer, connect } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 
 import { chromium } from 'playwright-core';
 
@@ -21,6 +23,7 @@ const sockets = new Set();
 const marks = []; // { at, reach }: what to do when so many bytes have been sent to the server
 let sent = 0;
 let stalled = null; // the connection of which nothing is passed on any more
+const onward = new Map(); // by each connection, that to the server
 let held = false; // whether no connection is passed on
 
 function cut() {
@@ -36,6 +39,7 @@ const relay = createServer((client) => {
         return;
     }
     const server = connect(wish.server, '127.0.0.1');
+    onward.set(client, server);
     for (const [socket, other] of [[client, server], [server, client]]) {
         sockets.add(socket);
         socket.on('error', () => {});
@@ -62,6 +66,18 @@ function reached(at, act) {
     return new Promise((resolve) => {
         marks.push({ at, reach: (client) => { act(client); resolve(); } });
     });
+}
+
+// Waits until the server has read what was passed on to it, of which the kernel's queues know.
+async function isRead(socket) {
+    const at = (port) => `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    const ends = [at(socket.localPort), at(wish.server)];
+    const until = Date.now() + PATIENCE;
+    for (let waits = true; waits && Date.now() < until; await setTimeout(20)) {
+        const rows = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map((row) => row.trim().split(/\s+/))
+            .filter(([, local, remote]) => ends.includes(local) && ends.includes(remote));
+        waits = socket.writableLength > 0 || rows.some((row) => row[4] !== '00000000:00000000');
+    }
 }
 
 function idOf(href) {
@@ -115,6 +131,8 @@ async function uploadLarge(page) {
         }));
     await page.setInputFiles('#files', wish.large);
     await stopped;
+    // The page asks how far the server is for a moment only.
+    await isRead(onward.get(stalled));
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused').waitFor();
     stalled.destroy(); // nobody reads there that the browser has closed it
@@ -155,7 +173,7 @@ async function replace(page) {
 }
 
 await new Promise((resolve) => { relay.listen(wish.port, '127.0.0.1', resolve); });
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false, timeout: PATIENCE });
 try {
     const page = await open(browser);
     await page.setInputFiles('#files', wish.small);

@@ -76,7 +76,7 @@ async function perform(page) {
 }
 
 const server = await servePage();
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false, timeout: PATIENCE });
 try {
     console.log(JSON.stringify(await perform(await browser.newPage())));
 } finally {

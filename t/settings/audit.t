@@ -186,7 +186,7 @@ cmp_ok((sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0], '>', 500,
 $server->stop;
 $server->configure(extra => ($server->{extra} // '') . "DownloadsKeep audit=365\n");
 $server->start;
-wait_for(sub { !(sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0] }, 30,
+wait_for(sub { !(sql('SELECT count(*) FROM audit WHERE created_at = 0'))[0][0] }, 180,
     'old entries to go');
 is_deeply([ sql('SELECT count(*) FROM audit') ], [$kept],
     'only those are removed, when the service has started');

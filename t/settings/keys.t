@@ -8,7 +8,8 @@ use MDL::Settings;
 use MDL::Test;
 use Test::More;
 
-my $server = settings_server();
+# Bodies that come late are waited for, however busy the machine is.
+my $server = settings_server(extra => "RequestReadTimeout body=0\n");
 my $shop   = new_shop(name => 'Books & <i>Bytes</i>');
 my $id     = $shop->{shop_id};
 told('member', 'add', $_->[0], $_->[1], '--shop', $id)
@@ -29,7 +30,7 @@ sub begun
     my $line = <$socket>;
     die "$path: $line" if $line !~ m{^HTTP/1\.1 100 };
     <$socket>;
-    return sub { print $socket $body; $socket->flush; return MDL::Test::read_all($socket, 30) };
+    return sub { print $socket $body; $socket->flush; return MDL::Test::read_all($socket, 120) };
 }
 
 # --- the page ------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ subtest 'who has no confirmed address is told nothing' => sub {
 subtest 'a background process that is killed loses nothing and repeats nothing' => sub {
     sql("UPDATE notice SET sent_at = 1, due_at = NULL, waiting = 0 WHERE kind = 'held'");
     my @workers = worker_pids();
-    kill STOP => @workers;
+    pause_process($_) for @workers;
     hold();
     kill KILL => @workers;
     my $text = (texts('owner', 3))[2];

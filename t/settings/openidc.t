@@ -13,7 +13,9 @@ use MDL::Settings;
 use MDL::Test;
 
 my $port   = free_port();
-my $server = settings_server(openidc => "http://127.0.0.1:$port");
+# And httpd waits for the provider, however busy the machine is.
+my $server = settings_server(openidc => "http://127.0.0.1:$port",
+    extra => "OIDCHTTPTimeoutShort 60\nOIDCHTTPTimeoutLong 60\n");
 my $origin = 'https://localhost:' . $server->tls_port;
 my $shop   = new_shop(name => 'Books');
 told('member', 'add', 'ada@example.com', 'owner', '--shop', $shop->{shop_id});

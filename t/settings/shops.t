@@ -69,7 +69,7 @@ is(submit('operator', $ask, "/$id/block", { reason => "Complaint $XSS" })->{stat
     'an operator blocks it');
 is(submit('operator', $ask, "/$id/block", { reason => 'Again' })->{status}, 409,
     'once with a form');
-wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 403 }, 5,
+wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 403 }, 60,
     'the key to be refused');
 is(api('GET', '/ping', key => $shop->{token})->{json}{error}{code}, 'shop_blocked',
     'its key is refused');
@@ -94,7 +94,8 @@ is(submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/unblock", {})->{
     'an owner can not end it');
 is(submit('operator', visit('operator', 'GET', "/$id/"), "/$id/unblock", {})->{status}, 303,
     'an operator can');
-wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 200 }, 5, 'the key to work');
+wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 200 }, 60,
+    'the key to work');
 is(page('GET', $order->{download_page_url})->{status}, 200, 'all of it goes on');
 is(held(), 0, 'its jobs too');
 like(visit('operator', 'GET', "/$id/?done=shop_unblocked")->{body},

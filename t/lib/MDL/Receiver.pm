@@ -4,6 +4,7 @@
 #   my $endpoint = $receiver->endpoint($shop, 'fast');               # an endpoint at its path /fast
 #   $receiver->answers('slow', { hold => 1 });
 #   my @received = $receiver->received('fast'); # { id, verified => [ … ], body, … }
+#   $receiver->put_off($endpoint->{id});        # what has failed there is not tried again
 #
 # Each webhook takes the next answer of its path, and the last one serves all later ones:
 #   status, headers, body     instead of 200 and nothing
@@ -95,8 +96,24 @@ sub await
     my ($self, $name, $count, $seconds) = @_;
     my @received;
     MDL::Test::wait_for(sub { @received = $self->received($name); return @received >= $count },
-        $seconds // 20, "$count webhooks to $name");
+        $seconds // 60, "$count webhooks to $name");
     return @received;
+}
+
+# Waits until a delivery to an endpoint has failed by an answer, and puts its next try off for an
+# hour. The second comes five seconds after the first, so there may have been several: none may be
+# about to begin.
+sub put_off
+{
+    my ($self, $endpoint) = @_;
+    my $now = MDL::Test::database() eq 'pgsql' ? 'extract(epoch FROM clock_timestamp())::bigint'
+        : "CAST(strftime('%s', 'now') AS INTEGER)";
+    MDL::Test::wait_for(sub {
+        MDL::Test::sql("UPDATE webhook_delivery SET due_at = due_at + 3600000000 "
+            . "WHERE endpoint_id = $endpoint AND attempts > 0 AND response_status IS NOT NULL "
+            . "AND due_at > ($now + 2) * 1000000 RETURNING id");
+    }, 60, "a failure at the endpoint $endpoint");
+    return;
 }
 
 1;

@@ -28,7 +28,7 @@ sub new
     wait_for(sub {
         -e "$folder/env" || $self->has_ended && die "make run has ended:\n"
             . slurp(suite_dir() . '/make-run');
-    }, 60, 'make run');
+    }, 180, 'make run');
     my $data = readlink "$folder/data" || "$folder/data";
     MDL::Target::aim({
         port      => $self->env('BASE_URL') =~ /:(\d+)/,
