@@ -17,7 +17,7 @@ use MDL::DownloadClient;
 use MDL::Test;
 
 our @EXPORT    = qw(meters_under answer is_rest statuses costs);
-our @EXPORT_OK = qw(ways);
+our @EXPORT_OK = qw(in_time ways);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
@@ -108,11 +108,15 @@ sub costs
 sub whole_ones
 {
     my ($way) = @_;
-    my $buy  = buy($shop, $file, limit => 3);
-    my $path = link_of($buy);
-    is_rest(answer($way, $path), 0, 'the whole file');
-    is_rest(answer($way, $path, '0-'), 0, 'the whole file as a range');
-    is_rest(answer($way, $path, '0-'), 0, 'and the same range once more');
+    my $path;
+    my $buy = in_time(3, sub {
+        my $buy = buy($shop, $file, limit => 3);
+        $path = link_of($buy);
+        is_rest(answer($way, $path), 0, 'the whole file');
+        is_rest(answer($way, $path, '0-'), 0, 'the whole file as a range');
+        is_rest(answer($way, $path, '0-'), 0, 'and the same range once more');
+        return $buy;
+    });
     is answer($way, $path)->status, 403, 'a fourth is refused';
     costs($buy, 3);
     is_rest(answer($way, $path, '1000-1999'), 1000, 'a part');
@@ -159,17 +163,36 @@ sub asked_otherwise
     my ($way) = @_;
     for (@ASKED) {
         my ($name, $more, $downloads) = @$_;
-        my $buy  = buy($shop, $file, limit => 3);
-        my $path = link_of($buy);
-        my $get  = "GET $path HTTP/1.1\r\nHost: localhost\r\n";
-        my %more = $more->("$get\r\n", "${get}Range: bytes=5-9999\r\n\r\n");
-        my $answer = MDL::DownloadClient->over($way, $server, $path, %more);
-        is_rest($answer, 0, $name);
-        is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second answer")
-            if $more{pipelined};
+        my $buy = in_time($downloads, sub {
+            my $buy  = buy($shop, $file, limit => 3);
+            my $path = link_of($buy);
+            my $get  = "GET $path HTTP/1.1\r\nHost: localhost\r\n";
+            my %more = $more->("$get\r\n", "${get}Range: bytes=5-9999\r\n\r\n");
+            my $answer = MDL::DownloadClient->over($way, $server, $path, %more);
+            is_rest($answer, 0, $name);
+            is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second answer")
+                if $more{pipelined};
+            return $buy;
+        });
         costs($buy, $downloads, join ' ', ('counted') x $downloads);
     }
     return;
+}
+
+# A whole that is asked for right behind another one is a second download if that was settled within
+# the half second for which it waits. Where the machine was too busy for that, which the log tells,
+# another order is tried; a service that does not wait has none in time. $try returns its order.
+sub in_time
+{
+    my ($downloads, $try) = @_;
+    my $buy;
+    for (1 .. 10) {
+        my $log = error_log_size();
+        $buy = $try->();
+        last if $downloads == 1 || error_log_since($log)
+            !~ /MDL0405: .* assignment $buy->{assignment}: not counted, its session is open/;
+    }
+    return $buy;
 }
 
 # Clients that close their sending side after the request, or after a byte too many. They do not
