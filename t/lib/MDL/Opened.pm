@@ -14,7 +14,7 @@ use Time::HiRes qw(time);
 use MDL::Test;
 
 our @EXPORT = qw(sell_at asset product map_product order one_file press link_of forge left
-    counted_sql is_page tokens_stay_out);
+    counted_sql all_settled is_page tokens_stay_out);
 
 my $shop;
 my $number = int(time);
@@ -126,6 +126,17 @@ sub counted_sql
     my ($row) = sql("SELECT downloads_used FROM allowance WHERE assignment_id = $assignment "
             . "AND asset_id = $asset");
     return $row ? $row->[0] : 0;
+}
+
+# Waits until no transfer of the order runs any more, and what it delivered is settled: the whole
+# again is another download from then on, but asked for at once it waits only half a second for that.
+sub all_settled
+{
+    my ($order) = @_;
+    my $ids = join ', ', @{ $order->{assignments} };
+    return wait_for(
+        sub { !sql("SELECT 1 FROM download_transfer WHERE assignment_id IN ($ids)") }, 60,
+        "the end of the transfers of order $order->{id}");
 }
 
 sub is_page
