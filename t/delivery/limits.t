@@ -147,8 +147,9 @@ subtest 'a download manager with 16 connections gets a large ZIP' => sub {
         $whole = page('GET', $order->{location});
         is $whole->{status}, 200, 'a browser gets it in one piece';
         unlink $name;
-        $output = qx(aria2c -q --no-conf -x16 -s16 -k1M --max-tries=1 -d / -o "$name" \
-            "$order->{location}" 2>&1);
+        my $link = $order->{location};
+        $output =
+            qx(aria2c -q --no-conf -x16 -s16 -k1M --max-tries=1 -d / -o "$name" "$link" 2>&1);
         $status = $?;
         return $order;
     });
