@@ -236,6 +236,9 @@ static void *be_waiter(void *data)
 
     apr_pool_create_unmanaged_ex(&p, NULL, NULL);
     own = database_open(database, p);
+    if (database->dialect == MDL_PGSQL) {
+        database_is_patient(own);
+    }
     atomic_fetch_add(waiter->waiting, 1);
     waiter->result = mdl_db_write(own, bump_as_waiter, waiter, p);
     apr_pool_destroy(p);
@@ -475,7 +478,7 @@ static void endless_open(endless_t *endless, apr_pool_t *p)
     mdl_db_command(endless->db, "CREATE TEMP VIEW epoch AS WITH RECURSIVE row(n) AS "
                                 "(SELECT 1 UNION ALL SELECT n + 1 FROM row) "
                                 "SELECT max(n) AS n, 1 AS id FROM row");
-    endless->give_up_at = mdl_clock_monotonic() + apr_time_from_sec(20);
+    endless->give_up_at = mdl_clock_monotonic() + apr_time_from_sec(60);
     sqlite3_progress_handler(apr_dbd_native_handle(endless->driver, endless->handle), 1000,
                              endless_step, endless);
 }
