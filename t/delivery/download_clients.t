@@ -325,7 +325,8 @@ for my $way (@several) {
         my $got   = target();
         make_path($got);
         my ($status, $output) = run('curl', '-sS', '--cacert', $server->certificate,
-            @{ $WAYS{$way}{curl} }, '-Z', '--parallel-max', 50, '--retry', 9, '-w', "%{http_code}\n",
+            @{ $WAYS{$way}{curl} }, '-Z', '--parallel-max', 50, '--retry', 9,
+            '-w', "%{http_code}\n",
             map { ('-o', "$got/$_", url($way, $links[$_])) } 0 .. 49);
         my %count;
         $count{$_}++ for $output =~ /^(\d+)$/mg;

@@ -35,7 +35,7 @@ if (!$ENV{FULL} && database() ne (split ' ', $ENV{DATABASES} // database())[0]) 
 # The protocols to try under an MPM.
 sub ways { my ($mpm) = @_; return @{ $WAYS{$mpm} } }
 
-# What the log says of a whole that is no download of its own, and of a transfer that is one too many.
+# What the log says of a whole that is no download of its own, and of a transfer too many.
 our ($JOINED, $CROWDED) = (qr/not counted, its session is open/, qr/not counted, 429: crowded/);
 
 my ($server, $shop, $file);

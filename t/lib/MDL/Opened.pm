@@ -128,8 +128,8 @@ sub counted_sql
     return $row ? $row->[0] : 0;
 }
 
-# Waits until no transfer of the order runs any more, and what it delivered is settled: the whole
-# again is another download from then on, but asked for at once it waits only half a second for that.
+# Waits until what the order's transfers have delivered is settled. From then on the whole again is
+# another download; asked for at once it waits only half a second for that.
 sub all_settled
 {
     my ($order) = @_;
