@@ -85,11 +85,13 @@ const { host } = new URL(wish.page);
 const context = await chromium.launchPersistentContext(`${wish.folder}/profile`, {
     executablePath: '/usr/bin/chromium',
     chromiumSandbox: false,
+    timeout: 3 * PATIENCE,
     args: [
         `--host-resolver-rules=MAP ${host} ${wish.instead}`,
         `--ignore-certificate-errors-spki-list=${publicKeyDigest(wish.certificate)}`,
     ],
 });
+context.setDefaultTimeout(PATIENCE);
 try {
     console.log(JSON.stringify(await perform(context)));
 } finally {
