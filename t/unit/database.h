@@ -104,6 +104,12 @@ static inline void stop_clocks(void)
     atomic_store(&clocks_stopped, 1);
 }
 
+/** Time passes again. */
+static inline void let_clocks_run(void)
+{
+    atomic_store(&clocks_stopped, 0);
+}
+
 typedef struct {
     mdl_dialect_t dialect;
     const char *driver;
