@@ -303,6 +303,8 @@ sub serve
             answer($socket, $method, $rule) or return;
             next;
         }
+        # A store may have closed its end of a connection that had nothing to do for a while.
+        $store = undef if $store && IO::Select->new($store->{socket})->can_read(0);
         $store //= stream(IO::Socket::IP->new($self->{to}) // return, $watch);
         write_all($store->{socket}, $head) && pass($client, $store, $length // 0) or return;
         $self->pass_answer($store, $client, $method, $id, $rule) or return;
