@@ -28,7 +28,7 @@ sub asset
 {
     my ($bytes, %more) = @_;
     my $name  = 'delivery-' . ++$number . '.bin';
-    my $reply = api('POST', '/assets', key => $shop->{token},
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
         json => { source_url => source($name, $bytes), %more });
     $reply->{status} == 202 or die "import: $reply->{status} $reply->{body}\n";
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -49,7 +49,7 @@ sub product
 sub map_product
 {
     my ($id, $assets, %more) = @_;
-    return api('POST', '/mappings', key => $shop->{token},
+    return api('POST', '/mappings', key => $shop->{token}, patient => 1,
         json => { storefront_product_id => $id, file_ids => [ map { $_->{id} } @$assets ], %more });
 }
 
@@ -58,10 +58,11 @@ sub order
 {
     my (@products) = @_;
     my $id    = '' . ++$number;
-    my $reply = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
-        storefront_customer_id => "$number",
-        items => [ map { { storefront_product_id => $_ } } @products ],
-    });
+    my $reply = api('POST', "/orders/$id/assignments", key => $shop->{token},
+        patient => 1, json => {
+            storefront_customer_id => "$number",
+            items => [ map { { storefront_product_id => $_ } } @products ],
+        });
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     my $order = $reply->{json};
     my ($path, $token) = $order->{download_page_url} =~ m{^http://[^/]+(/d/o/(.+))$}
