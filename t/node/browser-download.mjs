@@ -85,7 +85,7 @@ const { host } = new URL(wish.page);
 const context = await chromium.launchPersistentContext(`${wish.folder}/profile`, {
     executablePath: '/usr/bin/chromium',
     chromiumSandbox: false,
-    timeout: 3 * PATIENCE,
+    timeout: PATIENCE,
     args: [
         `--host-resolver-rules=MAP ${host} ${wish.instead}`,
         `--ignore-certificate-errors-spki-list=${publicKeyDigest(wish.certificate)}`,

@@ -30,7 +30,7 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
     chromiumSandbox: false,
-    timeout: 3 * PATIENCE,
+    timeout: PATIENCE,
 });
 
 // Opens a tab and collects its errors.
