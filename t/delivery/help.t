@@ -47,7 +47,12 @@ sub revoked
 }
 
 sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }
-sub press { my ($order) = @_; return page('POST', $order->{url}, form => { help => 'shop' }) }
+sub press
+{
+    my ($order) = @_;
+    return page('POST', $order->{url}, form => { help => 'shop' }, patient => 1);
+}
+
 sub has_button { my ($html) = @_; return $html =~ /<input type="hidden" name="help"/ ? 1 : 0 }
 
 sub requests

@@ -45,9 +45,10 @@ for my $language (sort keys %words) {
     like($mail->{html}, qr{<a [^>]*href="$link"[^>]*>$words{$language}</a>}, 'and the email');
     like($mail->{text}, qr{^\Q$words{$language}\E[^\n]*\n\Q$URL\E$}m, 'also as text');
 }
-sql("UPDATE orders SET created_at = created_at - 14 * 86400000000 + 60000000");
+my $ended = (time - 14 * 86_400) * 1_000_000;
+sql("UPDATE orders SET created_at = $ended + 3600000000");
 like(page('GET', $path)->{body}, qr/$link/, 'it is there for 14 days');
-sql("UPDATE orders SET created_at = created_at - 60000000");
+sql("UPDATE orders SET created_at = $ended");
 unlike(page('GET', $path)->{body}, qr/$link/, 'and then no more');
 
 done_testing;

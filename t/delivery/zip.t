@@ -464,7 +464,8 @@ subtest 'An archive that broke off is there for the next link, '
 subtest 'If one download is left, 20 simultaneous attempts use only that one' => sub {
     my ($order) = an_order(6, download_limit => 1);
     my @links = map { link_of($shop, $order) } 1 .. 20;
-    my @statuses = parallel(scalar @links, sub { page('GET', $links[ $_[0] ])->{status} });
+    my @statuses = parallel(scalar @links,
+        sub { page('GET', $links[ $_[0] ], patient => 1)->{status} });
 
     is(scalar(grep { $_ == 200 } @statuses), 1, 'one is served') or diag("@statuses");
     is(scalar(grep { $_ == 403 } @statuses), 19, 'and the others are refused');

@@ -59,8 +59,10 @@ class Handler:
         if answer:
             return answer
         Handler.messages += 1
-        with open(os.path.join(folder, f"{Handler.messages}.eml"), "wb") as file:
+        path = os.path.join(folder, f"{Handler.messages}.eml")
+        with open(path + ".new", "wb") as file:
             file.write(envelope.content)
+        os.rename(path + ".new", path)
         log(self.name, "mail", session.peer[1], envelope.mail_from, *envelope.rcpt_tos,
             *(option for option in envelope.mail_options if option == "SMTPUTF8"))
         return "250 OK"

@@ -278,14 +278,14 @@ subtest 'A link sends at most three times the size of the file' => sub {
     is $status, 403, 'then it gives no more';
 };
 
-# Reads at most 800 KB a second to the end; returns { status, read }.
+# Reads at most 400 KB a second to the end; returns { status, read }.
 sub read_slowly
 {
     my ($path) = @_;
     my $client = MDL::DownloadClient->over('HTTP/1.1', $server, $path, buffer => 64 * KB);
     while ($client->read_bytes < $client->{length}) {
         $client->read_some(16 * KB) or last;
-        sleep 0.02;
+        sleep 0.04;
     }
     return { status => $client->status, read => $client->read_bytes };
 }

@@ -61,7 +61,10 @@ subtest 'An archive has what its fewest has, whether a file is given by a pack o
     };
     is $taken->(), 200, 'it comes';
     is $used->(), '1 1', 'for one download of each file';
-    wait_for(sub { $press->()->{status} == 403 }, 20, 'its end');
+    wait_for(sub { !grep { $_->{status} eq 'open' } @{ api('GET',
+        "/orders/$order->{storefront_order_id}", key => $shop->{token})->{json}{downloads} } },
+        60, 'its end');
+    is $press->()->{status}, 403, 'there is no other';
     new_bytes($shop, $own, 'other bytes');
     is $used->(), '0 1', 'a new version has all of its own';
     is $press->()->{status}, 403, 'the other file has none';

@@ -91,6 +91,7 @@ const context = await chromium.launchPersistentContext(`${wish.folder}/profile`,
         `--ignore-certificate-errors-spki-list=${publicKeyDigest(wish.certificate)}`,
     ],
 });
+context.setDefaultTimeout(PATIENCE);
 try {
     console.log(JSON.stringify(await perform(context)));
 } finally {

@@ -23,7 +23,9 @@ const validator = new HtmlValidate({
         'prefer-tbody': 'off' },
 });
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+const PATIENCE = 60_000; // ms
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false,
+    timeout: 3 * PATIENCE });
 
 const BORDERS = ['border', 'border-top', 'border-bottom', 'border-left', 'border-right', 'border-collapse'];
 const TYPE = ['color', 'background-color', 'direction', 'font-family', 'font-size', 'font-style', 'font-weight',
@@ -135,6 +137,7 @@ async function view(page, email, program, width, scheme) {
 }
 
 const page = await browser.newPage();
+page.setDefaultTimeout(PATIENCE);
 for (const email of JSON.parse(await text(process.stdin))) {
     const { results } = await validator.validateString(email.html);
     const invalid = results.flatMap((result) => result.messages)

@@ -22,6 +22,7 @@ import { createInterface } from 'node:readline';
 
 const PIECE = 16384;
 const PATIENCE = 10_000; // ms
+const ANSWER = 60_000; // to a ping: the server's machine may be busy
 
 const ca = readFileSync(process.argv[2]);
 const connections = {};
@@ -58,7 +59,7 @@ function lose(reader) {
 // Node misses the end of a connection that it is writing to, so a ping without an answer means its
 // end.
 function probe(reader) {
-    const gone = setTimeout(lose, PATIENCE, reader);
+    const gone = setTimeout(lose, ANSWER, reader);
     try {
         reader.session.ping(() => clearTimeout(gone));
     } catch {

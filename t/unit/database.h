@@ -104,6 +104,12 @@ static inline void stop_clocks(void)
     atomic_store(&clocks_stopped, 1);
 }
 
+/** Time passes again. */
+static inline void let_clocks_run(void)
+{
+    atomic_store(&clocks_stopped, 0);
+}
+
 typedef struct {
     mdl_dialect_t dialect;
     const char *driver;
@@ -115,8 +121,12 @@ typedef struct {
 static inline int pgsql_command(const char *params, const char *sql)
 {
     PGconn *connection = PQconnectdb(params);
-    PGresult *result = PQexec(connection, sql);
-    ExecStatusType status = PQresultStatus(result);
+    PGresult *result = PQexec(connection, "SET statement_timeout = 0");
+    ExecStatusType status;
+
+    PQclear(result);
+    result = PQexec(connection, sql);
+    status = PQresultStatus(result);
 
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
         printf("# %s: %s", sql, PQerrorMessage(connection));
@@ -140,6 +150,13 @@ static inline mdl_db_t *database_open(const database_t *database, apr_pool_t *p)
         mdl_db_command(db, "SET synchronous_commit = off");
     }
     return db;
+}
+
+/** Lets a connection to PostgreSQL wait longer for a lock than the service does: the machine may be
+    busy. */
+static inline void database_is_patient(mdl_db_t *db)
+{
+    mdl_db_command(db, "SET lock_timeout = 60000; SET statement_timeout = 60000");
 }
 
 /** Opens a connection and brings the schema up to date. */

@@ -236,6 +236,9 @@ static void *be_waiter(void *data)
 
     apr_pool_create_unmanaged_ex(&p, NULL, NULL);
     own = database_open(database, p);
+    if (database->dialect == MDL_PGSQL) {
+        database_is_patient(own);
+    }
     atomic_fetch_add(waiter->waiting, 1);
     waiter->result = mdl_db_write(own, bump_as_waiter, waiter, p);
     apr_pool_destroy(p);
@@ -252,6 +255,7 @@ static void test_group(apr_pool_t *p)
     int refused = 0, unique = 0, written = 0;
     holder_t holder;
 
+    stop_clocks(); /* SQLite: on a busy machine they wait for longer than the service does */
     holder_begin(&holder, p);
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (waiter_t){.number = i, .waiting = &waiting};
@@ -267,6 +271,7 @@ static void test_group(apr_pool_t *p)
         unique += i % 4 == 2 && waiters[i].result == MDL_DB_EUNIQUE;
         written += waiters[i].result == APR_SUCCESS;
     }
+    let_clocks_run();
     is_int(refused, WAITERS / 4, "a waiting writer whose effect fails gets the effect's status");
     is_int(unique, WAITERS / 4,
            "a waiting writer whose statement fails gets the statement's error");
@@ -396,6 +401,7 @@ static void test_sqlite_full_in_group(apr_pool_t *p)
 
     large_name = memset(apr_pcalloc(p, 4 << 20), 'x', (4 << 20) - 1);
     mdl_db_write(db, limit_pages, "PRAGMA max_page_count = 200", p);
+    stop_clocks(); /* SQLite: on a busy machine they wait for longer than the service does */
     holder_begin(&holder, p);
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (waiter_t){.number = i, .waiting = &waiting};
@@ -410,6 +416,7 @@ static void test_sqlite_full_in_group(apr_pool_t *p)
         full += waiters[i].result == MDL_DB_EFULL;
         written += waiters[i].result == APR_SUCCESS;
     }
+    let_clocks_run();
     is_int(waiters[3].result, MDL_DB_EFULL,
            "a waiting writer that fills the disk gets MDL_DB_EFULL");
     is_int(full + written, WAITERS, "each of the others gets MDL_DB_EFULL or succeeds");
@@ -475,7 +482,7 @@ static void endless_open(endless_t *endless, apr_pool_t *p)
     mdl_db_command(endless->db, "CREATE TEMP VIEW epoch AS WITH RECURSIVE row(n) AS "
                                 "(SELECT 1 UNION ALL SELECT n + 1 FROM row) "
                                 "SELECT max(n) AS n, 1 AS id FROM row");
-    endless->give_up_at = mdl_clock_monotonic() + apr_time_from_sec(20);
+    endless->give_up_at = mdl_clock_monotonic() + apr_time_from_sec(60);
     sqlite3_progress_handler(apr_dbd_native_handle(endless->driver, endless->handle), 1000,
                              endless_step, endless);
 }

@@ -142,7 +142,7 @@ static void terminate(mdl_db_t *on)
 {
     (void)on;
     pgsql_command(database->params,
-                  "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                  "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
                   "WHERE datname = current_database() AND pid <> pg_backend_pid()");
 }
 
@@ -326,6 +326,7 @@ static void *cross(void *data)
     apr_pool_create_unmanaged_ex(&p, NULL, NULL);
     own = database_open(database, p);
     mdl_db_command(own, "SET deadlock_timeout = 10");
+    database_is_patient(own);
     crossing->result = mdl_db_write(own, lock_both_rows, crossing, p);
     apr_pool_destroy(p);
     return NULL;
@@ -388,7 +389,7 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
     pgsql_command(server,
                   apr_pstrcat(p, "ALTER DATABASE ", name, " ALLOW_CONNECTIONS false", NULL));
     pgsql_command(server, apr_psprintf(p,
-                                       "SELECT pg_terminate_backend(pid, 5000) "
+                                       "SELECT pg_terminate_backend(pid, 60000) "
                                        "FROM pg_stat_activity WHERE datname = '%s'",
                                        name));
     is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE,

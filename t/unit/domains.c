@@ -188,7 +188,7 @@ static void test_threads(apr_pool_t *p)
         const char *text = apr_psprintf(p, "always.example\n%s\n%*s", name, i, "");
 
         write_list(text, strlen(text));
-        for (int j = 0; j < 10000 && !mdl_domains_has(domains, name); j++) {
+        for (int j = 0; j < 600000 && !mdl_domains_has(domains, name); j++) {
             atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
             usleep(100); /* lets the reading thread run */
         }

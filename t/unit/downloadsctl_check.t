@@ -18,9 +18,9 @@ my $module = "$built/mod_downloads.so";
 subtest 'check reports problems and what to do about them' => sub {
     fresh('check');
     ctl('migrate');
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or die $!;
+    # Bound, so that nobody else takes it, but without listening.
+    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'tcp') or die $!;
     my $port   = $socket->sockport;
-    close $socket;
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");
     check_finds('mail', qr/DownloadsMailTransport .*, DownloadsMailTLS,/, 'no mail server answers');
     $conf = configure(DownloadsMailBounces => "maildir:$dir/data/bounces");

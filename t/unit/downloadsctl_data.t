@@ -487,7 +487,7 @@ sub test_jobs
         'there is no job yet, but for questions to addresses');
     sql("DELETE FROM job");
     add_job($shop, sprintf('job_%03d', $_), $_ % 2 ? 'failed' : 'succeeded') for 1 .. 60;
-    add_job($shop, 'job_100', 'running', 60);
+    add_job($shop, 'job_100', 'running', 86_400);
 
     my $jobs = succeeds_json('job', 'list');
     is(scalar @$jobs, 50, 'fifty jobs are listed');

@@ -56,6 +56,9 @@ subtest 'mail test sends one email and prints what the mail server answered' => 
     refuses_json(6, 'not_accepted_yet', 'mail', 'test', '450@buyer.example');
     kill TERM => $pid;
     waitpid $pid, 0;
+    # Bound again, so that nobody else takes the port, but without listening.
+    my $held = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'tcp',
+        ReuseAddr => 1) or die $!;
     refuses(6, qr/No SMTP transfer: .*127\.0\.0\.1/, 'mail', 'test', '250@buyer.example');
 };
 

@@ -23,7 +23,7 @@ static inline int waits_for_lock(const database_t *database)
     PGconn *connection = PQconnectdb(database->params);
     int waits = 0;
 
-    for (int i = 0; i < 1000 && !waits; i++) {
+    for (int i = 0; i < 12000 && !waits; i++) {
         PGresult *result = PQexec(
             connection, "SELECT 1 FROM pg_stat_activity"
                         " WHERE wait_event_type = 'Lock' AND datname = current_database()");
@@ -45,6 +45,7 @@ static inline apr_status_t meet(mdl_db_t *on, apr_pool_t *p, void *arg)
     if (meeting->child == 0) {
         mdl_db_t *own = database_open(meeting->database, p);
 
+        database_is_patient(own);
         child_end(mdl_db_write(own, meeting->second, meeting->second_arg, p) == meeting->expected);
     }
     ok(waits_for_lock(meeting->database), "the second effect waits for the first");

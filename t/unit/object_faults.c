@@ -118,12 +118,14 @@ static void failures_have_classes(void)
 
 static void a_host_can_be_silent_or_missing(void)
 {
+    peer_timeout_s = PEER_SHORT;
     PLAY(&peer, p, {"", PEER_HOLD}, {GOOD, PEER_CLOSE});
     is_int(get(0), MDL_OBJECT_EAWAY, "a store that does not answer within its time is away");
     ok(strstr(call.why, "did not answer in time"), "with the reason");
     PLAY(&peer, p, {OK_LINE "Content-Length: 5\r\n\r\ngood", PEER_HOLD}, {GOOD, PEER_CLOSE});
     is_int(get(SECONDS(60)), APR_SUCCESS, "a body that stands still is asked for again");
     is_int(peer_count(&peer), 2, "once");
+    peer_timeout_s = 30;
 
     PLAY(&peer, p, {GOOD, PEER_CLOSE});
     peer.store = peer_store("http://127.0.0.1:1/bucket", NULL, p);
@@ -268,7 +270,7 @@ static void one_call_asks_a_store_that_is_away(void)
 
     logged[0] = '\0';
     PLAY(&peer, p, {"", PEER_CLOSE}, {"", PEER_CLOSE}, {"", PEER_CLOSE}, {"", PEER_CLOSE},
-         {"", PEER_CLOSE}, {GOOD, PEER_LATE}, {GOOD, PEER_CLOSE});
+         {"", PEER_CLOSE}, {"", PEER_WAIT}, {GOOD, PEER_CLOSE});
     for (int i = 0; i < 5; i++) {
         get(0);
     }
@@ -278,6 +280,7 @@ static void one_call_asks_a_store_that_is_away(void)
     is_int(get(SECONDS(60)), MDL_OBJECT_EAWAY, "while one call asks, another fails at once");
     ok(strstr(call.why, "is away; another request asks it."), "and says so");
     is_int(peer_count(&peer), 6, "without a request");
+    peer_release(&peer);
     apr_thread_join(&rv, thread);
     is_int(asking.rv, APR_SUCCESS, "the one that asks gets the answer, in its second attempt");
     ok(!mdl_object_store_is_away(peer.store), "which ends the absence");
@@ -391,7 +394,9 @@ static apr_status_t complete(apr_interval_time_t patience)
 
 static void parts_are_completed(void)
 {
+    peer_timeout_s = PEER_SHORT;
     PLAY(&peer, p, {COMPLETED, PEER_LATE}, {HEAD_OF("5"), PEER_CLOSE});
+    peer_timeout_s = 30;
     is_int(complete(0), APR_SUCCESS, "Complete may take longer than other answers");
     is_str(call.why, "", "without a failure that the next look makes good");
     ok(peer_was_asked(&peer, 0, "POST /bucket/pre/fix/key?uploadId=up%2F1 HTTP/1.1"), "by POST");

@@ -24,10 +24,16 @@ typedef struct {
     enum {
         PEER_CLOSE,
         PEER_HOLD,
-        PEER_LATE
-    } then; /* HOLD: until the client leaves; LATE: the bytes
-               come 2 s after the request */
+        PEER_LATE,
+        PEER_WAIT
+    } then; /* HOLD: until the client leaves; LATE: the bytes come a second after a SHORT time,
+               WAIT: after peer_release */
 } canned_t;
+
+/* The stores' time for an answer: SHORT only where the peer is silent, since the machine may be
+   busy. */
+#define PEER_SHORT 2
+static int peer_timeout_s = 30;
 
 typedef struct {
     mdl_object_store_t *store; /* whose URL is the peer's */
@@ -36,7 +42,8 @@ typedef struct {
     apr_thread_t *thread;
     apr_thread_mutex_t *mutex; /* guards the members below */
     const canned_t *script;    /* ends with NULL bytes; its last answer serves all later requests */
-    int count;                 /* of requests */
+    int released;
+    int count; /* of requests */
     char requests[PEER_REQUESTS][4096];
 } peer_t;
 
@@ -75,6 +82,24 @@ static inline int peer_receive(int fd, char *request, apr_size_t room)
     return 1;
 }
 
+static inline int peer_is_released(peer_t *peer)
+{
+    int released;
+
+    apr_thread_mutex_lock(peer->mutex);
+    released = peer->released;
+    apr_thread_mutex_unlock(peer->mutex);
+    return released;
+}
+
+/** Lets the answers come that wait for it. */
+static inline void peer_release(peer_t *peer)
+{
+    apr_thread_mutex_lock(peer->mutex);
+    peer->released = 1;
+    apr_thread_mutex_unlock(peer->mutex);
+}
+
 static inline void peer_answer(peer_t *peer, int fd)
 {
     static char request[65536];
@@ -92,7 +117,10 @@ static inline void peer_answer(peer_t *peer, int fd)
     }
     apr_thread_mutex_unlock(peer->mutex);
     if (canned->then == PEER_LATE) {
-        apr_sleep(apr_time_from_sec(2));
+        apr_sleep(apr_time_from_sec(PEER_SHORT + 1));
+    }
+    while (canned->then == PEER_WAIT && !peer_is_released(peer)) {
+        apr_sleep(10000);
     }
     mock_send(fd, canned->bytes);
     while (canned->then == PEER_HOLD && recv(fd, rest, sizeof rest, 0) > 0) {
@@ -119,7 +147,7 @@ static inline mdl_object_store_t *peer_store(const char *url, const char *ca_fil
                                         .access_key = "AKID-OF-TESTS",
                                         .secret_key = "SECRET-OF-TESTS",
                                         .ca_file = ca_file,
-                                        .timeout_s = 1};
+                                        .timeout_s = peer_timeout_s};
     mdl_object_store_t *store;
     const char *why;
 
@@ -174,6 +202,7 @@ static inline void peer_play(peer_t *peer, const canned_t *script, apr_pool_t *p
     peer_finish(peer);
     apr_thread_mutex_lock(peer->mutex);
     peer->script = script;
+    peer->released = 0;
     peer->count = 0;
     memset(peer->requests, 0, sizeof peer->requests);
     apr_thread_mutex_unlock(peer->mutex);

@@ -80,8 +80,10 @@ static void the_first_answer_is_awaited(void)
 {
     apr_status_t rv;
 
+    peer_timeout_s = PEER_SHORT;
     PLAY(&peer, p, {ERROR("503", "SlowDown"), PEER_CLOSE}, {"", PEER_CLOSE}, {"", PEER_HOLD},
          {PART("0-3/4", "4") "0123", PEER_CLOSE});
+    peer_timeout_s = 30;
     open_reader(4, 0, 4, SECONDS(60));
     is_int(mdl_object_reader_ready(reader), APR_SUCCESS, "with patience failures pass");
     is_int(peer_count(&peer), 4, "in several attempts");
@@ -95,8 +97,10 @@ static void a_cut_body_goes_on(void)
 {
     apr_status_t rv;
 
+    peer_timeout_s = PEER_SHORT;
     PLAY(&peer, p, {PART("0-9/10", "10") "012", PEER_CLOSE}, {"", PEER_CLOSE},
          {PART("3-9/10", "7") "345", PEER_HOLD}, {PART("6-9/10", "4") "6789", PEER_CLOSE});
+    peer_timeout_s = 30;
     open_reader(10, 0, 10, 0);
     is_str(take_all(&rv), "0123456789", "a body that is cut or stands still comes whole");
     is_int(rv, APR_SUCCESS, "without an error");

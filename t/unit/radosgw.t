@@ -42,7 +42,7 @@ cmp_ok scalar @addresses, '>', 2, 'monitor, OSD and gateway listen';
 is_deeply [ grep { $_ ne '127.0.0.1' } @addresses ], [], 'on loopback alone';
 kill KILL => $parent;
 waitpid $parent, 0;
-my $until = time + 20;
+my $until = time + 60;
 sleep 0.05 while processes() && time < $until;
 is_deeply [ processes() ], [], 'all end with their parent, even if it is killed';
 done_testing();

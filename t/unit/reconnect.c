@@ -47,7 +47,7 @@ static void put(const database_t *database, int available)
                                (long)getpid(), available ? "true" : "false"));
     pgsql_command(getenv("MDL_TEST_PGSQL"),
                   apr_psprintf(p,
-                               "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                               "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
                                "WHERE datname = 'mdl_unit_%ld'",
                                (long)getpid()));
 }

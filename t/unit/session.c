@@ -503,6 +503,7 @@ static apr_status_t begin_beside(mdl_db_t *on, apr_pool_t *p, void *arg)
     if (beside->child == 0) {
         mdl_db_t *own = database_open(beside->database, p);
 
+        database_is_patient(own);
         child_end(mdl_session_begin(own, &beside->begin, p) == APR_SUCCESS &&
                   beside->begin.entitlement == MDL_ENTITLEMENT_OK);
     }

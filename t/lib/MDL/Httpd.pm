@@ -39,7 +39,16 @@ sub restart_by
     return;
 }
 
-sub httpd_graceful { return restart_by('USR1', 'a graceful restart') }
+# Behind it no child serves that has read the configuration before: each has closed its listening
+# socket, but one of prefork whose request goes on, which takes no other.
+sub httpd_graceful
+{
+    my %before = map { $_ => 1 } server_pids();
+    restart_by('USR1', 'a graceful restart');
+    wait_for(sub { !grep { $before{$_} } server_pids() }, 60, 'the children of before to leave')
+        if (slurp(logs_dir() . '/httpd.conf') // '') !~ /mpm_prefork/;
+    return;
+}
 sub httpd_restart  { return restart_by('HUP',  'a restart') }
 
 # The pids of httpd's children, as ([ those that serve requests ], [ background processes ]).  A

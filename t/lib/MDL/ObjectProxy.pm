@@ -16,6 +16,7 @@
 #   times => n         for so many requests; otherwise for all
 #   after => n         not for the first so many
 #   delay => seconds   before anything else
+#   until => path      so, until there is such a file
 #   status, code       an answer of its own, with S3's XML; or body => '…' instead of that XML
 #   headers => [ … ]   further lines of that answer
 #   refuse => 1        closes the connection before the request is read to its end
@@ -292,6 +293,9 @@ sub serve
         my ($length) = $head =~ /^Content-Length:\s*(\d+)/mi;
         my ($id, $rule) = $self->note($method, $target, $range);
         sleep $rule->{delay} if $rule->{delay};
+        while (defined $rule->{until} && !-e $rule->{until}) {
+            return if IO::Select->new($watch)->can_read(0.02);
+        }
         return reset_connection($socket) if $rule->{refuse};
         if ($rule->{status}) {
             discard($client, $length // 0) or return;
@@ -299,6 +303,8 @@ sub serve
             answer($socket, $method, $rule) or return;
             next;
         }
+        # A store may have closed its end of a connection that had nothing to do for a while.
+        $store = undef if $store && IO::Select->new($store->{socket})->can_read(0);
         $store //= stream(IO::Socket::IP->new($self->{to}) // return, $watch);
         write_all($store->{socket}, $head) && pass($client, $store, $length // 0) or return;
         $self->pass_answer($store, $client, $method, $id, $rule) or return;

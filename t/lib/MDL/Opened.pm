@@ -14,7 +14,7 @@ use Time::HiRes qw(time);
 use MDL::Test;
 
 our @EXPORT = qw(sell_at asset product map_product order one_file press link_of forge left
-    counted_sql is_page tokens_stay_out);
+    counted_sql all_settled is_page tokens_stay_out);
 
 my $shop;
 my $number = int(time);
@@ -28,7 +28,7 @@ sub asset
 {
     my ($bytes, %more) = @_;
     my $name  = 'delivery-' . ++$number . '.bin';
-    my $reply = api('POST', '/assets', key => $shop->{token},
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
         json => { source_url => source($name, $bytes), %more });
     $reply->{status} == 202 or die "import: $reply->{status} $reply->{body}\n";
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -49,7 +49,7 @@ sub product
 sub map_product
 {
     my ($id, $assets, %more) = @_;
-    return api('POST', '/mappings', key => $shop->{token},
+    return api('POST', '/mappings', key => $shop->{token}, patient => 1,
         json => { storefront_product_id => $id, file_ids => [ map { $_->{id} } @$assets ], %more });
 }
 
@@ -58,10 +58,11 @@ sub order
 {
     my (@products) = @_;
     my $id    = '' . ++$number;
-    my $reply = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
-        storefront_customer_id => "$number",
-        items => [ map { { storefront_product_id => $_ } } @products ],
-    });
+    my $reply = api('POST', "/orders/$id/assignments", key => $shop->{token},
+        patient => 1, json => {
+            storefront_customer_id => "$number",
+            items => [ map { { storefront_product_id => $_ } } @products ],
+        });
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     my $order = $reply->{json};
     my ($path, $token) = $order->{download_page_url} =~ m{^http://[^/]+(/d/o/(.+))$}
@@ -126,6 +127,17 @@ sub counted_sql
     my ($row) = sql("SELECT downloads_used FROM allowance WHERE assignment_id = $assignment "
             . "AND asset_id = $asset");
     return $row ? $row->[0] : 0;
+}
+
+# Waits until what the order's transfers have delivered is settled. From then on the whole again is
+# another download; asked for at once it waits only half a second for that.
+sub all_settled
+{
+    my ($order) = @_;
+    my $ids = join ', ', @{ $order->{assignments} };
+    return wait_for(
+        sub { !sql("SELECT 1 FROM download_transfer WHERE assignment_id IN ($ids)") }, 60,
+        "the end of the transfers of order $order->{id}");
 }
 
 sub is_page

@@ -33,8 +33,10 @@ sub free_port
 {
     for (1 .. 1000) {
         my $port = FIRST + int rand COUNT;
-        next if !IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1);
-        return $port if hold_port($port);
+        # First, so that nobody's server finds this look at the port in its way.
+        next if !hold_port($port);
+        return $port
+            if IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1);
     }
     die "no free port\n";
 }

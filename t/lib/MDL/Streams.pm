@@ -19,7 +19,7 @@ use MDL::Test ();
 
 use parent 'MDL::Helper';
 
-use constant PATIENCE => 60;
+use constant PATIENCE => 120;
 
 sub new
 {

@@ -138,7 +138,7 @@ sub order_of
 sub made
 {
     my ($shop, $method, $path, $json) = @_;
-    my $reply = api($method, $path, key => $shop->{token}, json => $json);
+    my $reply = api($method, $path, key => $shop->{token}, json => $json, patient => 1);
     $reply->{status} =~ /^20/ or die "$method $path: $reply->{status} $reply->{body}\n";
     return $reply->{json};
 }
