@@ -211,19 +211,39 @@ subtest 'a kill repeats one email for each connection at most' => sub {
     is_deeply [ lines('early') ], [], 'and still no connection had run ahead';
 };
 
-subtest 'graceful restarts repeat no email that a slow server takes' => sub {
-    my $taken  = lines('taken');
-    my %orders = backlog('slow', 60);
-    for my $round (1 .. 3) {
-        wait_for(sub { lines('taken') >= $taken + 15 * $round }, 120,
-            'emails that wait for their answers');
-        httpd_graceful();
-    }
+# Restarts gracefully while emails wait for their answers; returns how long the background process
+# took to end.
+sub restart_beside_mail
+{
+    my ($round) = @_;
+    my $taken = lines('taken');
+    my %orders = backlog("slow$round-", 20);
+    my ($worker) = worker_pids();
+    wait_for(sub { lines('taken') >= $taken + 15 }, 120, 'emails that wait for their answers');
+    my $began = time;
+    my $took;
+    httpd_graceful(sub {
+        wait_for(sub { (MDL::Test::slurp("/proc/$worker/stat") // ') Z') =~ /\) [ZX]/ }, 60,
+            'its end');
+        $took = time - $began;
+    });
     ok all_sent(%orders), 'all are sent';
-    is_deeply copies('slow'), { map { $_ => 1 } keys %orders }, 'each once';
-    is_deeply [ sql(
-        "SELECT recipient, attempts FROM email WHERE attempts <> 1 AND recipient LIKE 'slow%'") ],
-        [], 'and each at its first attempt';
+    return ($took, %orders);
+}
+
+# httpd kills a background process that has not ended after three seconds. On a busy machine it may,
+# so that only restarts that were quicker count.
+subtest 'graceful restarts repeat no email that a slow server takes' => sub {
+    my $quick = 0;
+    for my $round (1 .. 15) {
+        my ($took, %orders) = restart_beside_mail($round);
+        next if $took > 2.5;
+        is_deeply copies("slow$round-"), { map { $_ => 1 } keys %orders }, 'each once';
+        is_deeply [ sql("SELECT recipient, attempts FROM email WHERE attempts <> 1 "
+            . "AND recipient LIKE 'slow$round-%'") ], [], 'and each at its first attempt';
+        last if ++$quick == 3;
+    }
+    cmp_ok $quick, '>', 0, 'the background process has ended in time';
 };
 
 subtest 'connections without work are closed' => sub {
