@@ -222,7 +222,7 @@ sub restart_beside_mail
     wait_for(sub { lines('taken') >= $taken + 15 }, 120, 'emails that wait for their answers');
     my $began = time;
     my $took;
-    httpd_graceful(sub {
+    MDL::Httpd::restart_by('USR1', 'a graceful restart', sub {
         wait_for(sub { (MDL::Test::slurp("/proc/$worker/stat") // ') Z') =~ /\) [ZX]/ }, 60,
             'its end');
         $took = time - $began;

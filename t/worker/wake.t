@@ -11,17 +11,17 @@ use MDL::Mail;
 use MDL::Test;
 use Test::More;
 
-use constant POLL => 60;
-
 # So long a poll interval that nothing happens here but by a wake-up, and a look for idle downloads
 # each second (sweeps).
-my $server = MDL::Instance->new(extra => <<"END")->start;
+my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsLeaseTime 300
-DownloadsPollInterval @{[POLL]}
+DownloadsPollInterval 60
 DownloadsSessionIdle 1
 END
 my $shop   = shop_with_product('Wake');
 my ($worker) = worker_pids();
+
+use constant POLL => 60;    # seconds
 
 # Has another background process begin with its first poll, so that the next is a minute away.
 sub begin_anew

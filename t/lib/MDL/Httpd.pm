@@ -45,8 +45,8 @@ sub restart_by
     return;
 }
 
-sub httpd_graceful { return restart_by('USR1', 'a graceful restart', @_) }
-sub httpd_restart  { return restart_by('HUP',  'a restart',          @_) }
+sub httpd_graceful { return restart_by('USR1', 'a graceful restart') }
+sub httpd_restart  { return restart_by('HUP',  'a restart') }
 
 # What a process has to itself, unlike its pid.
 sub begun
