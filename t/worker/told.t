@@ -70,7 +70,7 @@ sub all_told
             . "WHERE type IN ('tell_buyers', 'news_email') AND status IN ('queued', 'running')) "
             . "+ (SELECT count(*) FROM news_address WHERE due_at < $soon)");
         return $row->[0] == 0;
-    }, 30,
+    }, 120,
         'the buyers to be told');
     return;
 }
@@ -175,7 +175,7 @@ subtest 'who buys after the version was made is not told' => sub {
     my $globe = file('Globe');
     buy('early@buyer.example', $globe);
     my $late = buy('late@buyer.example', $globe);
-    sql('UPDATE assignment SET created_at = created_at + 60000000 WHERE order_id = '
+    sql('UPDATE assignment SET created_at = created_at + 3600000000 WHERE order_id = '
         . "(SELECT id FROM orders WHERE storefront_order_id = '$late->{id}')");
     version($globe, 'globe 2', notify => $true);
     all_told();
