@@ -102,9 +102,9 @@ subtest 'the bytes of an older version are removed' => sub {
     is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'and it is ready';
     sweep();
     ok -e blob('version one'), 'the old one is kept';
-    sql("UPDATE asset SET former_until = 1 WHERE id = $asset");
     my $former = "SELECT bytes_former FROM shop WHERE id = $shop->{shop_id}";
     my $stored = (sql($former))[0][0];
+    sql("UPDATE asset SET former_until = 1 WHERE id = $asset");
     httpd_graceful();
     wait_for(sub { !sql("SELECT 1 FROM asset WHERE id = $asset AND former_version IS NOT NULL") },
         20, 'it to be forgotten');
@@ -130,9 +130,9 @@ subtest 'a former version that can\'t be forgotten holds up no other' => sub {
     # Now at most one asset of the shop has no former version, and one has none already.
     sql('CREATE UNIQUE INDEX broken ON asset ((former_version IS NULL)) '
         . "WHERE shop_id = $third->{shop_id}");
+    my $log = error_log_size();    # before a sweep of each minute may come
     sql("UPDATE asset SET former_until = 1 WHERE id = $broken");
     sql("UPDATE asset SET former_until = 2 WHERE id = $sound");
-    my $log = error_log_size();
     httpd_graceful();
     wait_for(sub { !sql("SELECT 1 FROM asset WHERE id = $sound AND former_version IS NOT NULL") },
         20, 'the other to be forgotten');
