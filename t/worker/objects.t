@@ -61,6 +61,10 @@ sub arrives
     return $job;
 }
 
+# Requests are counted once the background process has looked whether the store belongs to the
+# database.
+arrives(import_of($source->offer('first', { size => 1 })), MDL::Source::sha256(1), 1);
+
 subtest 'a small file becomes an object by one request' => sub {
     $proxy->forget;
     arrives(import_of($source->offer('small', { size => 100 * KB })),
