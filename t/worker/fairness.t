@@ -28,7 +28,7 @@ sub held_imports
 {
     my ($of, $answer, @names) = @_;
     return map {
-        my $reply = api('POST', '/assets', key => $of->{token},
+        my $reply = api('POST', '/assets', key => $of->{token}, patient => 1,
             json => { source_url => $source->offer($_, { %$answer, version => $_ }) });
         die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
         $reply->{json}{job}{id};

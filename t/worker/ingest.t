@@ -36,8 +36,8 @@ my $source = MDL::Source->new;
 sub import_of
 {
     my ($url, %more) = @_;
-    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url,
-        %more });
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
+        json => { source_url => $url, %more });
     die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
 }

@@ -30,7 +30,7 @@ my $source = MDL::Source->new;
 sub import_from
 {
     my ($url) = @_;
-    my $reply = api('POST', '/assets', key => $key, json => { source_url => $url });
+    my $reply = api('POST', '/assets', key => $key, patient => 1, json => { source_url => $url });
     die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
 }

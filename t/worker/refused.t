@@ -67,7 +67,7 @@ sub refused_for_a_while
 sub import_of
 {
     my ($name) = @_;
-    my $reply = api('POST', '/assets', key => $shop->{token},
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
         json => { source_url => $source->offer($name, { size => 1000 }) });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json}{job}{id};

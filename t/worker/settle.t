@@ -33,7 +33,8 @@ sub import_of
 {
     my ($name, %answer) = @_;
     my $url   = $source->offer($name, { size => MB, version => $name, %answer });
-    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
+        json => { source_url => $url });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return { asset => $reply->{json}{asset}{id}, job => $reply->{json}{job}{id} };
 }

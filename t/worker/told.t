@@ -42,7 +42,7 @@ sub buy
 {
     my ($address, @files) = @_;
     my $order = digits();
-    my $reply = assign($shop, $order, [ map { $_->{product} } @files ],
+    my $reply = assign($shop, $order, [ map { $_->{product} } @files ], patient => 1,
         storefront_customer_id => $order, customer => { email => $address });
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     return { id => $order, url => $reply->{json}{download_page_url} };
@@ -52,7 +52,7 @@ sub buy
 sub version
 {
     my ($file, $bytes, %members) = @_;
-    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token},
+    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token}, patient => 1,
         json => { source_url => source("$file->{name}-$$-" . digits(), $bytes), %members });
     $reply->{status} == 202 or die "version: $reply->{status} $reply->{body}\n";
     wait_job($shop, $reply->{json}{job}{id});

@@ -27,7 +27,7 @@ sub call
 sub order
 {
     my $id = digits();
-    my $reply = assign($shop, $id, [$product]);
+    my $reply = assign($shop, $id, [$product], patient => 1);
     die "the order: $reply->{body}\n" if $reply->{status} != 201;
     return $id;
 }

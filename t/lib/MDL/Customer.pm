@@ -39,7 +39,7 @@ sub new_file
     my $bytes = delete $more{bytes} // random_bytes($size);
     my $name  = 'bought-' . ++$number . '.bin';
     my $url   = source($name, $bytes);
-    my $reply = api('POST', '/assets', key => $shop->{token},
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
         json => { source_url => $url, %more });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -64,7 +64,8 @@ sub buy
     my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file,
         $limit);
     my $id      = '' . ++$number;
-    my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
+    my %key     = (key => $shop->{token}, patient => 1);
+    my $reply   = api('POST', "/orders/$id/assignments", %key, json => {
         storefront_customer_id => $id,
         items => [ { storefront_product_id => $product } ],
     });
@@ -97,7 +98,7 @@ sub buy
 sub new_bytes
 {
     my ($shop, $file, $bytes) = @_;
-    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token},
+    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token}, patient => 1,
         json => { source_url => source('version-' . ++$number . '.bin', $bytes) });
     die "version: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -109,7 +110,7 @@ sub new_product
 {
     my ($shop, $file, $limit) = @_;
     my $id    = 'gid://shop/Product/' . ++$number;
-    my $reply = api('POST', '/mappings', key => $shop->{token}, json => {
+    my $reply = api('POST', '/mappings', key => $shop->{token}, patient => 1, json => {
         storefront_product_id => $id, file_ids => [ $file->{id} ], download_limit => $limit,
         download_type => 'FILES', $fresh ? (fresh_downloads => \1) : (),
     });
@@ -121,7 +122,7 @@ sub new_product
 sub link_of
 {
     my ($buy) = @_;
-    my $reply = page('POST', $buy->{path}, form => { file => $buy->{button} });
+    my $reply = page('POST', $buy->{path}, patient => 1, form => { file => $buy->{button} });
     my ($path) = ($reply->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
     die "the button: $reply->{status} $reply->{body}\n" if $reply->{status} != 303 || !$path;
     return $path;
@@ -131,7 +132,7 @@ sub link_of
 sub account
 {
     my ($buy) = @_;
-    my $reply = api('GET', "/orders/$buy->{id}", key => $buy->{shop}{token});
+    my $reply = api('GET', "/orders/$buy->{id}", key => $buy->{shop}{token}, patient => 1);
     die "order: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
     my @sessions = @{ $reply->{json}{downloads} };
     splice @sessions, -$buy->{former_sessions} if $buy->{former_sessions};
