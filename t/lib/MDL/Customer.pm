@@ -64,11 +64,11 @@ sub buy
     my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file,
         $limit);
     my $id      = '' . ++$number;
-    my %key     = (key => $shop->{token}, patient => 1);
-    my $reply   = api('POST', "/orders/$id/assignments", %key, json => {
-        storefront_customer_id => $id,
-        items => [ { storefront_product_id => $product } ],
-    });
+    my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token},
+        patient => 1, json => {
+            storefront_customer_id => $id,
+            items => [ { storefront_product_id => $product } ],
+        });
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
     my $order = $reply->{json};
     my ($path) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$}
@@ -86,7 +86,7 @@ sub buy
         title      => $order->{assignments}[0]{title},
     };
     if ($fresh) {
-        page('GET', link_of($buy)) for 1 .. $limit || 1;
+        page('GET', link_of($buy), patient => 1) for 1 .. $limit || 1;
         settled($buy);
         new_bytes($shop, $file, $file->{bytes});
         $buy->{former_sessions} = $limit || 1;
@@ -122,7 +122,7 @@ sub new_product
 sub link_of
 {
     my ($buy) = @_;
-    my $reply = page('POST', $buy->{path}, patient => 1, form => { file => $buy->{button} });
+    my $reply = page('POST', $buy->{path}, form => { file => $buy->{button} }, patient => 1);
     my ($path) = ($reply->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
     die "the button: $reply->{status} $reply->{body}\n" if $reply->{status} != 303 || !$path;
     return $path;
