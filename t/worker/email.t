@@ -13,6 +13,7 @@ use JSON::PP;
 use MDL::Contract qw(assign digits mapping_of ready_asset);
 use MDL::Instance;
 use MDL::Mail;
+use MDL::Ports;
 use MDL::Postfix;
 use MDL::Test;
 use POSIX ();
@@ -59,7 +60,7 @@ sub stop_sink
 my $owner = $$;
 END { local $?; kill KILL => @sinks if @sinks && $$ == $owner }
 
-my ($gone, $slow, $direct) = map { MDL::Postfix::free_port() } 1 .. 3;
+my ($gone, $slow, $direct) = map { free_port() } 1 .. 3;
 start_sink($gone, '-f', 'RCPT', '-B', '550 5.1.1 nobody of that name lives here');
 start_sink($slow, '-r', 'RCPT');
 my $postfix = MDL::Postfix->new(
@@ -94,7 +95,7 @@ sub arrived
 {
     my ($to) = @_;
     return wait_for(sub { my ($first) = $postfix->delivered('buyers/', $to); $first },
-        20, "an email to $to; " . $postfix->tail);
+        120, "an email to $to; " . $postfix->tail);
 }
 
 # Presses the button of the link that the address was sent; it is then as if nothing had come.
@@ -410,7 +411,7 @@ subtest 'Postfix sends back what it can\'t deliver' => sub {
     comes_back($shop, $order);
     is_deeply [ sql('SELECT user_name, waiting FROM notice ORDER BY user_name') ],
         [ [ ada => 1 ], [ ben => 0 ] ], 'it is counted for the member who wants to be told';
-    wait_for(sub { !glob "$bounces/new/*" }, 10, 'the message to be moved');
+    wait_for(sub { my @new = glob "$bounces/new/*"; !@new }, 60, 'the message to be moved');
     is scalar(my @read = grep { MDL::Test::slurp($_) =~ /jane\@gone\.test/ } glob "$bounces/cur/*"),
         1, 'the message is in cur/';
     my $reply = api('POST', "/orders/$order/resend", key => $shop->{token},
@@ -461,6 +462,7 @@ subtest 'only a failure of a message of ours counts' => sub {
     my $failed = "Action: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 forged\n";
     my $other  = order_for($shop, 'other@buyer.test');
     my ($its)  = MDL::Test::slurp(arrived('other@buyer.test')) =~ /^Return-Path: <(.*)>$/m;
+    wait_email($shop, $_, sub { $_[0]{status} eq 'sent' }) for $order, $other;
     my %forged = (
         'a token with another end'  => $path =~ s/(.)@/($1 eq '0' ? '1' : '0') . '@'/er,
         'a token with another id'   => $path =~ s/\+\K.{16}/($its =~ m{\+(.{16})})[0]/er,
@@ -507,12 +509,13 @@ subtest 'a bounce that is read before the email is known to be sent is kept' => 
 subtest 'a warning of Postfix that it goes on trying is no failure' => sub {
     my $shop  = shop_with_product('Slow');
     my $order = order_for($shop, 'jane@slow.test');
+    wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
     wait_for(
         sub {
             grep { MDL::Test::slurp($_) =~ /jane\@slow\.test.*^Action: delayed$/ms }
                 glob "$bounces/cur/*";
         },
-        30, 'a warning to be read; ' . $postfix->tail);
+        120, 'a warning to be read; ' . $postfix->tail);
     is email_of($shop, $order)->{status}, 'sent', 'the order stays as it is';
     is email_check($shop, $order)->{status}, 'ok', 'and the diagnosis too';
 };
@@ -527,7 +530,7 @@ subtest 'bounces are read from an mbox as well' => sub {
     my @orders = map { order_for($shop, "jane$_\@gone.test") } 1 .. 3;
     comes_back($shop, $_) for @orders;
     wait_for(sub { -e $mbox && !-s $mbox }, 10, 'the mbox to be emptied');
-    ok !-e "$mbox.lock", 'no lock is left behind';
+    ok wait_for(sub { !-e "$mbox.lock" }, 60, 'the lock to go'), 'no lock is left behind';
 };
 
 # --- a server that misbehaves --------------------------------------------------------------------
@@ -568,6 +571,8 @@ for (
             attempt_now($order);
             is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{attempts}, 2,
                 'it is sent at the second attempt';
+            wait_for(sub { grep { (MDL::Test::slurp($_) // '') =~ /^Message-ID: /mi }
+                glob "$folder/sunk.*" }, 60, 'what has arrived');
             stop_sink($sink);
             my @sunk = glob "$folder/sunk.*";
             is scalar(@sunk), 1, 'it arrives once';

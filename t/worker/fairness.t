@@ -15,6 +15,7 @@ use Test::More;
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 1
 DownloadsStorageQuota 1000000000
+DownloadsIngestStallTimeout 600
 END
 my $source = MDL::Source->new;
 my $shop   = shop_with_product('Busy');
@@ -27,7 +28,7 @@ sub held_imports
 {
     my ($of, $answer, @names) = @_;
     return map {
-        my $reply = api('POST', '/assets', key => $of->{token},
+        my $reply = api('POST', '/assets', key => $of->{token}, patient => 1,
             json => { source_url => $source->offer($_, { %$answer, version => $_ }) });
         die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
         $reply->{json}{job}{id};
@@ -212,10 +213,11 @@ subtest 'a backlog of emails does not delay those of another shop' => sub {
     wait_for(
         sub { !sql("SELECT 1 FROM job WHERE type = 'email' AND status <> 'succeeded' LIMIT 1") },
         60, 'all emails');
+    # By when they were claimed: a thread that the machine lets wait sends its email later.
     my ($row) = sql("SELECT count(*) FROM job WHERE type = 'email' AND shop_id = $shop->{shop_id} "
-        . "AND finished_at <= (SELECT max(finished_at) FROM job WHERE type = 'email' "
+        . "AND started_at <= (SELECT max(started_at) FROM job WHERE type = 'email' "
         . "AND shop_id = $other->{shop_id})");
-    diag "$row->[0] of 200 emails of the backlog were sent before";
+    diag "$row->[0] of 200 emails of the backlog were claimed before";
     cmp_ok $row->[0], '<=', 60, "the other shop's emails were among the first";
 };
 

@@ -36,8 +36,8 @@ my $source = MDL::Source->new;
 sub import_of
 {
     my ($url, %more) = @_;
-    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url,
-        %more });
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
+        json => { source_url => $url, %more });
     die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
 }
@@ -89,7 +89,7 @@ sub done
 {
     my ($url, %more) = @_;
     my $made = import_of($url, %more);
-    my $job  = wait_job($shop, $made->{job}{id}, 20);
+    my $job  = wait_job($shop, $made->{job}{id}, 120);
     return ($job, asset($made->{asset}{id}));
 }
 
@@ -287,7 +287,9 @@ subtest 'a transfer that is cut goes on where it was cut' => sub {
     my ($resumed) = grep { defined $_->{range} && $_->{range} >= MB } @requests;
     ok $resumed, 'a range was asked for' or diag explain \@requests;
     is $resumed->{if_range}, '"one"', 'on condition that the file is still the same';
-    cmp_ok $source->sent('cut'), '<', 3.4 * MB, 'hardly a byte was sent twice';
+    my $sent = $source->sent('cut');
+    my ($first) = $source->requests('cut');
+    cmp_ok $sent - $first->{sent}, '<', 3.1 * MB, 'hardly a byte was sent twice';
 };
 
 subtest 'a source that changed its file in between is read anew' => sub {
@@ -444,7 +446,7 @@ subtest 'small imports do not wait for large ones' => sub {
         map { api('GET', "/jobs/$_->{job}{id}", key => $shop->{token})->{json} } @made),
         'while none of the large ones has ended';
     $source->release($_) for @names;
-    my @ends = map { wait_job($shop, $_->{job}{id}, 30) } @made;
+    my @ends = map { wait_job($shop, $_->{job}{id}, 60) } @made;
     is_deeply [ map { $_->{status} } @ends ], [ ('succeeded') x 9 ],
         'all of them succeed afterwards'
         or diag explain \@ends;

@@ -21,6 +21,7 @@ my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 60
 DownloadsLeaseTime 300
 DownloadsRetryDelay 3600000
+DownloadsIngestStallTimeout 600
 END
 my $shop   = new_shop();
 my $other  = new_shop();
@@ -30,7 +31,7 @@ my $source = MDL::Source->new;
 sub import_from
 {
     my ($url) = @_;
-    my $reply = api('POST', '/assets', key => $key, json => { source_url => $url });
+    my $reply = api('POST', '/assets', key => $key, patient => 1, json => { source_url => $url });
     die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
 }
@@ -188,15 +189,28 @@ for my $case ('running', 'queued') {
 }
 
 subtest 'the server is stopped before the background process has seen it' => sub {
-    my $made = held_import('stopped', 3 * MB, 2 * MB);
-    my ($worker) = worker_pids();
-    pause_process($worker);
-    is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
-    kill TERM => $server->pid;
-    wait_for(sub { MDL::Test::slurp("/proc/$worker/status") =~ /^ShdPnd:\s+\S*[4-7c-f]\S{3}$/m },
-        10, 'the signal to the background process');
-    kill CONT => $worker;
-    wait_for(sub { !$server->processes }, 10, 'the end of the server');
+    my ($made, $took);
+    # httpd kills a background process that has not ended after three seconds. On a busy machine it
+    # may, so that only a stop that was quicker counts.
+    for my $try (1 .. 10) {
+        $made = held_import("stopped-$try", 3 * MB, 2 * MB);
+        my ($worker) = worker_pids();
+        pause_process($worker);
+        is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
+        my @seen  = $server->processes;
+        my $began = time;
+        kill TERM => $server->pid;
+        wait_for(sub { (MDL::Test::slurp("/proc/$worker/status") // 'State: Z')
+            =~ /^(?:State:\s+[ZX]|ShdPnd:\s+\S*[4-7c-f]\S{3}$)/m }, 60,
+            'the signal to the background process');
+        kill CONT => $worker;
+        wait_for(sub { !$server->processes && MDL::Instance::are_gone(@seen) }, 60,
+            'the end of the server');
+        $took = time - $began;
+        last if $took < 2.5;
+        $server->start;
+        wait_no_partial('killed');
+    }
     is(scalar(partial_files()), 0, 'no partial file is left');
     $server->start;
     is(job($made->{job}{id})->{status}, 'cancelled', 'the job stays cancelled');

@@ -21,14 +21,15 @@ my $told   = qr/What was still missing from your order at .* is there now\./;
 
 sub tag
 {
-    my $reply = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Late' });
+    my $reply = api('POST', '/license-key-tags', key => $shop->{token}, patient => 1,
+        json => { name => 'Late' });
     return $reply->{json}{id};
 }
 
 sub add_keys
 {
     my ($tag, @keys) = @_;
-    my $reply = api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
+    my $reply = api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, patient => 1,
         json => { keys => \@keys });
     die "keys: $reply->{body}\n" if $reply->{status} != 200;
     return;
@@ -44,7 +45,7 @@ sub told_of
 {
     my ($product, $order) = @_;
     $order //= digits();
-    my $reply = assign($shop, $order, [$product], send_email => $true,
+    my $reply = assign($shop, $order, [$product], patient => 1, send_email => $true,
         storefront_customer_id => $order, customer => { email => "late$order\@buyer.example" });
     die "assign: $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
     wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });

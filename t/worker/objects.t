@@ -31,7 +31,7 @@ my $source = MDL::Source->new;
 sub import_of
 {
     my ($url, %more) = @_;
-    my $reply = api('POST', '/assets', key => $shop->{token},
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
         json => { source_url => $url, %more });
     die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
@@ -60,6 +60,10 @@ sub arrives
     is -e storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256", undef, 'no file has them';
     return $job;
 }
+
+# Requests are counted once the background process has looked whether the store belongs to the
+# database.
+arrives(import_of($source->offer('first', { size => 1 })), MDL::Source::sha256(1), 1);
 
 subtest 'a small file becomes an object by one request' => sub {
     $proxy->forget;
@@ -95,16 +99,17 @@ subtest 'a source that is cut goes on behind the parts that have come' => sub {
 
 subtest 'so does the successor of a background process that was killed' => sub {
     my $url = $source->offer('killed', { size => 30 * MB, version => 3, etag => '"one"',
-        rate => 5 * MB }, {}, { rate => undef });
+        rate => 5 * MB, hold => 29 * MB }, {}, { rate => undef });
     my $made = import_of($url);
     wait_for(sub {
         my ($row) = sql("SELECT written FROM job WHERE id = '$made->{job}{id}'");
-        return defined $row->[0] && $row->[0] =~ /"parts":2/;
+        return defined $row->[0] && $row->[0] =~ /"parts":[23]/;
     }, 60, 'two parts');
     kill KILL => worker_pids();
+    $source->release('killed');
     arrives($made, MDL::Source::sha256(30 * MB, 3), 30 * MB);
-    ok scalar(grep { ($_->{range} // 0) == 16 * MB } $source->requests('killed')),
-        'after two parts';
+    ok scalar(grep { $_ == 16 * MB || $_ == 24 * MB } map { $_->{range} // 0 }
+        $source->requests('killed')), 'after two parts, or a third that came before the kill';
 };
 
 subtest 'the same bytes again stay where they are, and the new object goes' => sub {
@@ -169,7 +174,7 @@ subtest 'while the store is away imports wait, and use up no attempt' => sub {
     is $job->{error}{code}, 'storage_unavailable', 'the job says what it waits for';
     is $job->{attempts}, 0, 'and has used up no attempt';
     $proxy->heal;
-    sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}'");
+    sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}' AND status = 'queued'");
     arrives($made, MDL::Source::sha256(70 * KB, 6), 70 * KB);
 };
 
@@ -180,16 +185,16 @@ subtest 'a key that the store denies likewise, under one key' => sub {
     for my $try (1 .. 3) {
         wait_for(sub {
             my ($row) = sql("SELECT status, lease_token FROM job WHERE id = '$made->{job}{id}'");
-            return $row->[0] eq 'queued' && $row->[1] == $try;
+            return $row->[0] eq 'queued' && $row->[1] >= $try;
         }, 60, "try $try");
         last if $try == 3;
         # After the restart, for one that stops a try leaves its key.
         httpd_graceful();
-        sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}'");
+        sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}' AND status = 'queued'");
     }
     is scalar strays(), 1, 'one key was made for it';
     $proxy->heal;
-    sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}'");
+    sql("UPDATE job SET due_at = 1 WHERE id = '$made->{job}{id}' AND status = 'queued'");
     httpd_graceful();
     arrives($made, MDL::Source::sha256(70 * KB, 7), 70 * KB);
 };
@@ -199,6 +204,7 @@ subtest 'parts that the store has lost make the import begin anew' => sub {
     $proxy->rule(complete => { status => 404, code => 'NoSuchUpload', times => 1 });
     my $made = import_of($url);
     arrives($made, MDL::Source::sha256(20 * MB, 8), 20 * MB);
+    $source->sent('lost');    # waits for the ends of the transfers
     is scalar(grep { ($_->{sent} // 0) >= 20 * MB } $source->requests('lost')), 2,
         'the source is read twice';
 };

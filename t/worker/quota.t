@@ -30,7 +30,8 @@ sub stored_bytes
 sub job_of
 {
     my ($path, $url, %more) = @_;
-    my $reply = api('POST', $path, key => $key, json => { source_url => $url, %more });
+    my $reply = api('POST', $path, key => $key, patient => 1,
+        json => { source_url => $url, %more });
     die "POST $path: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
 }

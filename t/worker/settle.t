@@ -11,9 +11,11 @@ use MDL::Source;
 use MDL::Test;
 use Test::More;
 
-use constant { MB => 1024 * 1024, LEASE => 6 };
+# A lease that a process which the machine lets wait does not lose at once.
+use constant { MB => 1024 * 1024, LEASE => 20 };
 
-my $conf  = "DownloadsPollInterval 1\nDownloadsLeaseTime @{[LEASE]}\n";
+my $conf  = "DownloadsPollInterval 1\nDownloadsLeaseTime @{[LEASE]}\n"
+    . "DownloadsIngestStallTimeout 600\n";
 my $node  = MDL::Instance->new(extra => $conf)->start;
 my $other = MDL::Instance->new(
     without => qr/^(?:DBDParams|DownloadsMailTransport)/,
@@ -31,7 +33,8 @@ sub import_of
 {
     my ($name, %answer) = @_;
     my $url   = $source->offer($name, { size => MB, version => $name, %answer });
-    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
+        json => { source_url => $url });
     die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return { asset => $reply->{json}{asset}{id}, job => $reply->{json}{job}{id} };
 }
@@ -42,8 +45,8 @@ sub job_row { my ($what, $id) = @_; return (sql("SELECT $what FROM job WHERE id 
 sub outlast_lease
 {
     my ($id) = @_;
-    return wait_for(sub { job_row('updated_at - started_at', $id) > (LEASE + 3) * 1e6 }, 40,
-        "the lease of $id");
+    return wait_for(sub { job_row('updated_at - started_at', $id) > (LEASE + 3) * 1e6 },
+        LEASE + 60, "the lease of $id");
 }
 
 # One that ends while its asset is locked, one that is sent while its email is, one that runs while
@@ -66,7 +69,7 @@ wait_for(sub { scalar grep { $_->{ended} } $source->requests('ended') }, 10,
 wait_mail('locked@buyer.example');
 
 my @beside = map { import_of("beside-$_") } 1 .. 8;
-is_deeply [ map { wait_job($shop, $_->{job}, 10)->{status} } @beside ], [ ('succeeded') x 8 ],
+is_deeply [ map { wait_job($shop, $_->{job})->{status} } @beside ], [ ('succeeded') x 8 ],
     'other imports succeed beside locked rows';
 my $sent = order_for($shop, 'beside@buyer.example');
 is wait_email($shop, $sent, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
@@ -76,7 +79,7 @@ kill CONT => $second;
 outlast_lease($_) for $ended->{job}, $running->{job};
 unlock($_) for @locks;
 $source->release($_) for 'running', 'held';
-is_deeply [ map { wait_job($shop, $_->{job}, 20)->{status} } $ended, $running, $held ],
+is_deeply [ map { wait_job($shop, $_->{job}, 60)->{status} } $ended, $running, $held ],
     [ ('succeeded') x 3 ], 'what was locked succeeds, too';
 is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
     "and the email's result is written down";

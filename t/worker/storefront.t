@@ -262,15 +262,17 @@ sub is_asked_again
     order_of($shop, order => $order, customer_id => $customer);
     my $job = wait_lookup($shop, $order);
     is $job->{status},   'succeeded',  'it succeeds in the end';
-    is $job->{attempts}, @answers + 1, 'in as many attempts as it took';
     is $job->{error},    undef,        'and nothing is left of the error';
     wait_email($shop, $order, 'sent');
     is scalar(mails("a$customer\@buyer.example")), 1, 'the email is sent once';
-    return;
+    return $job->{attempts};
 }
 
 for my $name (sort keys %patient) {
-    subtest "$name is asked again" => sub { is_asked_again(@{ $patient{$name} }) };
+    subtest "$name is asked again" => sub {
+        my @answers = @{ $patient{$name} };
+        is is_asked_again(@answers), @answers + 1, 'in as many attempts as it took';
+    };
 }
 
 # Only here the service has little patience: elsewhere each request that the storefront gets counts.
@@ -279,7 +281,7 @@ subtest 'a storefront that is too slow is asked again' => sub {
     $server->configure(extra => $extra
             . join '', map { "DownloadsIngest${_}Timeout 5\n" } '', 'Connect', 'Stall');
     httpd_restart();
-    is_asked_again({ hold => 1 });
+    cmp_ok is_asked_again({ hold => 1 }), '>=', 2, 'in another attempt';
     $server->configure(extra => $extra);
     httpd_restart();
 };
@@ -308,16 +310,16 @@ subtest 'throttling is waited for as long as the storefront says' => sub {
         my $job = wait_for(
             sub {
                 my ($found) = lookups($shop, $order);
-                $found->{attempts} == 1 && $found->{status} eq 'queued' && $found;
+                $found->{attempts} && $found->{status} eq 'queued' && $found;
             },
             10,
             'the first attempt'
         );
         is $job->{error}{code}, 'storefront_throttled', "$seconds s: the job says why it waits";
-        my ($row) = sql("SELECT due_at - started_at FROM job WHERE id = '$job->{id}'");
-        my $waits = $row->[0] / 1_000_000;
-        ok $waits >= $seconds && $waits < $seconds + 20, "$seconds s: it waits that long"
-            or diag $waits;
+        my ($row) = sql("SELECT due_at, started_at FROM job WHERE id = '$job->{id}'");
+        my ($due, $started) = map { $_ / 1_000_000 } @$row;
+        ok $due >= $started + $seconds && $due < time + 1 + $seconds,
+            "$seconds s: it waits that long" or diag "$started, $due";
         like check($shop, $order, 'recipient')->{message}, qr/asked again/, 'the diagnosis says so';
         my $reply = api('POST', "/jobs/$job->{id}/cancel", key => $shop->{token});
         is $reply->{status}, 200, "$seconds s: the waiting can be ended";

@@ -79,11 +79,15 @@ subtest 'a token that was moved or sealed with another secret is not used' => su
 subtest 'a connection that was ended is not used' => sub {
     my $shop  = shop_with_product();
     my $order = number();
-    $storefront->order($order, answers => [ { status => 429, headers => { 'Retry-After' => 1 } } ]);
+    $storefront->order($order,
+        answers => [ { status => 429, headers => { 'Retry-After' => 600 } } ]);
     order_of($shop, order => $order);
-    wait_for(sub { $storefront->requests($order) }, 10, 'the first call');
+    my ($job) = lookups($shop, $order);
+    wait_for(sub { sql("SELECT 1 FROM job WHERE id = '$job->{id}' AND status = 'queued' "
+        . 'AND attempts = 1') }, 60, 'the first call');
     ctl('shop', 'set', $shop->{shop_id}, '--storefront', '');
-    my $job = wait_lookup($shop, $order);
+    sql("UPDATE job SET due_at = 1 WHERE id = '$job->{id}'");
+    $job = wait_lookup($shop, $order);
     is $job->{error}{code}, 'storefront_not_connected', 'the look-up ends';
     wait_email($shop, $order, 'no_recipient');
 };

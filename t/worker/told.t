@@ -42,7 +42,7 @@ sub buy
 {
     my ($address, @files) = @_;
     my $order = digits();
-    my $reply = assign($shop, $order, [ map { $_->{product} } @files ],
+    my $reply = assign($shop, $order, [ map { $_->{product} } @files ], patient => 1,
         storefront_customer_id => $order, customer => { email => $address });
     $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
     return { id => $order, url => $reply->{json}{download_page_url} };
@@ -52,7 +52,7 @@ sub buy
 sub version
 {
     my ($file, $bytes, %members) = @_;
-    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token},
+    my $reply = api('POST', "/assets/$file->{id}/versions", key => $shop->{token}, patient => 1,
         json => { source_url => source("$file->{name}-$$-" . digits(), $bytes), %members });
     $reply->{status} == 202 or die "version: $reply->{status} $reply->{body}\n";
     wait_job($shop, $reply->{json}{job}{id});
@@ -70,7 +70,7 @@ sub all_told
             . "WHERE type IN ('tell_buyers', 'news_email') AND status IN ('queued', 'running')) "
             . "+ (SELECT count(*) FROM news_address WHERE due_at < $soon)");
         return $row->[0] == 0;
-    }, 30,
+    }, 120,
         'the buyers to be told');
     return;
 }
@@ -175,7 +175,7 @@ subtest 'who buys after the version was made is not told' => sub {
     my $globe = file('Globe');
     buy('early@buyer.example', $globe);
     my $late = buy('late@buyer.example', $globe);
-    sql('UPDATE assignment SET created_at = created_at + 60000000 WHERE order_id = '
+    sql('UPDATE assignment SET created_at = created_at + 3600000000 WHERE order_id = '
         . "(SELECT id FROM orders WHERE storefront_order_id = '$late->{id}')");
     version($globe, 'globe 2', notify => $true);
     all_told();

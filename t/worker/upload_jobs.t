@@ -12,8 +12,9 @@ use MDL::Test;
 use MDL::Upload;
 use Test::More;
 
-use constant KB    => 1024;
-use constant LARGE => 2 * 2**30;
+use constant KB      => 1024;
+use constant LARGE   => 2 * 2**30;
+use constant ENDLESS => 512 * 2**30;    # takes minutes to hash: it is broken off
 
 my $server = MDL::Instance->new(extra => "DownloadsStorageQuota 100K\nDownloadsUploadMaxSize 4G\n");
 $server->start;
@@ -103,29 +104,34 @@ $server->stop;
 
 # --- large uploads -------------------------------------------------------------------------------
 
-$server = MDL::Instance->new(extra => "DownloadsUploadMaxSize 4G\nDownloadsLeaseTime 5\n");
+$server = MDL::Instance->new(extra => "DownloadsUploadMaxSize 1024G\n"
+    . "DownloadsStorageReserve 0\nDownloadsLeaseTime 5\n");
 $server->start;
 $shop = new_shop();
 
 # Two GiB of zeros take a while to hash, but no time to send.
 sub large
 {
-    my $upload = begin_upload($shop, size => LARGE);
+    my ($size) = @_;
+    $size //= LARGE;
+    my $upload = begin_upload($shop, size => $size);
     patch_bytes($upload, 0, "\0");
-    truncate partial($upload), LARGE or die "truncate: $!";
+    truncate partial($upload), $size or die "truncate: $!";
     my $answer = complete_upload($shop, $upload);
     die "completing was answered with: $answer->{status} $answer->{body}\n"
         if $answer->{status} != 202;
-    wait_for(sub { my $job = job($answer->{json}{job}{id}); $job->{status} eq 'running' }, 10,
+    wait_for(sub { my $job = job($answer->{json}{job}{id}); $job->{status} ne 'queued' }, 60,
         'the job to run');
     return ($upload, $answer->{json}{job}{id}, $answer->{json}{asset}{id});
 }
 
-my ($upload, $id, $asset_id) = large();
+my ($upload, $id, $asset_id) = large(ENDLESS);
 my $small = import_of($shop, "upload-jobs-$$.txt", 'small');
 is(wait_job($shop, $small->{json}{job}{id})->{status}, 'succeeded', 'an import goes on');
 is(job($id)->{status}, 'running', 'while a large upload is hashed');
+api('POST', "/jobs/$id/cancel", key => $shop->{token});
 
+($upload, $id, $asset_id) = large();
 httpd_graceful();
 my $job = wait_job($shop, $id, 600);
 is($job->{status}, 'succeeded', 'a restart in between does no harm');
@@ -144,7 +150,7 @@ $job = wait_job($shop, $id, 600);
 is($job->{status}, 'succeeded', 'nor does a kill');
 is(asset($asset_id)->{sha256}, $sha256, 'the same bytes have the same digest');
 
-($upload, $id, $asset_id) = large();
+($upload, $id, $asset_id) = large(ENDLESS);
 is(api('POST', "/jobs/$id/cancel", key => $shop->{token})->{status}, 200, 'the job is cancelled');
 is(asset($asset_id)->{status}, 'failed', 'the asset fails');
 my ($next, $next_id, $next_asset) = large();

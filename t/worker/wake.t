@@ -22,6 +22,8 @@ END
 my $shop   = shop_with_product('Wake');
 my ($worker) = worker_pids();
 
+use constant POLL => 60;    # seconds
+
 # Has another background process begin with its first poll, so that the next is a minute away.
 sub begin_anew
 {
@@ -30,6 +32,20 @@ sub begin_anew
     wait_for(sub { ($worker) = my @pids = worker_pids(); @pids == 1 && $worker != $before }, 30,
         'its successor');
     return at_rest();
+}
+
+# Does something behind the first poll of another background process and before the next; returns
+# what that returned.
+sub before_next_poll
+{
+    my ($run) = @_;
+    for my $try (1 .. 5) {
+        my $began = time;
+        begin_anew();
+        my $result = $run->();
+        return $result if time - $began < POLL - 5;
+    }
+    die "the machine is too slow to do anything between two polls\n";
 }
 
 # How often the thread that looks for jobs has waited.
@@ -71,39 +87,44 @@ sub unseen
 }
 
 subtest 'an order without a job has nobody look for jobs' => sub {
-    begin_anew();
-    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
-    my $unseen = unseen(order_for($shop, 'unseen@buyer.example'));
-    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
-    for (1 .. 10) {
-        my $reply = assign($shop, digits(), [ $shop->{product} ]);
-        is $reply->{status}, 201, 'an order without an email';
-    }
-    ok numbered(), 'the background process wakes, and numbers what has happened';
-    at_rest();
-    is email_of($shop, $unseen)->{status}, 'queued', 'but has not looked for jobs';
+    my ($unseen, $status) = @{ before_next_poll(sub {
+        ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
+        my $order = unseen(order_for($shop, 'unseen@buyer.example'));
+        ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
+        for (1 .. 10) {
+            my $reply = assign($shop, digits(), [ $shop->{product} ]);
+            is $reply->{status}, 201, 'an order without an email';
+        }
+        ok numbered(), 'the background process wakes, and numbers what has happened';
+        at_rest();
+        return [ $order, email_of($shop, $order)->{status} ];
+    }) };
+    is $status, 'queued', 'but has not looked for jobs';
     order_for($shop, 'wakes@buyer.example');
     ok wait_email($shop, $unseen, sub { $_[0]{status} eq 'sent' }), 'an email has it look';
 };
 
 subtest 'a job that is due later has nobody look for jobs' => sub {
-    begin_anew();
     my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
     is $code, 0, 'the shop delays its emails';
-    my $unseen = unseen(order_for($shop, 'unseen-too@buyer.example'));
-    order_for($shop, 'later@buyer.example');
-    numbered();
-    at_rest();
-    is email_of($shop, $unseen)->{status}, 'queued', 'an email that was due waits on';
+    is before_next_poll(sub {
+        my $unseen = unseen(order_for($shop, 'unseen-too@buyer.example'));
+        order_for($shop, 'later@buyer.example');
+        numbered();
+        at_rest();
+        return email_of($shop, $unseen)->{status};
+    }), 'queued', 'an email that was due waits on';
     ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
 };
 
 subtest 'a job is seen at once, whatever came before' => sub {
+    my $began = time;
     for my $number (1 .. 20) {
         my $order = order_for($shop, "quick$number\@buyer.example");
         is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
             "email $number is sent";
     }
+    cmp_ok time - $began, '<', 10 * POLL, 'none at a poll, of which there would be twenty';
     is scalar(my @none = grep { $_->[0] ne 'succeeded' }
             sql("SELECT status FROM job WHERE attempts > 0 AND shop_id = $shop->{shop_id}")),
         0, 'and no job is left behind';
@@ -139,7 +160,7 @@ subtest 'what ended jobs leave costs a look nothing' => sub {
         . "'small', 'failed', 1, 1, i, 1, 0, i FROM generate_series(1, 10000) AS i");
     sql('UPDATE job SET due_at = NULL WHERE due_at <= 10000');
     my ($scans, $entries);
-    for my $try (1 .. 3) {    # a poll may come between
+    for my $try (1 .. 10) {    # a poll may come between, or another wake-up
         my $before = counted_at_rest('job_due');
         ok ready_asset($shop, "beside-$try.txt", "an import beside an old snapshot, $try"),
             'a file is imported';
@@ -167,7 +188,7 @@ sub counted_behind_event
 
 subtest 'what has its number costs the next events nothing' => sub {
     my ($scans, $entries);
-    for my $try (1 .. 3) {    # a poll may come between
+    for my $try (1 .. 10) {    # a poll may come between, or another wake-up
         my $holder = hold_snapshot();
         sql("INSERT INTO event (shop_id, type, data, created_at) "
             . "SELECT $shop->{shop_id}, 'order.assigned', '{}', i "
@@ -191,8 +212,8 @@ sub hold_snapshot
     $psql->autoflush;
     print $psql "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM job;\n";
     wait_for(sub { (sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' "
-        . "AND datname = current_database() AND query LIKE '%FROM job%'"))[0][0] }, 10,
-        'the snapshot');
+        . "AND datname = current_database() AND query LIKE '%FROM job%' "
+        . "AND application_name = 'psql'"))[0][0] }, 60, 'the snapshot');
     return $psql;
 }
 

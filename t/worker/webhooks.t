@@ -27,7 +27,7 @@ sub call
 sub order
 {
     my $id = digits();
-    my $reply = assign($shop, $id, [$product]);
+    my $reply = assign($shop, $id, [$product], patient => 1);
     die "the order: $reply->{body}\n" if $reply->{status} != 201;
     return $id;
 }
@@ -65,7 +65,7 @@ sub hurry
 my $fast  = $receiver->endpoint($shop, 'fast',
     event_types => [ 'order.assigned', 'order.revoked' ]);
 my $first = order();
-my ($got) = $receiver->await('fast', 1);
+my ($got) = $receiver->await_events('fast', 1);
 is("$got->{method} $got->{type}", 'POST application/json', 'an event is posted as JSON');
 is_deeply($got->{verified}, [$true], "the specification's library verifies it");
 my $event = decode_json($got->{body});
@@ -82,7 +82,7 @@ is("$done->{attempts} $done->{response_status} $done->{event_type}", '1 200 orde
     'has what came of it');
 api('POST', "/orders/$first/restore", key => $shop->{token}, json => {});
 api('POST', "/orders/$first/revoke",  key => $shop->{token}, json => {});
-(undef, $got) = $receiver->await('fast', 2);
+(undef, $got) = $receiver->await_events('fast', 2);
 is(decode_json($got->{body})->{type}, 'order.revoked',
     'only the types that were asked for are sent');
 
@@ -94,11 +94,18 @@ my $other = new_shop();
 $waits{other} = $receiver->endpoint($other, 'other');
 $receiver->answers('stuck', { hold => 1 });
 my $held = call('POST', "/$waits{stuck}{id}/test")->{json}{id};
-$receiver->await('stuck', 1);
-call('POST', "/$waits{quick}{id}/test");
-api('POST', "/webhook-endpoints/$waits{other}{id}/test", key => $other->{token});
-$receiver->await($_, 1) for qw(quick other);
-is(delivery($waits{stuck}, $held, sub { 1 }, 'the delivery')->{attempts}, 0,
+my ($attempts, $asked);
+for my $try (1 .. 5) {    # an attempt is given up after 15 s, before the others may have come
+    $receiver->await('stuck', ++$asked);
+    call('POST', "/$waits{quick}{id}/test");
+    api('POST', "/webhook-endpoints/$waits{other}{id}/test", key => $other->{token});
+    $receiver->await_events($_, $try) for qw(quick other);
+    $attempts = delivery($waits{stuck}, $held, sub { 1 }, 'the delivery')->{attempts};
+    last if $attempts == $asked - 1;
+    $asked = () = $receiver->received('stuck');
+    hurry($waits{stuck});
+}
+is($attempts, $asked - 1,
     "while one endpoint has not answered, another one and another shop's are sent their events");
 call('DELETE', "/$waits{$_}{id}") for qw(stuck quick);
 
@@ -119,7 +126,7 @@ $endpoint{$_} = $receiver->endpoint($shop, $_, event_types => ['order.assigned']
     for qw(chatty anew);
 
 my $second = order();
-my @fast = $receiver->await('fast', 3);
+my @fast = $receiver->await_events('fast', 3);
 is(decode_json($fast[2]{body})->{data}{storefront_order_id}, $second,
     'a good endpoint has the event');
 my $id = $fast[2]{id};
@@ -187,7 +194,7 @@ call('DELETE', "/$gone->{id}");
 
 $receiver->answers('failing', { status => 503 });
 my $third = order();
-my $failed = { event_id => ($receiver->await('fast', 4))[3]{id}, attempts => 0 };
+my $failed = { event_id => ($receiver->await_events('fast', 4))[3]{id}, attempts => 0 };
 while ($failed->{attempts} < 10) {
     my $before = $failed->{attempts};
     $failed = delivery($endpoint{failing}, $failed->{event_id}, sub { $_[0]{attempts} > $before },
@@ -218,7 +225,7 @@ is_error(call('POST', "/$endpoint{failing}{id}/deliveries/$failed->{id}/resend")
     'webhook_endpoint_inactive', 'sending again to one that is off');
 my $count = () = $receiver->received('failing');
 order();
-$receiver->await('fast', 5);
+$receiver->await_events('fast', 5);
 is(scalar(my @still = $receiver->received('failing')), $count, 'nothing is sent to it');
 $receiver->answers('failing', {});
 my $on = call('PATCH', "/$endpoint{failing}{id}", json => { is_active => $true })->{json};
@@ -247,10 +254,14 @@ ctl('shop', 'block', $blocked->{shop_id}, '--reason', 'a complaint');
 wait_for(sub {
     (sql("SELECT count(*) FROM webhook_delivery WHERE endpoint_id = $patient->{id}"))[0][0] == 2;
 }, 10, 'the event shop.blocked');
+wait_for(sub {
+    (sql("SELECT status FROM job WHERE id = '" . patient('job_id') . "'"))[0][0] ne 'running';
+}, 60, 'an attempt that had begun to end');
 sql("UPDATE webhook_delivery SET due_at = 1 WHERE endpoint_id = $patient->{id}");
+my $others = () = $receiver->events('other');
 api('POST', "/webhook-endpoints/$waits{other}{id}/test", key => $other->{token});
 my $before = () = $receiver->received('patient');
-$receiver->await('other', 2);
+$receiver->await_events('other', $others + 1);
 is(scalar(my @none = $receiver->received('patient')), $before,
     "while a shop is blocked nothing is sent to its endpoint, and to others' it is");
 
@@ -280,7 +291,7 @@ my $test = call('POST', "/$fast->{id}/test");
 is_answer($test, 202, 'a test');
 is("$test->{json}{type} " . ($test->{json}{number} // 'none'), 'webhook.test none',
     'is an event, without a number yet');
-my @with_test = $receiver->await('fast', 6);
+my @with_test = $receiver->await_events('fast', 6);
 is($with_test[5]{id}, $test->{json}{id}, 'which comes');
 is_deeply($with_test[5]{verified}, [ $true, $true ], 'for a day both secrets verify it');
 is($with_test[5]{signatures}, 2, 'by two signatures');
@@ -288,12 +299,13 @@ is(scalar(grep { $_->{id} eq $test->{json}{id} } map { $receiver->received($_) }
     'other endpoints do not get it');
 sql("UPDATE webhook_endpoint SET old_until = 1 WHERE id = $fast->{id}");
 call('POST', "/$fast->{id}/test");
-is_deeply(($receiver->await('fast', 7))[6]{verified}, [ $false, $true ], 'then the new one alone');
+is_deeply(($receiver->await_events('fast', 7))[6]{verified}, [ $false, $true ],
+    'then the new one alone');
 
 is(call('DELETE', "/$fast->{id}")->{status}, 204, 'an endpoint is deleted');
 order();
-$receiver->await('chatty', 4);
-is(scalar $receiver->received('fast'), 7, 'and gets nothing more');
+$receiver->await_events('chatty', 4);
+is(scalar(my @all = $receiver->events('fast')), 7, 'and gets nothing more');
 wait_for(sub {
     (sql("SELECT count(*) FROM job WHERE type = 'webhook' AND status = 'cancelled' "
         . "AND due_at IS NULL"))[0][0] == 4;

@@ -554,7 +554,9 @@ sub import_of
 sub ready_asset
 {
     my ($shop, $name, $bytes, %members) = @_;
-    my $reply = import_of($shop, $name, $bytes, %members);
+    my $url = source($name, $bytes);
+    my $reply = api('POST', '/assets', key => $shop->{token}, patient => 1,
+        json => { source_url => $url, %members });
     die "the import was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
@@ -571,7 +573,7 @@ sub ready_asset
 sub mapping_of
 {
     my ($shop, $file_ids, %members) = @_;
-    my $reply = api('POST', '/mappings', key => $shop->{token},
+    my $reply = api('POST', '/mappings', key => $shop->{token}, patient => 1,
         json => { storefront_product_id => product(), file_ids => $file_ids, %members });
     die "the mapping was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} !~ /^20[01]$/;
@@ -608,7 +610,7 @@ sub held_by_check
     my $order = api('GET', "/orders/$id", key => $shop->{token})->{json};
     my %item  = map { $_ => $order->{assignments}[0]{$_} }
         qw(storefront_product_id storefront_variant_id);
-    my $reply = assign($shop, $id, [ \%item ], fraud_check => JSON::PP::true(),
+    my $reply = assign($shop, $id, [ \%item ], patient => 1, fraud_check => JSON::PP::true(),
         storefront_customer_id => $order->{customer}{storefront_customer_id});
     die "the order is not held: $reply->{body}\n" if $reply->{json}{access}{status} ne 'held';
     return $reply->{json};

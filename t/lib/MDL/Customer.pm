@@ -132,7 +132,7 @@ sub link_of
 sub account
 {
     my ($buy) = @_;
-    my $reply = api('GET', "/orders/$buy->{id}", key => $buy->{shop}{token});
+    my $reply = api('GET', "/orders/$buy->{id}", key => $buy->{shop}{token}, patient => 1);
     die "order: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
     my @sessions = @{ $reply->{json}{downloads} };
     splice @sessions, -$buy->{former_sessions} if $buy->{former_sessions};

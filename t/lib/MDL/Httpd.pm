@@ -28,12 +28,18 @@ sub httpd_signal
 
 sub health { return HTTP::Tiny->new(timeout => 30)->get(base_url() . '/health')->{status} }
 
-# Signals httpd, and waits until it has read its configuration again and answers.
+# The children that served before a restart: while they end they have no listening socket any more.
+my %former;
+
+# Signals httpd, does something meanwhile, and waits until it has read its configuration again and
+# answers.
 sub restart_by
 {
-    my ($signal, $what) = @_;
+    my ($signal, $what, $meanwhile) = @_;
     my $offset = error_log_size();
+    $former{ begun($_) } = 1 for server_pids();
     httpd_signal($signal);
+    $meanwhile->() if $meanwhile;
     wait_for(sub { error_log_since($offset) =~ /resuming normal operations/ }, 30, $what);
     wait_for(sub { health() == 200 }, 30, "/health after $what");
     return;
@@ -51,8 +57,16 @@ sub httpd_graceful
 }
 sub httpd_restart  { return restart_by('HUP',  'a restart') }
 
+# What a process has to itself, unlike its pid.
+sub begun
+{
+    my ($pid) = @_;
+    my ($fields) = (slurp("/proc/$pid/stat") // '') =~ /\) (.*)/s;
+    return join ' ', $pid, (split ' ', $fields // '')[19] // '';    # its start
+}
+
 # The pids of httpd's children, as ([ those that serve requests ], [ background processes ]).  A
-# background process is a child without the listening socket.
+# background process is a child that has not had the listening socket.
 sub children
 {
     my $parent = httpd_pid() // return ([], []);
@@ -70,10 +84,11 @@ sub children
         my $stat = slurp("$path/stat") // next;
         my ($pid, $state, $ppid) = $stat =~ /^(\d+) \(.*\) (\S) (\d+)/s or next;
         next if $ppid != $parent || $state eq 'Z';
-        if (grep { $listening{ readlink($_) // '' } } glob "$path/fd/*") {
+        my @open = glob "$path/fd/*" or next;    # it ends
+        if (grep { $listening{ readlink($_) // '' } } @open) {
             push @servers, $pid;
         }
-        else {
+        elsif (!$former{ begun($pid) }) {
             push @workers, $pid;
         }
     }

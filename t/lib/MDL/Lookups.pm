@@ -69,17 +69,21 @@ sub order_of
     my $order    = delete $opt{order}    // number();
     my $customer = exists $opt{customer_id} ? delete $opt{customer_id} : number();
     my $reply    = assign($shop, $order, [ $shop->{product} ], send_email => JSON::PP::true(),
-        storefront_customer_id => $customer, %opt);
+        patient => 1, storefront_customer_id => $customer, %opt);
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
     return ($order, $customer);
 }
 
-sub order { my ($shop, $id) = @_; return api('GET', "/orders/$id", key => $shop->{token})->{json} }
+sub order
+{
+    my ($shop, $id) = @_;
+    return api('GET', "/orders/$id", key => $shop->{token}, patient => 1)->{json};
+}
 
 sub check
 {
     my ($shop, $order, $name) = @_;
-    my $reply = api('GET', "/orders/$order/diagnosis", key => $shop->{token});
+    my $reply = api('GET', "/orders/$order/diagnosis", key => $shop->{token}, patient => 1);
     my ($check) = grep { $_->{name} eq $name } @{ $reply->{json}{checks} };
     return $check;
 }
@@ -88,7 +92,7 @@ sub check
 sub lookups
 {
     my ($shop, $order) = @_;
-    my $jobs = api('GET', '/jobs?limit=100', key => $shop->{token})->{json}{data};
+    my $jobs = api('GET', '/jobs?limit=100', key => $shop->{token}, patient => 1)->{json}{data};
     return grep { $_->{type} eq 'storefront_lookup' && $_->{storefront_order_id} eq $order } @$jobs;
 }
 

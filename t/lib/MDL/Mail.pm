@@ -31,7 +31,7 @@ sub shop_with_product
     my $key = MDL::Test::new_key($shop->{id});
     my $asset = ready_asset($key, 'guide.pdf', 'the bytes of a guide');
     if (defined $opt{title}) {
-        my $reply = api('PATCH', "/assets/$asset->{id}", key => $key->{token},
+        my $reply = api('PATCH', "/assets/$asset->{id}", key => $key->{token}, patient => 1,
             json => { title => $opt{title} });
         die "PATCH: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
     }
@@ -47,7 +47,7 @@ sub order_for
 {
     my ($shop, $email, %customer) = @_;
     my $id = next_order_id();
-    my $reply = assign($shop, $id, [ $shop->{product} ], send_email => $true,
+    my $reply = assign($shop, $id, [ $shop->{product} ], patient => 1, send_email => $true,
         customer => { email => $email, %customer });
     die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
     return $id;
@@ -56,7 +56,7 @@ sub order_for
 sub email_of
 {
     my ($shop, $order) = @_;
-    return api('GET', "/orders/$order", key => $shop->{token})->{json}{email};
+    return api('GET', "/orders/$order", key => $shop->{token}, patient => 1)->{json}{email};
 }
 
 # Waits until $look is true of the order's email; returns the email.

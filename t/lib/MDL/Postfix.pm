@@ -23,16 +23,10 @@ use File::Temp ();
 use IO::Socket::INET;
 use POSIX ();
 
+use MDL::Ports;
 use MDL::Test ();
 
 my @started;
-
-sub free_port
-{
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-        or die "no free port: $!\n";
-    return $socket->sockport;
-}
 
 sub write_file
 {
@@ -67,7 +61,7 @@ sub new
         exec('/usr/bin/fakeroot', '/usr/lib/postfix/sbin/master', '-c', "$folder/etc")
             or POSIX::_exit(127);
     }
-    MDL::Test::wait_for(sub { $self->greets }, 20, "the greeting of Postfix, " . $self->tail);
+    MDL::Test::wait_for(sub { $self->greets }, 60, "the greeting of Postfix, " . $self->tail);
     return $self;
 }
 

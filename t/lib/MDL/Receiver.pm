@@ -72,7 +72,7 @@ sub secrets
 sub endpoint
 {
     my ($self, $shop, $name, %members) = @_;
-    my $reply = MDL::Test::api('POST', '/webhook-endpoints', key => $shop->{token},
+    my $reply = MDL::Test::api('POST', '/webhook-endpoints', key => $shop->{token}, patient => 1,
         json => { url => $self->url($name), %members });
     die "the endpoint was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} != 201;
@@ -88,6 +88,24 @@ sub received
     return if !-e "$self->{folder}/received";
     open my $in, '<:raw', "$self->{folder}/received" or die "received: $!";
     return grep { $_->{path} eq "/$name" } map { decode_json($_) } grep { /\n\z/ } <$in>;
+}
+
+# The first of each webhook that has come to a path: one that was answered too late comes again.
+sub events
+{
+    my ($self, $name) = @_;
+    my %seen;
+    return grep { !$seen{ $_->{id} }++ } $self->received($name);
+}
+
+# Waits until so many different webhooks have come to a path, and returns the first of each.
+sub await_events
+{
+    my ($self, $name, $count) = @_;
+    my @events;
+    MDL::Test::wait_for(sub { @events = $self->events($name); return @events >= $count }, 60,
+        "$count different webhooks to $name");
+    return @events;
 }
 
 # Waits until so many webhooks have come to a path, and returns them.

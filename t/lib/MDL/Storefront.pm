@@ -97,8 +97,9 @@ sub release
 sub requests
 {
     my ($self, $id) = @_;
-    my $text = MDL::Test::slurp("$self->{folder}/requests") // '';
-    return grep { !defined $id || $_->{order} eq $id } map { decode_json($_) } split /\n/, $text;
+    open my $in, '<:raw', "$self->{folder}/requests" or return;
+    return grep { !defined $id || $_->{order} eq $id } map { decode_json($_) }
+        grep { /\n\z/ } <$in>;    # the last may still be written
 }
 
 # Writes a token, by default the right one, to a file for downloadsctl shop set; returns its path.

@@ -22,7 +22,7 @@ our $watch = sub { };
 sub begin_upload
 {
     my ($shop, %members) = @_;
-    my $reply = api('POST', '/assets/uploads', key => $shop->{token},
+    my $reply = api('POST', '/assets/uploads', key => $shop->{token}, patient => 1,
         json => { filename => 'upload.bin', %members });
     die "the upload was answered with: $reply->{status} $reply->{body}\n"
         if $reply->{status} != 201;
