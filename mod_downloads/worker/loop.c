@@ -19,6 +19,7 @@
 #define STEP     apr_time_from_sec(1) /* a smaller difference is no clock step */
 #define SET_BACK apr_time_from_sec(60)
 #define FINISH   apr_time_from_msec(2700) /* httpd kills 3 s after SIGTERM */
+#define LOOK     100 /* milliseconds, whether a postponed task's time has come */
 
 typedef struct {
     mdl_worker_t *worker;
@@ -205,28 +206,35 @@ static void loop_turn(loop_t *loop)
     apr_pool_clear(worker->turn);
 }
 
-static int lanes_are_busy(const mdl_worker_t *worker)
+static int any_is_at(const mdl_worker_t *worker, mdl_task_place_t place)
 {
     const mdl_task_t *task = worker->tasks;
 
-    while (task != NULL && task->place != MDL_TASK_IN_LANE) {
+    while (task != NULL && task->place != place) {
         task = task->peer;
     }
     return task != NULL;
 }
 
 /* Settles tasks as soon as they come back: if a sent email waited for the slowest server, it might
-   not be recorded and be sent again. */
+   not be recorded and be sent again.  So it might if its row is locked. */
 static void loop_settle_rest(mdl_worker_t *worker)
 {
     const apr_time_t until = mdl_clock_monotonic() + FINISH;
     struct pollfd done = {.fd = mdl_queue_fd(worker->done), .events = POLLIN};
+    int postponed, rest;
 
-    do {
+    worker->postponed_until = 0;
+    for (;;) {
         mdl_worker_take_back(worker);
-        worker->postponed_until = 0;
         mdl_settle_ended(worker);
-    } while (lanes_are_busy(worker) && poll(&done, 1, milliseconds_until(until)) != 0);
+        postponed = any_is_at(worker, MDL_TASK_POSTPONED);
+        rest = milliseconds_until(until);
+        if (rest == 0 || !(postponed || any_is_at(worker, MDL_TASK_IN_LANE))) {
+            return;
+        }
+        poll(&done, 1, postponed && rest > LOOK ? LOOK : rest);
+    }
 }
 
 /* Tasks still in a lane when time is up are left to the successor, as after a kill. */
@@ -243,7 +251,7 @@ static void loop_finish(loop_t *loop)
     mdl_maintenance_finish(loop->maintenance, worker->turn);
     mdl_reconnect_close(worker->database);
     mdl_alerts_wait(loop->alerts);
-    if (!lanes_are_busy(worker)) {
+    if (!any_is_at(worker, MDL_TASK_IN_LANE)) {
         mdl_lanes_join(worker->lanes);
     }
 }

@@ -10,6 +10,7 @@ use MDL::Mail;
 use MDL::Source;
 use MDL::Test;
 use Test::More;
+use Time::HiRes qw(time);
 
 # A lease that a process which the machine lets wait does not lose at once.
 use constant { MB => 1024 * 1024, LEASE => 20 };
@@ -87,5 +88,43 @@ is_deeply [ map { job_row('lease_token', $_->{job}) } $ended, $running ], [ 1, 1
     'no other node had the imports';
 is scalar $source->requests('ended'), 1, 'what had ended was not done again';
 is scalar mails('locked@buyer.example'), 1, 'nor the email sent again';
+
+# How often anybody has begun to wait for a lock.
+my %waits;
+sub waits
+{
+    $waits{ $_->[0] } = 1
+        for sql('SELECT query_start FROM pg_stat_activity WHERE '
+            . "datname = current_database() AND wait_event_type = 'Lock'");
+    return scalar keys %waits;
+}
+
+# The background process is stopped while it can't write down what has been sent. It has three
+# seconds for that, so only a stop that was quicker counts.
+pause_process($second);
+my $address;
+for my $try (1 .. 10) {
+    ($worker) = wait_for(sub { (worker_pids())[0] }, 60, 'a background process');
+    pause_process($worker);
+    $address = "stopped-$try\@buyer.example";
+    $order   = order_for($shop, $address);
+    my ($id) = map { $_->[0] } sql('SELECT max(id) FROM email');
+    my $lock = lock_rows("email WHERE id = $id");
+    kill CONT => $worker;
+    wait_mail($address);
+    %waits = ();
+    wait_for(sub { waits() }, 60, 'its result to be postponed');
+    my $stopped = time;
+    kill TERM => $worker;
+    my $before = waits();
+    wait_for(sub { waits() > $before + 1 || !kill 0 => $worker }, 60, 'another try');
+    unlock($lock);
+    wait_for(sub { !kill 0 => $worker }, 60, 'the end of the background process');
+    last if time - $stopped < 2.5;
+}
+is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent',
+    'a stop waits for a locked row';
+is scalar mails($address), 1, 'so that the email is not sent again';
+kill CONT => $second;
 
 done_testing;
