@@ -335,9 +335,9 @@ WITH a_rows AS MATERIALIZED (
 )
 
 -- Their files except those of packs: the mapping's own files, or the pinned files. They are counted before
--- anything else of them is read.
+-- anything else of them is read. The caller puts them in order.
 -- part: files_of_a_rows
-SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
+SELECT f_rows.assignment_id, f_rows.position, s.id, s.filename, s.title, s.status, s.sha256,
     s.size, s.updated_at, COALESCE(w.downloads_used, 0) AS downloads_used,
     COALESCE(w.downloads_extra, 0) AS downloads_extra, COALESCE(w.version, '') AS version
 FROM (
@@ -353,7 +353,6 @@ FROM (
 JOIN asset s ON s.id = f_rows.asset_id
 LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
-ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
 -- Links are counted, one assignment after the other. An assignment has at most 250 links, so with 250 rows
 -- beyond the limit the last counted assignment is complete. Without a limit SQLite would ignore the subquery's
@@ -470,7 +469,7 @@ SELECT given_rows.id, (
 FROM unnest(%ids) given_rows (id)
 
 -- name: files_by_id
-SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, s.size, s.updated_at, 0, 0, ''
+SELECT 0, 0, s.id, s.filename, s.title, s.status, s.sha256, s.size, s.updated_at, 0, 0, ''
 FROM asset s
 WHERE s.id {{in_given}}
 

@@ -1,5 +1,7 @@
 #include "core/order/assignment_files.h"
 
+#include <stdlib.h>
+
 #include <apr_hash.h>
 #include <apr_strings.h>
 
@@ -65,7 +67,7 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
 
-    MDL_READ(row, files_of_orders, file, assignment_id, filename, title, content_type, sha256, size,
+    MDL_READ(row, files_of_orders, file, assignment_id, position, filename, title, sha256, size,
              updated_at);
     file->asset_id = MDL_INT(row, files_of_orders, id);
     file->status = MDL_ENUM(row, files_of_orders, status, mdl_asset_status_names);
@@ -84,17 +86,24 @@ static apr_hash_t *assignments_by_id(const reading_t *reading)
     return by_id;
 }
 
+static int positions_compare(const void *a, const void *b)
+{
+    const mdl_order_file_t *const *left = a, *const *right = b;
+
+    return ((*left)->position > (*right)->position) - ((*left)->position < (*right)->position);
+}
+
+/* The rows have no order: SQLite would sort them a second time, with all their columns. */
 static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
 {
     apr_hash_t *by_id = assignments_by_id(reading);
 
     while (mdl_rows_next(rows)) {
-        apr_int64_t id = mdl_rows_int(rows, 0);
-        mdl_assignment_t *assignment = apr_hash_get(by_id, &id, sizeof id);
+        mdl_order_file_t *file = file_of_row(rows, reading->pool);
+        mdl_assignment_t *assignment = apr_hash_get(by_id, &file->assignment_id,
+                                                    sizeof file->assignment_id);
 
         if (assignment != NULL) { /* NULL: made since */
-            mdl_order_file_t *file = file_of_row(rows, reading->pool);
-
             file_set_limit(
                 file, assignment, reading->default_limit,
                 (mdl_allowance_t){.used = (int)MDL_INT(rows, files_of_orders, downloads_used),
@@ -102,6 +111,11 @@ static void files_read_own(const reading_t *reading, mdl_rows_t *rows)
                                   .version = MDL_TEXT(rows, files_of_orders, version)});
             APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file;
         }
+    }
+    for (int i = 0; i < reading->assignments->nelts; i++) {
+        apr_array_header_t *files = assignment_at(reading, i)->files;
+
+        qsort(files->elts, (size_t)files->nelts, sizeof(mdl_order_file_t *), positions_compare);
     }
 }
 

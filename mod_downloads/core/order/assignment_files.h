@@ -13,11 +13,11 @@
 typedef struct {
     apr_int64_t assignment_id;
     apr_int64_t asset_id;
+    int position; /* among the assignment's own files; 0: of a pack */
     const char *filename;
     const char *title;
-    const char *content_type; /* NULL until ready, like sha256; size is 0 */
     mdl_asset_status_t status;
-    const char *sha256;
+    const char *sha256; /* NULL until ready; size is 0 */
     apr_int64_t size;
     int is_object;  /* whether an object has its bytes; set by mdl_assignment_files_locate */
     int is_missing; /* whether the object was not there when it was read last; likewise */
