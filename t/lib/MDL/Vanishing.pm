@@ -67,7 +67,7 @@ sub new
     my $address = $ENV{MDL_OWN_NETWORK} ? THERE : '127.0.0.1';
     my $place   = "host=$address port=${\ $listener->sockport}";
     return $class->carry($listener, to => "$folder/.s.PGSQL.5432",
-        params => $params =~ s/\bhost=\S+/$place/r);
+        params => $params =~ s/\bhost=\S+/$place/r =~ s/\bconnect_timeout=\d+/connect_timeout=2/r);
 }
 
 sub params { return shift->{params} }
