@@ -259,13 +259,13 @@ CREATE INDEX asset_blob ON asset (sha256);
 CREATE INDEX asset_former_blob ON asset (former_sha256) WHERE former_sha256 IS NOT NULL;
 CREATE INDEX asset_former ON asset (former_until) WHERE former_until IS NOT NULL;
 CREATE INDEX asset_category ON asset (category_id) WHERE category_id IS NOT NULL;
-CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NULL;
-CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL;
-CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL;
-CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL;
--- Only for lists, which have the condition id > 0. On a table without statistics PostgreSQL would otherwise
--- prefer this small index to the one that finds a file, and read all of a shop's rows.
+-- Each of these is for the list that has its last condition alone. On a table without statistics all of them
+-- would seem alike to PostgreSQL, which would read all of a shop's rows by another.
 CREATE INDEX asset_shop ON asset (shop_id, id) WHERE deleted_at IS NULL AND id > 0;
+CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NULL AND status > '';
+CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL AND category_id > 0;
+CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL AND filename > '';
+CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL AND sha256 > '';
 
 CREATE TABLE upload (
     id {{key_text}} PRIMARY KEY,
@@ -352,13 +352,14 @@ CREATE TABLE mapping (
 );
 {{pgsql: ALTER TABLE mapping ALTER COLUMN shop_id SET STATISTICS 0;}}
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
-CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0; -- as asset_shop
-
-CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND id > 0;
-CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id) WHERE deleted_at IS NULL;
+-- As those of asset, each for its list.
+CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0;
+CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND is_active >= 0;
+CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id)
+    WHERE deleted_at IS NULL AND title > '';
 CREATE INDEX mapping_number ON mapping (shop_id,
     (substr(storefront_product_id, length(rtrim(storefront_product_id, '0123456789')) + 1) {{pgsql: COLLATE "C"}}), id)
-    WHERE deleted_at IS NULL;
+    WHERE deleted_at IS NULL AND storefront_product_id > '';
 
 CREATE TABLE mapping_variant (
     mapping_id BIGINT NOT NULL REFERENCES mapping (id),

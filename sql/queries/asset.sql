@@ -30,24 +30,24 @@ ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_status
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.status = %s AND a.deleted_at IS NULL AND a.id < %lld:before
+WHERE a.shop_id = %lld AND a.status = %s AND a.status > '' AND a.deleted_at IS NULL AND a.id < %lld:before
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_category
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.category_id = %lld?0 AND a.deleted_at IS NULL AND a.id < %lld:before
+WHERE a.shop_id = %lld AND a.category_id = %lld?0 AND a.category_id > 0 AND a.deleted_at IS NULL AND a.id < %lld:before
     AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_filename
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.filename = %s AND a.deleted_at IS NULL AND a.id < %lld:before
+WHERE a.shop_id = %lld AND a.filename = %s AND a.filename > '' AND a.deleted_at IS NULL AND a.id < %lld:before
     AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0) AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_sha256
 SELECT {{asset_columns}} FROM asset a
-WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %lld:before
+WHERE a.shop_id = %lld AND a.sha256 = %s AND a.sha256 > '' AND a.deleted_at IS NULL AND a.id < %lld:before
     AND (%s:filename IS NULL OR a.filename = %s) AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0)
     AND (%s:status IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
@@ -56,7 +56,8 @@ ORDER BY a.id DESC LIMIT %lld
 -- name: asset_list_of_prefix
 SELECT {{asset_columns}} FROM (
     SELECT {{asset_columns}} FROM asset a
-    WHERE a.shop_id = %lld AND a.filename >= %s:prefix AND a.filename < %s:prefix_end AND a.deleted_at IS NULL
+    WHERE a.shop_id = %lld AND a.filename >= %s:prefix AND a.filename < %s:prefix_end AND a.filename > ''
+        AND a.deleted_at IS NULL
     ORDER BY a.filename, a.id LIMIT 1000
 ) a
 WHERE (%s:status IS NULL OR a.status = %s) AND (%lld:category_id?0 IS NULL OR a.category_id = %lld?0)

@@ -17,7 +17,7 @@ ON CONFLICT (shop_id, address_mac) DO UPDATE SET
 WHERE find_request.asked_at <= excluded.asked_at - 3600000000
 
 -- name: find_request_waits
-SELECT 1 AS waits FROM find_request WHERE due_at <= {{now}} LIMIT 1
+SELECT 1 AS waits FROM find_request WHERE due_at <= {{now}} ORDER BY due_at LIMIT 1
 
 -- Locks the first that are due: a second node waits here, and then sees what the first has sent.
 -- name: find_requests_due

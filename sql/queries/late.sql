@@ -6,9 +6,12 @@ UPDATE email SET is_partial = 1 WHERE id = %lld
 
 -- The order is locked.
 -- name: late_open
-SELECT j.id FROM email e CROSS JOIN job j
-WHERE e.order_id = %lld AND j.email_id = e.id AND j.type = 'late_email' AND j.status IN ('queued', 'running')
-LIMIT 1
+SELECT id FROM (
+    SELECT (SELECT j.id FROM job j
+        WHERE j.email_id = e.id AND j.type = 'late_email' AND j.status IN ('queued', 'running') LIMIT 1) AS id
+    FROM email e WHERE e.order_id = %lld
+) j_rows
+WHERE id IS NOT NULL LIMIT 1
 
 -- An order by its email: its newest email, and when the last late one was asked for.
 -- name: late_newest

@@ -137,7 +137,7 @@ ORDER BY i.order_id DESC, i.asset_id LIMIT %lld
 SELECT i.order_id, i.address, a.id AS asset_id, a.title, a.filename, a.version, a.note
 FROM news_item i CROSS JOIN LATERAL (SELECT * FROM asset WHERE id = i.asset_id OFFSET 0) a
 WHERE i.job_id = %s AND a.deleted_at IS NULL AND a.status = 'ready' AND a.told_version = i.version
-ORDER BY i.order_id DESC, i.asset_id LIMIT %lld
+ORDER BY i.order_id + 0 DESC, i.asset_id LIMIT %lld
 
 -- name: news_items_delete
 DELETE FROM news_item WHERE job_id = %s

@@ -134,7 +134,7 @@ ORDER BY q.assignment_id DESC
 -- name: mappings_unfinished
 SELECT mapping_id FROM (
     SELECT mf.mapping_id
-    FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND deleted_at IS NULL
+    FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND status > '' AND deleted_at IS NULL
         ORDER BY id DESC LIMIT 100) s
     CROSS JOIN mapping_file mf
     WHERE mf.asset_id = s.id LIMIT %lld
@@ -142,7 +142,7 @@ SELECT mapping_id FROM (
 UNION
 SELECT mapping_id FROM (
     SELECT mp.mapping_id
-    FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND deleted_at IS NULL
+    FROM (SELECT id FROM asset WHERE shop_id = %lld AND status = %s AND status > '' AND deleted_at IS NULL
         ORDER BY id DESC LIMIT 100) s
     CROSS JOIN pack_file pf CROSS JOIN mapping_pack mp
     WHERE pf.asset_id = s.id AND mp.pack_id = pf.pack_id LIMIT %lld

@@ -43,7 +43,7 @@ ORDER BY id DESC
 -- name: product_page_of_state
 SELECT {{product_columns}}
 FROM (SELECT {{product_row}} FROM mapping
-    WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND id > 0
+    WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND is_active >= 0
     ORDER BY id DESC LIMIT %lld) m_rows
 ORDER BY id DESC
 
@@ -52,7 +52,7 @@ ORDER BY id DESC
 SELECT {{product_columns}}
 FROM (SELECT {{product_row}} FROM (SELECT {{product_row}} FROM mapping
     WHERE shop_id = %lld AND {{folded_title}} >= lower(%s:prefix) AND {{folded_title}} < lower(%s:prefix_end)
-        AND deleted_at IS NULL
+        AND deleted_at IS NULL AND title > ''
     ORDER BY {{folded_title}}, id LIMIT 1000) f_rows
     WHERE %lld:is_active < 0 OR is_active = %lld:is_active
     ORDER BY {{folded_title}}, id LIMIT %lld) m_rows
@@ -63,7 +63,7 @@ ORDER BY {{folded_title}}, id
 SELECT {{product_columns}}
 FROM (SELECT {{product_row}} FROM (SELECT {{product_row}} FROM mapping
     WHERE shop_id = %lld AND {{product_number}} >= %s:prefix AND {{product_number}} < %s:prefix_end
-        AND deleted_at IS NULL
+        AND deleted_at IS NULL AND storefront_product_id > ''
     ORDER BY {{product_number}}, id LIMIT 1000) f_rows
     WHERE %lld:is_active < 0 OR is_active = %lld:is_active
     ORDER BY {{product_number}}, id LIMIT %lld) m_rows

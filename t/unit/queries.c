@@ -2,7 +2,7 @@
  * The plans of all statements in sql/queries on each database: none scans a growing table.
  *
  * On PostgreSQL each is planned as in the service, once for all arguments and with the session's
- * settings, on tables of one row and of a thousand that were never analyzed; or, for `make
+ * settings, on tables of one row and of 30,000 that were never analyzed; or, for `make
  * check-plans`, of MDL_TEST_ROWS rows and of a thirtieth of them.  SQLite's plans do not depend
  * on the rows.
  */
@@ -522,7 +522,7 @@ int main(void)
 {
     const char *many = getenv("MDL_TEST_ROWS");
     const char *server = getenv("MDL_TEST_PGSQL");
-    int sizes[] = {many != NULL ? atoi(many) / 30 : 1, many != NULL ? atoi(many) : 1000};
+    int sizes[] = {many != NULL ? atoi(many) / 30 : 1, many != NULL ? atoi(many) : 30000};
     apr_pool_t *p = tap_begin();
 
     on_sqlite(sqlite_tests, p);
