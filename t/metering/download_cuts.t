@@ -173,6 +173,7 @@ for my $mpm ('prefork', $ENV{FULL} ? 'worker' : (), 'event') {
     subtest "The server is stopped in mid-transfer, $mpm" => sub {
         my @buys = transfers($mpm);
         my $offset = error_log_size();
+        $_->{client}->fill for grep { $_->{way} ne 'HTTP/2' } @buys;
         $server->stop;
         unlike error_log_since($offset), qr/sending a SIGKILL/,
             'each of its processes ends by itself';

@@ -23,7 +23,9 @@ use warnings;
 use Digest::SHA;
 use IO::Socket::SSL;
 use MDL::Streams;
-use Socket qw(AF_INET SOCK_STREAM SOL_SOCKET SO_LINGER SO_RCVBUF inet_aton pack_sockaddr_in);
+use MDL::Target qw(wait_for);
+use Socket qw(AF_INET IPPROTO_TCP SOCK_STREAM SOL_SOCKET SO_LINGER SO_RCVBUF TCP_QUICKACK inet_aton
+    pack_sockaddr_in);
 
 use constant {
     BUFFER   => 8192,
@@ -145,13 +147,36 @@ sub read_bytes { return shift->{read} }
 sub status     { return shift->{status} }
 sub sha256     { return shift->{sha}->clone->hexdigest }
 
+# The bytes that wait in the kernel. It acknowledges them now, not 40 ms later, which the service
+# might not see any more.
+sub waiting
+{
+    my ($self) = @_;
+    my $waiting = pack 'i', 0;
+    ioctl $self->{socket}, FIONREAD, $waiting or die "FIONREAD: $!";
+    setsockopt $self->{socket}, IPPROTO_TCP, TCP_QUICKACK, 1;
+    return unpack 'i', $waiting;
+}
+
 sub arrived
 {
     my ($self) = @_;
     return $self->{left} if $self->{left};
-    my $waiting = pack 'i', 0;
-    ioctl $self->{socket}, FIONREAD, $waiting or die "FIONREAD: $!";
-    return $self->{read} + ($self->{tls} ? $self->{io}->pending : unpack 'i', $waiting);
+    my $waiting = $self->waiting;
+    return $self->{read} + ($self->{tls} ? $self->{io}->pending : $waiting);
+}
+
+# Waits until the kernel has no room for more of an answer that goes on.
+sub fill
+{
+    my ($self) = @_;
+    my $before = 0;
+    return wait_for(sub {
+        my $waiting = $self->waiting;
+        my $same = $waiting > 0 && $waiting == $before;
+        $before = $waiting;
+        return $same;
+    }, 60, 'bytes that nobody reads');
 }
 
 # The server's kernel may hold bytes that have not arrived yet.
