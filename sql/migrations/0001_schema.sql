@@ -354,7 +354,7 @@ CREATE TABLE mapping (
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id) WHERE deleted_at IS NULL;
 -- As those of asset, each for its list.
 CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL AND id > 0;
-CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND is_active >= 0;
+CREATE INDEX mapping_state ON mapping (shop_id, is_active, id) WHERE deleted_at IS NULL AND shop_id > 0;
 CREATE INDEX mapping_title ON mapping (shop_id, (lower(title) {{pgsql: COLLATE "C"}}), id)
     WHERE deleted_at IS NULL AND title > '';
 CREATE INDEX mapping_number ON mapping (shop_id,

@@ -119,7 +119,7 @@ ORDER BY id DESC LIMIT %lld
 
 -- name: mapping_page_of_state
 SELECT {{mapping_columns}} FROM mapping
-WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND is_active >= 0
+WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND shop_id > 0
 ORDER BY id DESC LIMIT %lld
 
 -- Of the next thousand those in a state, or in any (-1).

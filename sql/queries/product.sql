@@ -43,7 +43,7 @@ ORDER BY id DESC
 -- name: product_page_of_state
 SELECT {{product_columns}}
 FROM (SELECT {{product_row}} FROM mapping
-    WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND is_active >= 0
+    WHERE shop_id = %lld AND is_active = %lld AND deleted_at IS NULL AND id < %lld:before AND shop_id > 0
     ORDER BY id DESC LIMIT %lld) m_rows
 ORDER BY id DESC
 
