@@ -87,12 +87,18 @@ is found('771210'), 'order 771210', 'a whole number';
 my $first = api('GET', '/search?q=77121&limit=3', %key)->{json};
 is join(' ', map { $_->{storefront_order_id} } @{ $first->{orders} }), '77121 771214 771213',
     'the whole number first, then the newest';
+# The newer has the word, and another that begins with it.
+my ($echoes, $echo) = map { ready_asset($shop, $_, 'bytes')->{id} } 'echoes.pdf', 'both.pdf';
+api('PATCH', "/assets/$echo", %key, json => { title => 'Echo echoes' });
+is_deeply [ map { $_->{id} } @{ api('GET', '/search?q=echo&limit=2', %key)->{json}{assets} } ],
+    [ $echo, $echoes ], 'each once, and as many as asked for';
 
 is api('PATCH', "/assets/$file->{id}", %key, json => { title => 'Pflanzen' })->{status}, 200,
     'a file gets another title';
 finds('pflanzen guide', "asset $file->{id}", 'and is found by it');
 my $spare = ready_asset($shop, 'herbarium.epub', 'bytes');
 finds('herbarium', "asset $spare->{id}", 'a file is found');
+finds('herbarium pflanzen', '', 'nothing by the words of two');
 is api('DELETE', "/assets/$spare->{id}", %key)->{status}, 204, 'it is deleted';
 finds('herbarium', '', 'and no longer found');
 
