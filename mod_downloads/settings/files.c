@@ -93,7 +93,7 @@ apr_status_t mdl_files_check_names(mdl_visit_t *visit, const char *title, const 
     }
     if (filename != NULL && strlen(filename) > MDL_FILENAME_MAX) {
         return mdl_problem_set(&visit->problem, 400, "filename_too_long",
-                               "This file name is too long: any of up to 63 characters fits.");
+                               "This file name is too long: shorten it to 63 characters.");
     }
     if (filename != NULL && !mdl_asset_filename_valid(filename)) {
         return mdl_problem_set(&visit->problem, 400, "invalid_filename",

@@ -162,7 +162,7 @@ static apr_status_t uploads_take_file(mdl_visit_t *visit, mdl_upload_t *upload)
 
     if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
         return uploads_refuse(visit, HTTP_BAD_REQUEST, "upload_form_name",
-                              "The file’s name is too long: any of up to 63 characters fits.");
+                              "The file’s name is too long: shorten it to 63 characters.");
     }
     if (name == NULL || !mdl_asset_filename_valid(name)) {
         return uploads_refuse(visit, HTTP_BAD_REQUEST, "upload_form_file",

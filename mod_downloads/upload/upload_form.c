@@ -77,7 +77,7 @@ static apr_status_t form_begin_file(form_t *form, const mdl_multipart_part_t *pa
 
     if (name != NULL && strlen(name) > MDL_FILENAME_MAX) {
         return form_refuse(form, "upload_form_name",
-                           "The file's name is too long: any of up to 63 characters fits.");
+                           "The file's name is too long: shorten it to 63 characters.");
     }
     if (name == NULL || !mdl_asset_filename_valid(name)) {
         return form_refuse(form, "upload_form_file", "Choose a file that has a name.");

@@ -134,7 +134,7 @@ for my $case (
         'with a sentence, and what was typed');
 }
 for my $case ([ 'a/b', qr/Give the file a name, without a folder/ ],
-    [ "\x{9577}" x 86, qr/This file name is too long: any of up to 63 characters fits/ ])
+    [ "\x{9577}" x 86, qr/This file name is too long: shorten it to 63 characters/ ])
 {
     my $refused = submit('staff', visit('staff', 'GET', $LIST), $LIST,
         { source_url => $source->offer('p', { body => 'x' }), filename => $case->[0] });

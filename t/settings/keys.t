@@ -81,7 +81,7 @@ like($reports->{expires_at}, qr/^20\d\d-/, 'and expire');
 my $faulty = submit('owner', visit('owner', 'GET', "/$id/keys"), "/$id/keys",
     { name => ('x' x 101), scope => 'read', expires => '90' });
 is($faulty->{status}, 400, 'a name that is too long is refused');
-like($faulty->{body}, qr/>This name is too long: any of up to 25 characters fits\.</,
+like($faulty->{body}, qr/>This name is too long: shorten it to 25 characters\.</,
     'with a sentence');
 like($faulty->{body}, qr/value="x{101}"/, 'and what was typed is still there');
 like($faulty->{body}, qr/value="read" checked.*value="90" selected/s, 'all of it');
@@ -245,7 +245,7 @@ is(join(' ', sort @both), '303 412', 'of two at the same moment one does it');
 submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove", { user => 'two' });
 
 for my $case ([ '', qr/Geben Sie den Namen an, mit dem sich/ ],
-    [ "\x{9577}" x 86, qr/Dieser Name ist zu lang: Jeder mit bis zu 63 Zeichen passt/ ])
+    [ "\x{9577}" x 86, qr/Dieser Name ist zu lang: Kürzen Sie ihn auf 63 Zeichen/ ])
 {
     my $german = submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members",
         { user => $case->[0], role => 'staff' }, 'accept-language' => 'de');

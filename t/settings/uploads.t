@@ -119,7 +119,7 @@ subtest 'what can\'t be begun' => sub {
         for '', '..', 'a/b';
     is(begun(name => 'n' x 256)->{problem}, 'upload_form_name', 'and one that is too long');
     like(visit('staff', 'GET', $list)->{body},
-        qr{data-code="upload_form_name">The file\S+s name is too long[^<]*63 characters fits},
+        qr{data-code="upload_form_name">The file\S+s name is too long[^<]*at most 63 characters},
         'whose sentence says what fits');
     is(begun(size => $_)->{problem}, 'upload_form_file', "a size of '$_' is refused")
         for '', '-1', '1e3', '9' x 20;

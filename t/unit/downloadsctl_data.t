@@ -147,7 +147,7 @@ sub test_members
     refuses(1, qr/read-only, staff, owner or operator/, 'member', 'add', 'ada', 'boss',
         '--shop', $id);
     refuses(4, qr/no such shop/, 'member', 'add', 'ada', 'owner', '--shop', 999);
-    refuses(5, qr/too long: any of up to 63/, 'member', 'add', 'x' x 256, 'owner', '--shop', $id);
+    refuses(5, qr/too long: shorten it to 63/, 'member', 'add', 'x' x 256, 'owner', '--shop', $id);
     refuses(5, qr/in one line/, 'member', 'add', "a\nb", 'owner', '--shop', $id);
     sql("INSERT INTO member (user_name, shop_id, role, created_at) VALUES "
             . join ', ', map { "('user$_', $id, 'staff', 0)" } 1 .. 99);

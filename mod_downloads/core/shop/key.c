@@ -94,7 +94,7 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
 
     if (strlen(key->name) > MDL_KEY_NAME_MAX) {
         return mdl_problem_set(create->problem, 400, "key_name_too_long",
-                               "This name is too long: any of up to 25 characters fits.");
+                               "This name is too long: shorten it to 25 characters.");
     }
     if (!mdl_utf8_is_name(key->name, MDL_KEY_NAME_MAX)) {
         return mdl_problem_set(create->problem, 400, "invalid_key_name",

@@ -22,7 +22,7 @@ static apr_status_t member_check(mdl_member_put_t *put)
 
     if (strlen(member->user) > MDL_MEMBER_USER_MAX) {
         return mdl_problem_set(put->problem, 400, "user_too_long",
-                               "This name is too long: any of up to 63 characters fits.");
+                               "This name is too long: shorten it to 63 characters.");
     }
     if (!mdl_utf8_valid(member->user) || !mdl_utf8_is_name(member->user, MDL_MEMBER_USER_MAX)) {
         return mdl_problem_set(put->problem, 400, "invalid_user",
